@@ -1,0 +1,11 @@
+"""AlphaZero for Dots and Boxes that lives on the accelerator.
+
+Axes, named the same everywhere:
+
+    D  devices                 A  edges, which are the actions
+    B  games on one device     N  nodes of a search tree
+    T  plies                   H W F  rows, columns and planes of the features
+    S  symmetries              M  bins of the remaining margin, 2 * rows * cols + 1
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,41 @@
+"""The game itself: rules, symmetries, features, names and pictures. Knows nothing of learning."""
+
+from jaxzero.game.features import board_planes, edges_from_planes, margin_bins, margin_mask
+from jaxzero.game.notation import edge_name, parse_edge
+from jaxzero.game.render import render
+from jaxzero.game.rules import (
+    DotsAndBoxes,
+    State,
+    box_sides,
+    boxes_closed,
+    boxes_gained,
+    discount,
+    initial_state,
+    is_over,
+    legal_edges,
+    split_edges,
+    step,
+)
+from jaxzero.game.symmetry import edge_permutations
+
+__all__ = [
+    "DotsAndBoxes",
+    "State",
+    "board_planes",
+    "box_sides",
+    "boxes_closed",
+    "boxes_gained",
+    "discount",
+    "edge_name",
+    "edge_permutations",
+    "edges_from_planes",
+    "initial_state",
+    "is_over",
+    "legal_edges",
+    "margin_bins",
+    "margin_mask",
+    "parse_edge",
+    "render",
+    "split_edges",
+    "step",
+]

@@ -1,0 +1,67 @@
+"""What the network sees: functions of the drawn edges only.
+
+The boxes still to be won depend on neither the score nor the side to move, so neither is here.
+Planes lie on the grid of dots, H = rows + 1 by W = cols + 1: the plane of horizontal edges holds
+edge (r, c) at the dot on its left, the plane of verticals at the dot above, boxes at their top
+left dot. What lies beyond the board is 0.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from jaxzero.game.rules import DotsAndBoxes, box_sides, split_edges
+
+PLANES = (
+    "horizontal edges drawn",
+    "vertical edges drawn",
+    "horizontal edges legal",
+    "vertical edges legal",
+    "boxes with 0 sides",
+    "boxes with 1 side",
+    "boxes with 2 sides",
+    "boxes with 3 sides",
+    "boxes closed",
+    "board mask of boxes",
+)
+
+
+def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Return the planes named in `PLANES` for one board: [H, W, F] bool."""
+    horizontal, vertical = split_edges(game, drawn)
+    sides = box_sides(game, drawn)
+    boxes = [sides == count for count in range(5)]
+    planes = [horizontal, vertical, ~horizontal, ~vertical, *boxes, jnp.ones_like(boxes[0])]
+    return jnp.stack([_on_dots(game, plane) for plane in planes], axis=-1)
+
+
+def _on_dots(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
+    rows, cols = plane.shape
+    return jnp.pad(plane, ((0, game.rows + 1 - rows), (0, game.cols + 1 - cols)))
+
+
+def edges_from_planes(game: DotsAndBoxes, planes: jax.Array) -> jax.Array:
+    """Read one value per edge from a horizontal and a vertical plane: [..., H, W, 2] to [..., A]."""
+    horizontal = planes[..., :, : game.cols, 0]
+    vertical = planes[..., : game.rows, :, 1]
+    batch = planes.shape[:-3]
+    return jnp.concatenate(
+        [horizontal.reshape(*batch, -1), vertical.reshape(*batch, -1)], axis=-1
+    )
+
+
+def margin_mask(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Return which remaining margins are possible: [2 * rows * cols + 1] bool.
+
+    Bin i stands for a margin of i - rows * cols boxes. With n boxes left the two sides share n
+    boxes, so the margin lies in -n..n and has the parity of n.
+    """
+    left = jnp.sum(box_sides(game, drawn) < 4, dtype=jnp.int32)
+    margins = margin_bins(game)
+    return (jnp.abs(margins) <= left) & ((margins - left) % 2 == 0)
+
+
+def margin_bins(game: DotsAndBoxes) -> jax.Array:
+    """Return the remaining margin each bin stands for, in boxes: [2 * rows * cols + 1] int32."""
+    return jnp.arange(-game.num_boxes, game.num_boxes + 1, dtype=jnp.int32)

@@ -1,0 +1,128 @@
+"""The rules of Dots and Boxes, for one game at a time.
+
+Edges are numbered horizontals first, row by row, then verticals, row by row.
+This is OpenSpiel's numbering. A board of 2 x 2 boxes has 12 edges:
+
+    +-0-+-1-+        horizontal edge (r, c): r * cols + c
+    6   7   8        vertical edge (r, c):   (rows + 1) * cols + r * (cols + 1) + c
+    +-2-+-3-+
+    9  10  11
+    +-4-+-5-+
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+
+@dataclass(frozen=True)
+class DotsAndBoxes:
+    """The geometry of a board of `rows` x `cols` boxes: static, hashable, free of arrays."""
+
+    rows: int
+    cols: int
+
+    def __post_init__(self):
+        for name in ("rows", "cols"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: {getattr(self, name)} must be at least 1 box")
+
+    @property
+    def num_boxes(self) -> int:
+        return self.rows * self.cols
+
+    @property
+    def num_horizontal(self) -> int:
+        return (self.rows + 1) * self.cols
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges, which is the number of actions and of plies in every game."""
+        return self.num_horizontal + self.rows * (self.cols + 1)
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.cols}"
+
+
+class State(NamedTuple):
+    """One game in play. Vectorise with `jax.vmap`."""
+
+    drawn: jax.Array  # [A] bool, edges on the board
+    margin: jax.Array  # [] int32, boxes of the side to move minus the opponent's
+    player: jax.Array  # [] int32, side to move, 0 or 1
+
+
+def initial_state(game: DotsAndBoxes) -> State:
+    """Return the empty board with the first player to move."""
+    zero = jnp.zeros((), jnp.int32)
+    return State(drawn=jnp.zeros(game.num_edges, bool), margin=zero, player=zero)
+
+
+def split_edges(game: DotsAndBoxes, values: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Split one value per edge into horizontals [rows + 1, cols] and verticals [rows, cols + 1]."""
+    chex.assert_shape(values, (game.num_edges,))
+    horizontal = values[: game.num_horizontal].reshape(game.rows + 1, game.cols)
+    vertical = values[game.num_horizontal :].reshape(game.rows, game.cols + 1)
+    return horizontal, vertical
+
+
+def box_sides(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Count the drawn sides of every box: [rows, cols] int32, 0 to 4."""
+    # Slices instead of a lookup table: they fuse, a gather does not.
+    horizontal, vertical = split_edges(game, drawn.astype(jnp.int32))
+    return horizontal[:-1] + horizontal[1:] + vertical[:, :-1] + vertical[:, 1:]
+
+
+def boxes_closed(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Count the closed boxes on the board: [] int32."""
+    return jnp.sum(box_sides(game, drawn) == 4, dtype=jnp.int32)
+
+
+def legal_edges(state: State) -> jax.Array:
+    """Return which edges may be drawn: [A] bool."""
+    return ~state.drawn
+
+
+def is_over(state: State) -> jax.Array:
+    """Return whether every edge is drawn: [] bool."""
+    return jnp.all(state.drawn, axis=-1)
+
+
+def step(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.Array]:
+    """Draw `edge` ([] int) and return the next state and whether the same side moves again.
+
+    Drawing an edge that is already there closes nothing and passes the turn; callers mask
+    such moves. After the last edge the mover of that edge stays the side to move.
+    """
+    chex.assert_shape(state.drawn, (game.num_edges,))
+    chex.assert_shape(edge, ())
+    # A comparison instead of a scatter, for the same reason as in `box_sides`.
+    drawn = state.drawn | (jnp.arange(game.num_edges) == edge)
+    closed = boxes_closed(game, drawn) - boxes_closed(game, state.drawn)
+    again = closed > 0
+    margin = state.margin + closed
+    return State(
+        drawn=drawn,
+        margin=jnp.where(again, margin, -margin),
+        player=jnp.where(again, state.player, 1 - state.player),
+    ), again
+
+
+def boxes_gained(state: State, next_state: State, again: jax.Array) -> jax.Array:
+    """Return how many boxes a move closed, given what `step` returned: [] int32, 0 to 2."""
+    return jnp.where(again, next_state.margin - state.margin, 0)
+
+
+def discount(next_state: State, again: jax.Array) -> jax.Array:
+    """Return the sign between the values of a position and of its successor: [] float32.
+
+    Both are seen by their own side to move: +1 when the same side moves again, -1 when the
+    turn passes, 0 when the game is over. This is the only place that knows.
+    """
+    sign = jnp.where(again, 1.0, -1.0)
+    return jnp.where(is_over(next_state), 0.0, sign)
