@@ -42,13 +42,11 @@ def _on_dots(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
 
 
 def edges_from_planes(game: DotsAndBoxes, planes: jax.Array) -> jax.Array:
-    """Read one value per edge from a horizontal and a vertical plane: [..., H, W, 2] to [..., A]."""
+    """Read edges from a plane of horizontals and one of verticals: [..., H, W, 2] to [..., A]."""
     horizontal = planes[..., :, : game.cols, 0]
     vertical = planes[..., : game.rows, :, 1]
     batch = planes.shape[:-3]
-    return jnp.concatenate(
-        [horizontal.reshape(*batch, -1), vertical.reshape(*batch, -1)], axis=-1
-    )
+    return jnp.concatenate([horizontal.reshape(*batch, -1), vertical.reshape(*batch, -1)], axis=-1)
 
 
 def margin_mask(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:

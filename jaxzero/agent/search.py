@@ -1,0 +1,132 @@
+"""Gumbel tree search over batches of games. The only file that knows mctx."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import mctx
+
+from jaxzero.agent.network import Network, expected_margin, win_balance
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, State, boxes_gained, discount, is_over, legal_edges, step
+
+
+class Evaluation(NamedTuple):
+    """Prior and value of a batch of positions, for the side to move."""
+
+    prior_logits: jax.Array  # [B, A] float32, illegal edges hugely negative
+    value: jax.Array  # [B] float32, utility still to come, -1 to 1
+
+
+class SearchResult(NamedTuple):
+    """What a search found for a batch of positions."""
+
+    edge: jax.Array  # [B] int32, the chosen edge
+    policy: jax.Array  # [B, A] float32, the improved policy, the target of learning
+    value: jax.Array  # [B] float32, utility at the root after the search
+    visits: jax.Array  # [B, A] int32, visit counts at the root
+
+
+Evaluator = Callable[[chex.ArrayTree, State], Evaluation]  # (params, State [B])
+
+
+def network_evaluator(network: Network, settings: SearchConfig) -> Evaluator:
+    """Return an evaluator that mixes margin and win probability as `settings.win_weight` says."""
+    game = network.game
+
+    def evaluate(params: chex.ArrayTree, state: State) -> Evaluation:
+        prediction = network.apply(params, state.drawn)
+        value = expected_margin(game, prediction) / game.num_boxes
+        if settings.win_weight:
+            balance = win_balance(game, prediction, state.margin)
+            value = (1 - settings.win_weight) * value + settings.win_weight * balance
+        # Nothing is left to win once the game is over; the masked margins say so already,
+        # but the sign of the final margin was paid out as a reward.
+        return Evaluation(prediction.policy_logits, jnp.where(is_over(state), 0.0, value))
+
+    return evaluate
+
+
+class Transition(NamedTuple):
+    """One move of one game as the search sees it."""
+
+    state: State
+    reward: jax.Array  # [] float32, utility gained by the mover
+    discount: jax.Array  # [] float32, -1, 0 or 1
+
+
+def transition(game: DotsAndBoxes, win_weight: float, state: State, edge: jax.Array) -> Transition:
+    """Play `edge` in one game. Past the end nothing is gained and nothing follows."""
+    already_over = is_over(state)
+    next_state, again = step(game, state, edge)
+    boxes = boxes_gained(state, next_state, again) / game.num_boxes
+    won = jnp.where(is_over(next_state), jnp.sign(next_state.margin), 0)
+    reward = (1 - win_weight) * boxes + win_weight * won
+    return Transition(
+        state=next_state,
+        reward=jnp.where(already_over, 0.0, reward),
+        discount=jnp.where(already_over, 0.0, discount(next_state, again)),
+    )
+
+
+def search(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluate: Evaluator,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: State,
+    *,
+    gumbel_scale: float = 1.0,
+) -> SearchResult:
+    """Search a batch of positions (State [B]) with Gumbel MuZero planning on the true rules.
+
+    `gumbel_scale` 1 explores at the root, 0 is deterministic play. Source: Danihelka et al. 2022,
+    "Policy improvement by planning with Gumbel".
+    """
+    chex.assert_shape(state.drawn, (None, game.num_edges))
+    chex.assert_equal_shape([state.margin, state.player])
+
+    def expand(params, _key, edge, state):
+        moved = jax.vmap(partial(transition, game, settings.win_weight))(state, edge)
+        there = evaluate(params, moved.state)
+        output = mctx.RecurrentFnOutput(
+            reward=moved.reward,
+            discount=moved.discount,
+            prior_logits=there.prior_logits,
+            value=there.value,
+        )
+        return output, moved.state
+
+    root = evaluate(params, state)
+    chex.assert_shape(root.prior_logits, state.drawn.shape)
+    chex.assert_shape(root.value, state.margin.shape)
+    output = mctx.gumbel_muzero_policy(
+        params=params,
+        rng_key=key,
+        root=mctx.RootFnOutput(prior_logits=root.prior_logits, value=root.value, embedding=state),
+        recurrent_fn=expand,
+        num_simulations=settings.simulations,
+        invalid_actions=~legal_edges(state),
+        max_depth=settings.max_depth or None,
+        qtransform=partial(
+            mctx.qtransform_completed_by_mix_value,
+            value_scale=settings.value_scale,
+            maxvisit_init=settings.visit_offset,
+            rescale_values=False,
+        ),
+        max_num_considered_actions=min(settings.considered, settings.simulations),
+        gumbel_scale=gumbel_scale,
+    )
+    summary = output.search_tree.summary()
+    return SearchResult(
+        edge=output.action.astype(jnp.int32),
+        policy=output.action_weights,
+        value=summary.value,
+        visits=summary.visit_counts,
+    )

@@ -1,0 +1,262 @@
+"""Every setting of a run, with its default, unit and meaning.
+
+The dataclasses are the single source of defaults and of the help texts. Values are checked once,
+at construction. Counts of games, positions and samples are totals over all devices.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+
+
+def _require(section: str, settings: Any, condition: str, *names: str) -> None:
+    """Raise an InputError for the first named field that breaks `condition`, e.g. "> 0"."""
+    operator, bound = condition.split()
+    holds = {
+        ">=": lambda value: value >= float(bound),
+        ">": lambda value: value > float(bound),
+        "<": lambda value: value < float(bound),
+        "<=": lambda value: value <= float(bound),
+    }[operator]
+    for name in names:
+        value = getattr(settings, name)
+        if not math.isfinite(value) or not holds(value):
+            raise InputError(f"{section}.{name}: {value} must be {condition}".lstrip("."))
+
+
+@dataclass(frozen=True)
+class GameConfig:
+    """The board."""
+
+    rows: int = 5
+    """Rows of boxes."""
+    cols: int = 5
+    """Columns of boxes."""
+
+    def __post_init__(self):
+        _require("game", self, ">= 1", "rows", "cols")
+        _require("game", self, "<= 20", "rows", "cols")
+
+    @property
+    def board(self) -> DotsAndBoxes:
+        return DotsAndBoxes(self.rows, self.cols)
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The residual network."""
+
+    trunk: Literal["conv", "dense"] = "conv"
+    """conv: a ResNet on the grid of dots; dense: fully connected residual blocks on the edges."""
+    channels: int = 128
+    """Width of the trunk: channels (conv) or units (dense)."""
+    blocks: int = 10
+    """Residual blocks, two layers each."""
+    pooling_every: int = 3
+    """Every so many blocks the pooled board feeds back into all squares (conv); 0: never."""
+    attention_heads: int = 0
+    """Heads of a self-attention block over the squares at the end of the trunk (conv); 0: none."""
+    squeeze_excitation: bool = False
+    """Scale the channels of each block by a function of the pooled board (conv)."""
+    compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
+    """Number format of activations and matrix products (parameters are always float32); auto:
+    float32 on a CPU, which has no fast bfloat16, else bfloat16."""
+    convolution: Literal["auto", "direct", "shifted"] = "auto"
+    """direct: one convolution; shifted: nine slices and a matrix product, which is the faster form
+    inside a loop on a CPU; auto: shifted on a CPU, else direct."""
+
+    def __post_init__(self):
+        _require("network", self, ">= 1", "channels", "blocks")
+        _require("network", self, ">= 0", "pooling_every", "attention_heads")
+        if self.trunk == "dense" and (self.attention_heads or self.squeeze_excitation):
+            name = "attention_heads" if self.attention_heads else "squeeze_excitation"
+            raise InputError(
+                f"network.{name}: {getattr(self, name)} needs network.trunk conv, not dense"
+            )
+        if self.attention_heads and self.channels % self.attention_heads:
+            raise InputError(
+                f"network.attention_heads: {self.attention_heads} does not divide "
+                f"network.channels {self.channels}"
+            )
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """The tree search of self-play."""
+
+    simulations: int = 16
+    """Simulations per move; each evaluates one position."""
+    considered: int = 16
+    """Root actions that enter sequential halving, at most."""
+    value_scale: float = 0.5
+    """Weight of values against priors (c_scale of Gumbel AlphaZero, in units of mctx: 0.5 here is
+    1.0 of the paper, whose values span 0 to 1)."""
+    visit_offset: float = 50.0
+    """Visits added to the most visited child before scaling values (c_visit of the paper)."""
+    win_weight: float = 0.0
+    """Utility: 0 is the margin in boxes, 1 the win probability, between them a mixture."""
+    max_depth: int = 0
+    """Deepest descent below the root, in plies; 0: no limit."""
+
+    def __post_init__(self):
+        _require("search", self, ">= 1", "simulations", "considered")
+        _require("search", self, ">= 0", "value_scale", "visit_offset", "win_weight", "max_depth")
+        _require("search", self, "<= 1", "win_weight")
+
+
+@dataclass(frozen=True)
+class SelfplayConfig:
+    """Games of the network against itself."""
+
+    games: int = 1024
+    """Games per iteration, all devices together."""
+    opening_plies: int = 6
+    """Each game starts with 0 to this many uniformly random moves."""
+    sampled_plies: int = 8
+    """Before this ply the move is drawn from the search policy, after it the best is taken."""
+
+    def __post_init__(self):
+        _require("selfplay", self, ">= 1", "games")
+        _require("selfplay", self, ">= 0", "opening_plies", "sampled_plies")
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """The ring of recent positions, on the device."""
+
+    capacity: int = 1_000_000
+    """Positions kept, all devices together; rounded up to whole iterations."""
+
+    def __post_init__(self):
+        _require("replay", self, ">= 1", "capacity")
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """Gradient descent: AdamW with clipping, warm-up and a late decay."""
+
+    batch_size: int = 1024
+    """Positions per update, all devices together."""
+    updates_per_iteration: int = 64
+    """Updates after each batch of games; sets the replay ratio."""
+    learning_rate: float = 1e-3
+    """Step size after the warm-up."""
+    warmup_updates: int = 100
+    """Updates over which the step size rises from zero."""
+    decay_share: float = 0.5
+    """Last share of the run over which the step size falls along a cosine; 0: never."""
+    final_rate: float = 0.02
+    """Step size at the end of the decay, as a share of learning_rate."""
+    weight_decay: float = 1e-4
+    """Decoupled weight decay of matrices and kernels (not of biases and scales)."""
+    gradient_clip: float = 1.0
+    """Largest global norm of a gradient."""
+    ema_decay: float = 0.0
+    """Self-play and evaluation use an average of the weights with this decay per update; 0: off."""
+    policy_weight: float = 1.0
+    """Weight of the policy's cross-entropy in the loss."""
+    margin_weight: float = 1.0
+    """Weight of the remaining margin's cross-entropy in the loss."""
+    symmetries: bool = True
+    """Show each sample under a random symmetry of the board."""
+
+    def __post_init__(self):
+        _require("learner", self, ">= 1", "batch_size")
+        _require("learner", self, ">= 0", "updates_per_iteration", "warmup_updates", "weight_decay")
+        _require("learner", self, "> 0", "learning_rate", "gradient_clip")
+        _require("learner", self, ">= 0", "decay_share", "final_rate", "ema_decay")
+        _require("learner", self, ">= 0", "policy_weight", "margin_weight")
+        _require("learner", self, "<= 1", "decay_share", "final_rate")
+        _require("learner", self, "< 1", "ema_decay")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Matches during and after training."""
+
+    evaluate_every: int = 10
+    """Iterations between evaluations; 0: only at the end."""
+    games: int = 128
+    """Games per match during training, in colour-swapped pairs."""
+    final_games: int = 512
+    """Games per match at the end of the run."""
+    simulations: int = 64
+    """Simulations per move of the network in matches; 0: the raw policy."""
+    opening_plies: int = 4
+    """Each pair of games starts with the same 0 to this many random moves."""
+    opponents: str = "random,greedy"
+    """Players to meet, separated by commas."""
+
+    def __post_init__(self):
+        _require("evaluation", self, ">= 0", "evaluate_every", "simulations", "opening_plies")
+        _require("evaluation", self, ">= 2", "games", "final_games")
+        for name in ("games", "final_games"):
+            if getattr(self, name) % 2:
+                raise InputError(
+                    f"evaluation.{name}: {getattr(self, name)} must be even (colour-swapped pairs)"
+                )
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of a training run."""
+
+    game: GameConfig = field(default_factory=GameConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seed: int = 0
+    """Seed of everything random."""
+    iterations: int = 100
+    """Iterations of the whole run; the decay of the step size ends here."""
+    devices: int = 0
+    """Devices to use; 0: all there are."""
+    checkpoint_every: int = 20
+    """Iterations between checkpoints; there is always one at the end."""
+    keep_checkpoints: int = 10
+    """Newest checkpoints kept."""
+    save_replay: bool = True
+    """Save the replay ring with the newest checkpoint, so that resuming equals not stopping."""
+
+    def __post_init__(self):
+        _require("", self, ">= 0", "seed", "devices")
+        _require("", self, "<= 4294967295", "seed")
+        _require("", self, ">= 1", "iterations", "checkpoint_every", "keep_checkpoints")
+
+    @property
+    def positions_per_iteration(self) -> int:
+        """Positions that self-play adds in one iteration, all devices together."""
+        return self.selfplay.games * self.game.board.num_edges
+
+    @property
+    def iterations_kept(self) -> int:
+        """Iterations of positions in the full replay ring."""
+        return -(-self.replay.capacity // self.positions_per_iteration)
+
+    @property
+    def replay_ratio(self) -> float:
+        """Times each position is drawn for learning, on average."""
+        drawn = self.learner.batch_size * self.learner.updates_per_iteration
+        return drawn / self.positions_per_iteration
+
+    @property
+    def evaluations_per_iteration(self) -> int:
+        """Network evaluations of self-play in one iteration: one a simulation, one a root."""
+        return self.positions_per_iteration * (self.search.simulations + 1)
+
+    def check_devices(self, devices: int) -> None:
+        """Raise an InputError unless games and samples divide evenly over `devices`."""
+        for name, value in (
+            ("selfplay.games", self.selfplay.games),
+            ("learner.batch_size", self.learner.batch_size),
+        ):
+            if value % devices:
+                raise InputError(f"{name}: {value} is not divisible by {devices} devices")

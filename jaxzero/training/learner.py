@@ -1,0 +1,174 @@
+"""Learning from replay: losses, optimiser, one update."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxzero.agent.network import Network, Prediction, expected_margin, init_params
+from jaxzero.config import Config, LearnerConfig
+from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.training.replay import Replay, draw
+from jaxzero.training.selfplay import Positions, policy_entropy
+
+
+class Learner(NamedTuple):
+    """What is learnt; the same on all devices."""
+
+    params: chex.ArrayTree  # float32 weights
+    average: chex.ArrayTree  # float32 running average of the weights; empty when it is off
+    opt_state: optax.OptState
+    step: jax.Array  # [] int32, updates so far
+    iteration: jax.Array  # [] int32, iterations so far
+
+
+def init_learner(network: Network, config: Config) -> Learner:
+    """Return a learner with fresh weights, drawn from `config.seed`."""
+    params = init_params(network, jax.random.key(config.seed))
+    zero = jnp.zeros((), jnp.int32)
+    # A copy, because donating one buffer twice is an error.
+    average = jax.tree.map(jnp.copy, params) if config.learner.ema_decay else {}
+    return Learner(params, average, make_optimizer(config).init(params), zero, jnp.copy(zero))
+
+
+def playing_params(learner: Learner) -> chex.ArrayTree:
+    """Return the weights that play: the running average where there is one."""
+    return learner.average or learner.params
+
+
+def learning_rate(config: Config) -> optax.Schedule:
+    """Return the step size by update: linear warm-up, constant, late cosine decay."""
+    settings = config.learner
+    total = max(1, config.iterations * settings.updates_per_iteration)
+    warmup = min(settings.warmup_updates, total)
+    decay = int(settings.decay_share * total)
+    rise = optax.linear_schedule(0.0, settings.learning_rate, max(1, warmup))
+    fall = optax.cosine_decay_schedule(settings.learning_rate, max(1, decay), settings.final_rate)
+
+    def rate(step: chex.Numeric) -> chex.Numeric:
+        # The rise starts at step 1, or the first update would do nothing.
+        rising = rise(step + 1) if warmup else settings.learning_rate
+        return jnp.minimum(
+            rising, fall(jnp.maximum(step - (total - decay), 0)) if decay else rising
+        )
+
+    return rate
+
+
+def make_optimizer(config: Config) -> optax.GradientTransformation:
+    """Return AdamW on gradients clipped by their global norm."""
+    settings = config.learner
+    return optax.chain(
+        optax.clip_by_global_norm(settings.gradient_clip),
+        optax.adamw(
+            learning_rate(config),
+            weight_decay=settings.weight_decay,
+            mask=lambda params: jax.tree.map(lambda leaf: leaf.ndim > 1, params),
+        ),
+    )
+
+
+def sample_losses(
+    game: DotsAndBoxes, prediction: Prediction, target: Positions
+) -> dict[str, jax.Array]:
+    """Return losses and errors of ONE position; every field without its batch axis."""
+    chex.assert_shape([prediction.policy_logits, target.policy], (game.num_edges,))
+    chex.assert_shape(target.margin, ())
+    policy_loss = optax.safe_softmax_cross_entropy(prediction.policy_logits, target.policy)
+    margin_loss = optax.softmax_cross_entropy_with_integer_labels(
+        prediction.margin_logits, target.margin + game.num_boxes
+    )
+    one = jax.tree.map(lambda leaf: leaf[None], prediction)
+    error = jnp.abs(expected_margin(game, one)[0] - target.margin)
+    known = target.margin_known.astype(jnp.float32)
+    return {
+        "policy_loss": policy_loss,
+        "policy_divergence": policy_loss - policy_entropy(target.policy),
+        "margin_loss": known * margin_loss,
+        "margin_error": known * error,
+        "margin_known": known,
+    }
+
+
+def loss(
+    network: Network, settings: LearnerConfig, params: chex.ArrayTree, batch: Positions
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """Return the loss of a batch of positions and its parts, each a mean: scalars."""
+    prediction = network.apply(params, batch.drawn)
+    parts = jax.vmap(partial(sample_losses, network.game))(prediction, batch)
+    means = {name: part.mean() for name, part in parts.items()}
+    total = (
+        settings.policy_weight * means["policy_loss"]
+        + settings.margin_weight * means["margin_loss"]
+    )
+    return total, {"loss": total, **means}
+
+
+def seen_through(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positions:
+    """Show each position of a batch under a random one of the symmetries [S, A]."""
+    picks = jax.random.randint(key, batch.margin.shape, 0, permutations.shape[0])
+    gather = permutations[picks]
+    return batch._replace(
+        drawn=jnp.take_along_axis(batch.drawn, gather, axis=-1),
+        policy=jnp.take_along_axis(batch.policy, gather, axis=-1),
+    )
+
+
+def update(
+    network: Network,
+    config: Config,
+    learner: Learner,
+    batch: Positions,
+    axis_name: str | None = None,
+) -> tuple[Learner, dict[str, jax.Array]]:
+    """Take one step on a batch; with `axis_name`, on the mean gradient over that axis."""
+    settings = config.learner
+    gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
+    gradient, metrics = gradient_of(learner.params, batch)
+    if axis_name is not None:
+        gradient, metrics = jax.lax.pmean((gradient, metrics), axis_name)
+    metrics["gradient_norm"] = optax.global_norm(gradient)
+    updates, opt_state = make_optimizer(config).update(gradient, learner.opt_state, learner.params)
+    params = optax.apply_updates(learner.params, updates)
+    average = learner.average
+    if settings.ema_decay:
+        average = optax.incremental_update(params, average, 1 - settings.ema_decay)
+    return learner._replace(
+        params=params, average=average, opt_state=opt_state, step=learner.step + 1
+    ), metrics
+
+
+def learn(
+    network: Network,
+    config: Config,
+    learner: Learner,
+    replay: Replay,
+    key: jax.Array,
+    batch_size: int,
+    axis_name: str | None = None,
+) -> tuple[Learner, dict[str, jax.Array]]:
+    """Take `updates_per_iteration` steps on `batch_size` positions each; metrics are means."""
+    updates = config.learner.updates_per_iteration
+    permutations = jnp.asarray(edge_permutations(network.game))
+
+    def one_update(learner: Learner, key: jax.Array) -> tuple[Learner, dict[str, jax.Array]]:
+        draw_key, symmetry_key = jax.random.split(key)
+        batch = draw(replay, draw_key, batch_size)
+        if config.learner.symmetries:
+            batch = seen_through(permutations, symmetry_key, batch)
+        return update(network, config, learner, batch, axis_name)
+
+    if not updates:
+        return learner, {}
+    learner, metrics = jax.lax.scan(one_update, learner, jax.random.split(key, updates))
+    means = {name: values.mean() for name, values in metrics.items()}
+    # The share of positions with a known margin turns sums over all into means over those.
+    known = jnp.maximum(means.pop("margin_known"), 1e-6)
+    means["margin_error"] = means["margin_error"] / known
+    means["learning_rate"] = learning_rate(config)(learner.step - 1)
+    return learner, {f"learn/{name}": value for name, value in means.items()}

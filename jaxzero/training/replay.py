@@ -1,0 +1,77 @@
+"""The replay ring: recent positions, kept on the device in narrow formats.
+
+One iteration of self-play is one block of the ring, and the ring is a whole number of blocks, so
+a write is one contiguous update in place: O(block), not O(capacity).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.training.selfplay import Positions
+
+
+class Replay(NamedTuple):
+    """Ring buffer of C positions on one device."""
+
+    drawn: jax.Array  # [C, ceil(A / 8)] uint8, edges on the board, one bit each
+    policy: jax.Array  # [C, A] float16, improved policy of the search
+    margin: jax.Array  # [C] int16, remaining margin of the side to move, in boxes
+    margin_known: jax.Array  # [C] bool, no random move came after
+    size: jax.Array  # [] int32, positions held
+    cursor: jax.Array  # [] int32, where the next block goes
+
+
+def empty_replay(capacity: int, num_edges: int) -> Replay:
+    """Return an empty ring for `capacity` positions of `num_edges` edges."""
+    return Replay(
+        drawn=jnp.zeros((capacity, -(-num_edges // 8)), jnp.uint8),
+        policy=jnp.zeros((capacity, num_edges), jnp.float16),
+        margin=jnp.zeros(capacity, jnp.int16),
+        margin_known=jnp.zeros(capacity, bool),
+        size=jnp.zeros((), jnp.int32),
+        cursor=jnp.zeros((), jnp.int32),
+    )
+
+
+def add(replay: Replay, positions: Positions) -> Replay:
+    """Write one block of P positions over the oldest ones. P must divide the capacity."""
+    capacity, block = replay.margin.shape[0], positions.margin.shape[0]
+    chex.assert_shape(positions.policy, (block, replay.policy.shape[1]))
+    chex.assert_equal_shape([positions.policy, positions.drawn])
+    if capacity % block:
+        raise ValueError(f"a block of {block} positions does not divide the capacity {capacity}")
+    packed = {
+        "drawn": jnp.packbits(positions.drawn, axis=-1),
+        "policy": positions.policy,
+        "margin": positions.margin,
+        "margin_known": positions.margin_known,
+    }
+    written = {
+        name: _write(getattr(replay, name), new, replay.cursor) for name, new in packed.items()
+    }
+    return replay._replace(
+        **written,
+        size=jnp.minimum(replay.size + block, capacity),
+        cursor=(replay.cursor + block) % capacity,
+    )
+
+
+def _write(ring: jax.Array, block: jax.Array, cursor: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_slice_in_dim(ring, block.astype(ring.dtype), cursor, axis=0)
+
+
+def draw(replay: Replay, key: jax.Array, count: int) -> Positions:
+    """Draw `count` positions uniformly, with replacement. The ring must not be empty."""
+    rows = jax.random.randint(key, (count,), 0, replay.size)
+    num_edges = replay.policy.shape[1]
+    return Positions(
+        drawn=jnp.unpackbits(replay.drawn[rows], axis=-1, count=num_edges).astype(bool),
+        policy=replay.policy[rows].astype(jnp.float32),
+        margin=replay.margin[rows].astype(jnp.int32),
+        margin_known=replay.margin_known[rows],
+    )

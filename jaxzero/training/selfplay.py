@@ -1,0 +1,97 @@
+"""Self-play: whole games on the device, one scan over the plies.
+
+Every game lasts exactly A plies, so there is nothing to reset, truncate or mask.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.agent.search import Evaluator, search
+from jaxzero.config import Config
+from jaxzero.game import DotsAndBoxes, State, boxes_gained, initial_state, legal_edges, step
+
+
+class Positions(NamedTuple):
+    """Positions to learn from, the games of all plies one after the other: P = T * B."""
+
+    drawn: jax.Array  # [P, A] bool, edges on the board
+    policy: jax.Array  # [P, A] float32, improved policy of the search
+    margin: jax.Array  # [P] int32, boxes the side to move won from here on minus those it lost
+    margin_known: jax.Array  # [P] bool, no random move of the opening comes after
+
+
+class Ply(NamedTuple):
+    """One ply of all games."""
+
+    drawn: jax.Array  # [B, A] bool, edges before the move
+    policy: jax.Array  # [B, A] float32, improved policy of the search
+    player: jax.Array  # [B] int32, side to move
+    closed: jax.Array  # [B] int32, boxes the move closed
+    random: jax.Array  # [B] bool, the move was a random one of the opening
+
+
+def random_edge(key: jax.Array, state: State) -> jax.Array:
+    """Draw a legal edge uniformly, in one game: [] int32."""
+    logits = jnp.where(legal_edges(state), 0.0, -jnp.inf)
+    return jax.random.categorical(key, logits).astype(jnp.int32)
+
+
+def play_games(
+    game: DotsAndBoxes,
+    config: Config,
+    evaluate: Evaluator,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    games: int,
+) -> tuple[Positions, dict[str, jax.Array]]:
+    """Play `games` games from the empty board and return their positions and scalar metrics."""
+    opening_key, play_key = jax.random.split(key)
+    longest = min(config.selfplay.opening_plies, game.num_edges)
+    random_plies = jax.random.randint(opening_key, (games,), 0, longest + 1)
+    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+
+    def play_ply(state: State, ply: jax.Array) -> tuple[State, Ply]:
+        search_key, random_key, sample_key = jax.random.split(jax.random.fold_in(play_key, ply), 3)
+        found = search(game, config.search, evaluate, params, search_key, state)
+        sampled = jax.random.categorical(sample_key, jnp.log(found.policy)).astype(jnp.int32)
+        chosen = jnp.where(ply < config.selfplay.sampled_plies, sampled, found.edge)
+        at_random = jax.vmap(random_edge)(jax.random.split(random_key, games), state)
+        is_random = ply < random_plies
+        edge = jnp.where(is_random, at_random, chosen)
+        next_state, again = jax.vmap(partial(step, game))(state, edge)
+        closed = jax.vmap(boxes_gained)(state, next_state, again)
+        return next_state, Ply(state.drawn, found.policy, state.player, closed, is_random)
+
+    end, plies = jax.lax.scan(play_ply, start, jnp.arange(game.num_edges))
+    margins = jax.vmap(remaining_margins, in_axes=1, out_axes=1)(plies.closed, plies.player)
+    positions = Positions(plies.drawn, plies.policy, margins, ~plies.random)
+    first_margin = jnp.where(end.player == 0, end.margin, -end.margin)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions), {
+        "selfplay/policy_entropy": policy_entropy(plies.policy).mean(),
+        "selfplay/first_margin": first_margin.mean(dtype=jnp.float32),
+        "selfplay/first_wins": jnp.mean(first_margin > 0),
+        "selfplay/draws": jnp.mean(first_margin == 0),
+    }
+
+
+def remaining_margins(closed: jax.Array, player: jax.Array) -> jax.Array:
+    """Return the margin still to come at every ply of one game, for its side to move: [T] int32.
+
+    `closed` [T] are the boxes each move closed, `player` [T] who made it. Scores add up, so the
+    target is a reverse cumulative sum of the boxes, signed by their owner.
+    """
+    chex.assert_equal_shape([closed, player])
+    sign = 1 - 2 * player
+    to_first = jnp.cumsum((sign * closed)[::-1])[::-1]
+    return sign * to_first
+
+
+def policy_entropy(policy: jax.Array) -> jax.Array:
+    """Return the entropy of policies, in nats: [..., A] to [...]."""
+    return -jnp.sum(jax.scipy.special.xlogy(policy, policy), axis=-1)
