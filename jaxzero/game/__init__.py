@@ -1,6 +1,12 @@
 """The game itself: rules, symmetries, features, names and pictures. Knows nothing of learning."""
 
-from jaxzero.game.features import board_planes, edges_from_planes, margin_bins, margin_mask
+from jaxzero.game.features import (
+    board_planes,
+    edges_from_planes,
+    margin_bins,
+    margin_mask,
+    most_sides_beside,
+)
 from jaxzero.game.notation import edge_name, parse_edge
 from jaxzero.game.render import render
 from jaxzero.game.rules import (
@@ -13,6 +19,7 @@ from jaxzero.game.rules import (
     initial_state,
     is_over,
     legal_edges,
+    random_edge,
     split_edges,
     step,
 )
@@ -34,7 +41,9 @@ __all__ = [
     "legal_edges",
     "margin_bins",
     "margin_mask",
+    "most_sides_beside",
     "parse_edge",
+    "random_edge",
     "render",
     "split_edges",
     "step",

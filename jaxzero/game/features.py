@@ -63,3 +63,18 @@ def margin_mask(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
 def margin_bins(game: DotsAndBoxes) -> jax.Array:
     """Return the remaining margin each bin stands for, in boxes: [2 * rows * cols + 1] int32."""
     return jnp.arange(-game.num_boxes, game.num_boxes + 1, dtype=jnp.int32)
+
+
+def most_sides_beside(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Return for every edge the drawn sides of its fullest box that is still open: [A] int32.
+
+    3: drawing the edge closes a box; 2: it gives one away; less: it is safe. Drawn edges count
+    like the others.
+    """
+    sides = box_sides(game, drawn)
+    sides = jnp.where(sides == 4, 0, sides)
+    above = jnp.pad(sides, ((1, 1), (0, 0)))
+    beside = jnp.pad(sides, ((0, 0), (1, 1)))
+    horizontal = jnp.maximum(above[:-1], above[1:])
+    vertical = jnp.maximum(beside[:, :-1], beside[:, 1:])
+    return jnp.concatenate([horizontal.ravel(), vertical.ravel()])

@@ -113,6 +113,12 @@ def step(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.
     ), again
 
 
+def random_edge(key: jax.Array, state: State) -> jax.Array:
+    """Draw a legal edge uniformly, in one game: [] int32."""
+    logits = jnp.where(legal_edges(state), 0.0, -jnp.inf)
+    return jax.random.categorical(key, logits).astype(jnp.int32)
+
+
 def boxes_gained(state: State, next_state: State, again: jax.Array) -> jax.Array:
     """Return how many boxes a move closed, given what `step` returned: [] int32, 0 to 2."""
     return jnp.where(again, next_state.margin - state.margin, 0)

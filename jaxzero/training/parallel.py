@@ -66,6 +66,11 @@ def _sharding(devices: list[jax.Device], spec: jax.sharding.PartitionSpec):
     return jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(devices), DEVICE_AXIS), spec)
 
 
+def local_copy(tree: chex.ArrayTree) -> chex.ArrayTree:
+    """Copy a replicated tree to arrays on the first device alone, safe from donation."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0).copy(), tree)
+
+
 def assert_replicated(tree: chex.ArrayTree) -> None:
     """Raise a RuntimeError unless every device holds bit for bit the same tree."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):

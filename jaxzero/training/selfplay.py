@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxzero.agent.search import Evaluator, search
 from jaxzero.config import Config
-from jaxzero.game import DotsAndBoxes, State, boxes_gained, initial_state, legal_edges, step
+from jaxzero.game import DotsAndBoxes, State, boxes_gained, initial_state, random_edge, step
 
 
 class Positions(NamedTuple):
@@ -34,12 +34,6 @@ class Ply(NamedTuple):
     player: jax.Array  # [B] int32, side to move
     closed: jax.Array  # [B] int32, boxes the move closed
     random: jax.Array  # [B] bool, the move was a random one of the opening
-
-
-def random_edge(key: jax.Array, state: State) -> jax.Array:
-    """Draw a legal edge uniformly, in one game: [] int32."""
-    logits = jnp.where(legal_edges(state), 0.0, -jnp.inf)
-    return jax.random.categorical(key, logits).astype(jnp.int32)
 
 
 def play_games(

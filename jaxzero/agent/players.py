@@ -1,0 +1,139 @@
+"""Players: whatever chooses moves, behind one interface, batched on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.agent.network import Network
+from jaxzero.agent.search import network_evaluator, search
+from jaxzero.config import SearchConfig
+from jaxzero.errors import InputError, nearest
+from jaxzero.game import DotsAndBoxes, State, legal_edges, most_sides_beside, random_edge
+
+Act = Callable[[chex.ArrayTree, jax.Array, State], jax.Array]
+
+
+@dataclass(frozen=True)
+class Player:
+    """A named way to choose moves.
+
+    `act(params, keys [B], State [B])` returns edges [B] int32. Randomness comes from the key of
+    each game alone, so a game does not depend on the batch it is played in.
+    """
+
+    name: str
+    act: Act
+    params: chex.ArrayTree = ()
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What the learning players need: a network, its weights and the settings of the search."""
+
+    network: Network
+    params: chex.ArrayTree
+    settings: SearchConfig
+
+
+def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Player:
+    """Return the player that `name` describes, such as `greedy` or `search:64`.
+
+    Raises: InputError for an unknown name, a bad argument, or a player that needs a network
+    where there is none.
+    """
+    kind, _, argument = name.partition(":")
+    makers = {
+        "random": _random,
+        "greedy": _greedy,
+        "policy": _policy,
+        "search": _search,
+    }
+    if kind not in makers:
+        raise InputError(
+            f"player: {name!r} is unknown{nearest(kind, makers)} (known: random, greedy, policy, "
+            "search:SIMULATIONS)"
+        )
+    return makers[kind](name, argument, game, agent)
+
+
+def _refuse_argument(name: str, argument: str) -> None:
+    if argument:
+        raise InputError(f"player: {name!r} takes no argument")
+
+
+def _random(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    _refuse_argument(name, argument)
+    return Player(name, _act_random)
+
+
+def _act_random(_params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
+    return jax.vmap(random_edge)(keys, state)
+
+
+def _greedy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    _refuse_argument(name, argument)
+    return Player(name, partial(_act_greedy, game))
+
+
+def _act_greedy(
+    game: DotsAndBoxes, _params: chex.ArrayTree, keys: jax.Array, state: State
+) -> jax.Array:
+    return jax.vmap(partial(greedy_edge, game))(keys, state)
+
+
+def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
+    """Take a box if one is there, else give none away, else anything; random among equals: [].
+
+    Plays one game.
+    """
+    sides = most_sides_beside(game, state.drawn)
+    rank = jnp.where(sides == 3, 2, jnp.where(sides == 2, 0, 1))
+    rank = jnp.where(legal_edges(state), rank, -1)
+    logits = jnp.where(rank == rank.max(), 0.0, -jnp.inf)
+    return jax.random.categorical(key, logits).astype(jnp.int32)
+
+
+def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    _refuse_argument(name, argument)
+    agent = _needed(name, agent)
+    return Player(name, partial(_act_policy, agent.network), agent.params)
+
+
+def _act_policy(
+    network: Network, params: chex.ArrayTree, _keys: jax.Array, state: State
+) -> jax.Array:
+    logits = network.apply(params, state.drawn).policy_logits
+    return jnp.argmax(logits, axis=-1).astype(jnp.int32)
+
+
+def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    if not argument.isdecimal() or int(argument) < 1:
+        raise InputError(f"player: {name!r} needs a number of simulations, such as search:64")
+    agent = _needed(name, agent)
+    settings = replace(agent.settings, simulations=int(argument))
+    return Player(name, partial(_act_search, agent.network, settings), agent.params)
+
+
+def _act_search(
+    network: Network,
+    settings: SearchConfig,
+    params: chex.ArrayTree,
+    _keys: jax.Array,
+    state: State,
+) -> jax.Array:
+    # Without Gumbel noise the search draws nothing, so one key for the batch will do.
+    evaluate = network_evaluator(network, settings)
+    key = jax.random.key(0)
+    return search(network.game, settings, evaluate, params, key, state, gumbel_scale=0.0).edge
+
+
+def _needed(name: str, agent: Agent | None) -> Agent:
+    if agent is None:
+        raise InputError(f"player: {name!r} needs a trained network")
+    return agent

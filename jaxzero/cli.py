@@ -1,0 +1,135 @@
+"""Command lines: settings from defaults, a YAML file and options, and errors in one line."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+import typing
+from argparse import ArgumentError
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonargparse import ArgumentParser, Namespace, set_parsing_settings
+
+from jaxzero.config import Config
+from jaxzero.errors import InputError, nearest
+
+set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+CONFIG_FIELDS = tuple(field.name for field in fields(Config))
+
+
+def config_parser(description: str) -> ArgumentParser:
+    """Return a parser with `--config FILE` and one option for every field of a Config."""
+    parser = ArgumentParser(description=description, exit_on_error=False, env_prefix=False)
+    parser.add_argument("--config", action="config", help="YAML file with settings")
+    parser.add_class_arguments(Config, None)
+    return parser
+
+
+def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
+    """Parse a command line. Raises an InputError, one line naming field and value."""
+    for path in config_files(arguments):
+        check_config_file(path)
+    try:
+        return parser.parse_args(arguments)
+    except ArgumentError as error:
+        raise InputError(_one_line(str(error))) from error
+
+
+def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
+    """Build the Config of a parsed command line. Raises an InputError for impossible values."""
+    plain = {name: namespace[name] for name in CONFIG_FIELDS}
+    built = parser.instantiate(Namespace(**plain))
+    return Config(**{name: built[name] for name in CONFIG_FIELDS})
+
+
+def load_config(path: str | Path, *options: str) -> Config:
+    """Read a Config from a YAML file and command-line options such as `--game.rows=3`."""
+    parser = config_parser("")
+    return config_of(parser, parse(parser, ["--config", str(path), *options]))
+
+
+def save_config(config: Config, path: Path) -> None:
+    """Write every field to a YAML file that `load_config` reads back."""
+    path.write_text(yaml.safe_dump(asdict(config), sort_keys=False))
+
+
+def config_files(arguments: list[str]) -> list[str]:
+    """Return the files that a command line names with --config."""
+    files = [value for option, value in itertools.pairwise(arguments) if option == "--config"]
+    return files + [a.partition("=")[2] for a in arguments if a.startswith("--config=")]
+
+
+def check_config_file(path: str) -> None:
+    """Raise an InputError unless `path` is a YAML mapping of fields that exist."""
+    try:
+        content = yaml.safe_load(Path(path).read_text())
+    except OSError as error:
+        raise InputError(f"config: {path} cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"config: {path} is not text") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"config: {path} is not YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(content, dict | None):
+        raise InputError(f"config: {path} holds {content!r}, not a mapping of fields")
+    known = list(field_names(Config))
+    for name, value in _flatten(content or {}):
+        if name not in known:
+            raise InputError(f"{name}: {value!r} in {path}: no such field{nearest(name, known)}")
+
+
+def field_names(cls: type, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of all fields of nested dataclasses, sections included."""
+    hints = typing.get_type_hints(cls)
+    for field in fields(cls):
+        yield prefix + field.name
+        if is_dataclass(hints[field.name]):
+            yield from field_names(hints[field.name], f"{prefix}{field.name}.")
+
+
+def _flatten(content: dict, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in content.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _one_line(message: str) -> str:
+    """Turn a message of the parser into one line that starts with the field."""
+    unknown = re.match(r"unrecognized arguments: --(\S+?)(?:[= ](.*))?$", message)
+    if unknown:
+        name, value = unknown[1], unknown[2] or ""
+        return f"{name}: {value!r}: no such field{nearest(name, field_names(Config))}"
+    wrong = re.match(r'Parser key "([^"]+)":\s+(.*?)\.? Got value: (.*)', message, re.DOTALL)
+    if wrong:
+        expected = re.sub(r"<class '(\w+)'>|typing\.", r"\1", wrong[2])
+        return f"{wrong[1]}: {wrong[3]!r}: {' '.join(expected.split()).lower()}"
+    return " ".join(message.split())
+
+
+def run_script(main: Callable[[list[str]], None]) -> None:
+    """Run a script's main on the command line; bad input ends with one line and exit code 2."""
+    try:
+        main(sys.argv[1:])
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between runs in the user's cache folder."""
+    import jax  # scripts parse their arguments before they pay for importing jax
+
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxzero"
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(default))

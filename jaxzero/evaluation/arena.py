@@ -1,0 +1,158 @@
+"""Matches between two players, all games at once on the device."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.agent.players import Act, Player
+from jaxzero.game import DotsAndBoxes, State, initial_state, is_over, random_edge, step
+
+Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """A match from the first player's side."""
+
+    wins: int
+    draws: int
+    losses: int
+    margin: float  # mean boxes ahead at the end
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+    @property
+    def points(self) -> float:
+        """Wins plus half the draws, as a share of the games."""
+        return (self.wins + self.draws / 2) / self.games
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return wilson_interval(self.points, self.games)
+
+    def to_dict(self) -> dict:
+        """Return the result as JSON: points, low, high, games, margin, wins, draws, losses."""
+        low, high = self.interval
+        return {
+            "points": round(self.points, 4),
+            "low": round(low, 4),
+            "high": round(high, 4),
+            "games": self.games,
+            "margin": round(self.margin, 3),
+            "wins": self.wins,
+            "draws": self.draws,
+            "losses": self.losses,
+        }
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.points:6.1%} [{low:.1%}, {high:.1%}]  "
+            f"{self.wins} won {self.draws} drawn {self.losses} lost  margin {self.margin:+.2f}"
+        )
+
+
+def wilson_interval(share: float, games: int, z: float = Z_95) -> tuple[float, float]:
+    """Return the Wilson score interval of a share of `games` (Wilson 1927).
+
+    With draws the share is not of independent yes-or-no trials; the interval is then too wide.
+    """
+    centre = share + z * z / (2 * games)
+    spread = z * math.sqrt(share * (1 - share) / games + z * z / (4 * games * games))
+    scale = 1 + z * z / games
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def play_match(
+    game: DotsAndBoxes, first: Player, second: Player, games: int, opening_plies: int, seed: int
+) -> MatchResult:
+    """Play `games` (even) games in pairs with swapped colours from the same random opening.
+
+    An opening has 0 to `opening_plies` uniformly random moves. The result does not depend on
+    how many games are played at once: the randomness of a game comes from its number.
+    """
+    if games % 2:
+        raise ValueError(f"games: {games} must be even (colour-swapped pairs)")
+    margins = _play(
+        game,
+        first.act,
+        second.act,
+        games,
+        min(opening_plies, game.num_edges),
+        first.params,
+        second.params,
+        jax.random.key(seed),
+    )
+    margins = jax.device_get(margins)
+    return MatchResult(
+        wins=int((margins > 0).sum()),
+        draws=int((margins == 0).sum()),
+        losses=int((margins < 0).sum()),
+        margin=float(margins.mean()),
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+def _play(
+    game: DotsAndBoxes,
+    act_first: Act,
+    act_second: Act,
+    games: int,
+    opening_plies: int,
+    params_first: chex.ArrayTree,
+    params_second: chex.ArrayTree,
+    key: jax.Array,
+) -> jax.Array:
+    """Return the final margin of the first player in every game: [B] int32.
+
+    The first player is player 0 in even games and player 1 in odd ones.
+    """
+    number = jnp.arange(games)
+    seat = number % 2
+    opening_key, play_key = jax.random.split(key)
+    pair_keys = _fold(opening_key, number // 2)
+    state = jax.vmap(partial(random_opening, game, opening_plies))(pair_keys)
+    game_keys = _fold(play_key, number)
+
+    def play_ply(state: State, ply: jax.Array) -> tuple[State, None]:
+        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(game_keys, ply)
+        edge = jnp.where(
+            state.player == seat,
+            act_first(params_first, keys, state),
+            act_second(params_second, keys, state),
+        )
+        # Games with a longer opening end earlier; they stand still from then on.
+        moved, _ = jax.vmap(partial(step, game))(state, edge)
+        return jax.vmap(_unless_over)(state, moved), None
+
+    state, _ = jax.lax.scan(play_ply, state, jnp.arange(game.num_edges))
+    return jnp.where(state.player == seat, state.margin, -state.margin)
+
+
+def _unless_over(state: State, moved: State) -> State:
+    return jax.tree.map(lambda old, new: jnp.where(is_over(state), old, new), state, moved)
+
+
+def _fold(key: jax.Array, numbers: jax.Array) -> jax.Array:
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, numbers)
+
+
+def random_opening(game: DotsAndBoxes, longest: int, key: jax.Array) -> State:
+    """Play 0 to `longest` uniformly random moves, in one game."""
+    count_key, move_key = jax.random.split(key)
+    count = jax.random.randint(count_key, (), 0, longest + 1)
+
+    def play_ply(state: State, ply: jax.Array) -> tuple[State, None]:
+        edge = random_edge(jax.random.fold_in(move_key, ply), state)
+        moved, _ = step(game, state, edge)
+        return jax.tree.map(lambda new, old: jnp.where(ply < count, new, old), moved, state), None
+
+    return jax.lax.scan(play_ply, initial_state(game), jnp.arange(longest))[0]

@@ -1,0 +1,63 @@
+"""What a run writes down: JSON lines, TensorBoard, one line or a bar on the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tensorboardX import SummaryWriter
+from tqdm import tqdm
+
+FILE_NAME = "metrics.jsonl"
+
+
+class MetricsWriter:
+    """Writes the metrics of each iteration to `metrics.jsonl`, TensorBoard and the terminal."""
+
+    def __init__(self, run_dir: Path, first: int, last: int):
+        """Go on after iteration `first`; lines after it are of a lost past and go."""
+        self._path = run_dir / FILE_NAME
+        kept = [line for line in read_metrics(run_dir) if line["iteration"] <= first]
+        self._path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first + 1)
+        self._bar = None
+        if sys.stdout.isatty():
+            self._bar = tqdm(total=last, initial=first, unit="iteration", dynamic_ncols=True)
+        self._last = last
+
+    def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
+        """Record an iteration (they count from 1); `headline` is its one line for people."""
+        with self._path.open("a") as file:
+            file.write(json.dumps({"iteration": iteration, **metrics}) + "\n")
+        for name, value in metrics.items():
+            if isinstance(value, (int, float)):
+                self._board.add_scalar(name, value, iteration)
+        if self._bar is not None:
+            self._bar.update()
+        self.say(f"{iteration:>5}/{self._last}  {headline}")
+
+    def say(self, line: str) -> None:
+        """Print a line without tearing the bar."""
+        if self._bar is not None:
+            self._bar.write(line)
+        else:
+            print(line, flush=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        self._board.close()
+
+
+def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
+    """Read the metrics of a run, one dict per iteration; a torn last line is dropped."""
+    path = run_dir / FILE_NAME
+    lines = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return lines

@@ -1,0 +1,136 @@
+"""What a run tells people: a header, one line per iteration, a summary with a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxzero.agent.network import Network, compute_dtype, count_params
+from jaxzero.config import Config
+from jaxzero.evaluation.arena import MatchResult
+from jaxzero.training import throughput
+from jaxzero.training.curves import draw_curves
+from jaxzero.training.learner import Learner, playing_params
+from jaxzero.training.metrics import read_metrics
+from jaxzero.training.parallel import local_copy
+from jaxzero.training.throughput import mebibytes
+
+SUMMARY_FILE = "summary.json"
+CURVES_FILE = "curves.png"
+
+
+def describe_devices(devices: list[jax.Device]) -> str:
+    return f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform})"
+
+
+def print_header(
+    config: Config,
+    devices: list[jax.Device],
+    learner: Learner,
+    replay_bytes: int,
+    predicted_bytes: int | None,
+) -> None:
+    """State what is about to run: device, network, memory, replay ratio."""
+    network, replay = config.network, config.iterations_kept * config.positions_per_iteration
+    print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
+    print(
+        f"network       {network.trunk} {network.channels} x {network.blocks} on "
+        f"{config.game.board}, {count_params(learner.params):,} parameters, "
+        f"{compute_dtype(network).name}"
+    )
+    print(
+        f"memory        {mebibytes(predicted_bytes)} predicted per device, "
+        f"{mebibytes(replay_bytes)} of it replay"
+    )
+    print(
+        f"replay        {replay:,} positions, {config.iterations_kept} iterations; "
+        f"replay ratio {config.replay_ratio:.2f} "
+        f"({config.learner.updates_per_iteration} updates of {config.learner.batch_size} for "
+        f"{config.positions_per_iteration:,} new positions)"
+    )
+    print(
+        f"run           {config.iterations} iterations of {config.selfplay.games} games, "
+        f"{config.search.simulations} simulations a move",
+        flush=True,
+    )
+
+
+def headline(metrics: dict[str, Any]) -> str:
+    """Return the metrics of an iteration that people watch, in one line."""
+    line = (
+        f"{metrics['speed/games_per_second']:7.0f} games/s "
+        f"{metrics['speed/evaluations_per_second']:9.0f} evaluations/s"
+    )
+    if "learn/loss" in metrics:
+        line += (
+            f"  loss {metrics['learn/loss']:.3f} (policy {metrics['learn/policy_loss']:.3f}, "
+            f"margin {metrics['learn/margin_loss']:.3f})"
+            f"  error {metrics['learn/margin_error']:.2f} boxes"
+        )
+    return line + f"  entropy {metrics['selfplay/policy_entropy']:.2f}"
+
+
+def summarize(
+    config: Config,
+    run_dir: Path,
+    network: Network,
+    devices: list[jax.Device],
+    learner: Learner,
+    minutes: float,
+    results: dict[str, MatchResult],
+) -> dict[str, Any]:
+    """Measure the parts, write `summary.json` and `curves.png`, and return the summary."""
+    metrics = read_metrics(run_dir)
+    peak = max(throughput.peak_memory_bytes(device) for device in devices)
+    params = local_copy(playing_params(learner))
+    batch = config.selfplay.games // len(devices)
+    # Measured on one device, stated for all: the devices do not talk during self-play.
+    alone = len(devices) * throughput.network_evaluations_per_second(network, params, batch)
+    selfplay = len(devices) * throughput.selfplay_evaluations_per_second(
+        config, network, params, batch
+    )
+    games = int(learner.iteration) * config.selfplay.games
+    seconds = max(60 * minutes, 1e-9)
+    summary = {
+        "device": describe_devices(devices),
+        "minutes": round(minutes, 2),
+        "iterations": int(learner.iteration),
+        "games": games,
+        "games_per_second": round(games / seconds, 2),
+        "evaluations_per_second": round(
+            int(learner.iteration) * config.evaluations_per_iteration / seconds
+        ),
+        "network_evaluations_per_second": round(alone),
+        "selfplay_evaluations_per_second": round(selfplay),
+        "peak_memory_bytes": peak,
+        "versus": {name: result.to_dict() for name, result in results.items()},
+    }
+    (run_dir / SUMMARY_FILE).write_text(json.dumps(summary, indent=2) + "\n")
+    title = f"{config.game.board}, {config.network.trunk} {config.network.channels} x "
+    draw_curves(run_dir / CURVES_FILE, title + str(config.network.blocks), metrics)
+    return summary
+
+
+def print_summary(
+    run_dir: Path, player: str, summary: dict[str, Any], results: dict[str, MatchResult]
+) -> None:
+    """Print the summary for people."""
+    alone, selfplay = (
+        summary[f"{part}_evaluations_per_second"] for part in ("network", "selfplay")
+    )
+    print(
+        f"\n{summary['games']:,} games in {summary['minutes']:.1f} minutes of self-play and "
+        f"learning: {summary['games_per_second']:.0f} games/s, "
+        f"{summary['evaluations_per_second']:,} evaluations/s"
+    )
+    print(
+        f"self-play alone {selfplay:,} evaluations/s, network alone {alone:,} at the same batch: "
+        f"{selfplay / alone:.0%}"
+    )
+    print(f"peak memory {mebibytes(summary['peak_memory_bytes'])}")
+    for name, result in results.items():
+        print(f"{player} against {name:<12} {result}")
+    print(f"{run_dir / SUMMARY_FILE}, {run_dir / CURVES_FILE}")

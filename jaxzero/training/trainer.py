@@ -1,0 +1,180 @@
+"""The training loop on the host: build, restore, iterate, log, evaluate, save."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from jaxzero.agent.network import Network
+from jaxzero.cli import load_config, save_config
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.training.checkpoint import Checkpoints
+from jaxzero.training.iteration import Actor, init_actor, make_iteration
+from jaxzero.training.learner import Learner, init_learner
+from jaxzero.training.metrics import MetricsWriter
+from jaxzero.training.parallel import (
+    assert_replicated,
+    choose_devices,
+    parallelize,
+    replicate,
+    spread,
+    spread_actor,
+)
+from jaxzero.training.report import headline, print_header, print_summary, summarize
+from jaxzero.training.stop import Stop
+from jaxzero.training.strength import Judge, flatten
+from jaxzero.training.throughput import peak_memory_bytes, predicted_memory_bytes
+
+CONFIG_FILE = "config.yaml"
+
+
+class Progress(NamedTuple):
+    """Where a run stands."""
+
+    learner: Learner
+    actor: Actor
+    minutes: float  # spent so far, over all sessions
+    games: int  # played so far
+
+
+def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None = None) -> bool:
+    """Train in `run_dir`, from scratch or from its newest good checkpoint.
+
+    Returns whether the run is complete; its summary is then written. Raises: InputError when the
+    directory holds a run and `resume` is off, or holds a run of another board or network.
+    """
+    stop = stop or Stop()
+    check_run_dir(config, run_dir, resume)
+    devices = choose_devices(config.devices)
+    config.check_devices(len(devices))
+    network = Network(config.game.board, config.network)
+    judge = Judge(config, network)
+    checkpoints = Checkpoints(run_dir, config.keep_checkpoints)
+    progress = start(config, network, devices, checkpoints, resume)
+    save_config(config, run_dir / CONFIG_FILE)
+
+    run_key = replicate(jax.random.key(config.seed), devices)
+    iterate = parallelize(make_iteration(config, network, len(devices)), devices)
+    iterate = iterate.lower(progress.learner, progress.actor, run_key).compile()
+    replay_bytes = sum(x.nbytes for x in jax.tree.leaves(progress.actor)) // len(devices)
+    predicted = predicted_memory_bytes(iterate)
+    print_header(config, devices, progress.learner, replay_bytes, predicted)
+
+    first = int(progress.learner.iteration)
+    writer = MetricsWriter(run_dir, first, config.iterations)
+    with stop.on_signals():
+        for done in range(first + 1, config.iterations + 1):
+            progress, metrics = run_iteration(config, iterate, run_key, progress)
+            metrics["memory/peak_bytes"] = max(map(peak_memory_bytes, devices))
+            line = headline(metrics)
+            if config.evaluation.evaluate_every and done % config.evaluation.evaluate_every == 0:
+                results = judge.play(progress.learner, config.evaluation.games)
+                metrics |= flatten(results)
+                line += "".join(f"  {name} {r.points:.1%}" for name, r in results.items())
+            writer.write(done, metrics, line)
+            ending = stop.iteration_done() or done == config.iterations
+            if ending or done % config.checkpoint_every == 0:
+                save(config, checkpoints, progress)
+            if ending:
+                break
+    writer.close()
+    checkpoints.close()
+
+    done = int(progress.learner.iteration)
+    if done < config.iterations:
+        print(
+            f"Stopped after {done} of {config.iterations} iterations and saved. "
+            f"To go on: python scripts/train.py --run_dir {run_dir} --resume"
+        )
+        return False
+    results = judge.play(progress.learner, config.evaluation.final_games)
+    summary = summarize(
+        config, run_dir, network, devices, progress.learner, progress.minutes, results
+    )
+    print_summary(run_dir, judge.player_name, summary, results)
+    return True
+
+
+def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
+    """Create a run directory, or make sure that the run in it may be continued."""
+    saved = run_dir / CONFIG_FILE
+    if saved.exists() and not resume:
+        raise InputError(
+            f"run_dir: {run_dir} holds a run; continue it with --resume or name another directory"
+        )
+    if resume and not saved.exists():
+        raise InputError(f"run_dir: {run_dir} holds no run to resume")
+    if resume:
+        refuse_contradiction(config, load_config(saved), run_dir)
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"run_dir: {run_dir} cannot be made ({error.strerror})") from error
+
+
+def refuse_contradiction(config: Config, saved: Config, run_dir: Path) -> None:
+    """Raise an InputError when board or network differ from those of the saved run."""
+    for section in ("game", "network"):
+        now, before = asdict(getattr(config, section)), asdict(getattr(saved, section))
+        for name, value in now.items():
+            if value != before[name]:
+                raise InputError(
+                    f"{section}.{name}: {value} contradicts {before[name]} of the run in {run_dir}"
+                )
+
+
+def start(
+    config: Config,
+    network: Network,
+    devices: list[jax.Device],
+    checkpoints: Checkpoints,
+    resume: bool,
+) -> Progress:
+    """Return fresh weights and an empty replay, or those of the newest good checkpoint."""
+    learner = init_learner(network, config)
+    actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
+    if not resume:
+        return Progress(replicate(learner, devices), actor, 0.0, 0)
+    restored = checkpoints.restore_newest(learner, actor.replay)
+    if restored.replay is not None:
+        actor = Actor(spread(restored.replay, devices))
+    elif config.save_replay:
+        print("The replay of this checkpoint is missing or of another size: it starts empty.")
+    return Progress(
+        replicate(restored.learner, devices),
+        actor,
+        restored.record["minutes"],
+        restored.record["games"],
+    )
+
+
+def run_iteration(
+    config: Config, compiled, run_key: jax.Array, progress: Progress
+) -> tuple[Progress, dict[str, Any]]:
+    """Run one iteration and read its scalars, the only wait for the device."""
+    begin = time.perf_counter()
+    learner, actor, metrics = compiled(progress.learner, progress.actor, run_key)
+    values = jax.device_get(metrics)
+    seconds = time.perf_counter() - begin
+    games = config.selfplay.games
+    progress = Progress(learner, actor, progress.minutes + seconds / 60, progress.games + games)
+    return progress, {name: float(value) for name, value in values.items()} | {
+        "speed/seconds": seconds,
+        "speed/games_per_second": games / seconds,
+        "speed/evaluations_per_second": config.evaluations_per_iteration / seconds,
+        "speed/games": progress.games,
+        "speed/minutes": progress.minutes,
+    }
+
+
+def save(config: Config, checkpoints: Checkpoints, progress: Progress) -> None:
+    """Start an asynchronous save of where the run stands."""
+    assert_replicated(progress.learner)
+    record = {"config": asdict(config), "minutes": progress.minutes, "games": progress.games}
+    replay = progress.actor.replay if config.save_replay else None
+    checkpoints.save(progress.learner, replay, record)
