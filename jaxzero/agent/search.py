@@ -1,4 +1,4 @@
-"""Gumbel tree search over batches of games. The only file that knows mctx."""
+"""Gumbel tree search over batches of games. Only this file and `backup.py` know mctx."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from jaxzero.agent.backup import in_place_backup
 from jaxzero.agent.network import Network, expected_margin, win_balance
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_gained, discount, is_over, legal_edges, step
@@ -106,23 +107,26 @@ def search(
     root = evaluate(params, state)
     chex.assert_shape(root.prior_logits, state.drawn.shape)
     chex.assert_shape(root.value, state.margin.shape)
-    output = mctx.gumbel_muzero_policy(
-        params=params,
-        rng_key=key,
-        root=mctx.RootFnOutput(prior_logits=root.prior_logits, value=root.value, embedding=state),
-        recurrent_fn=expand,
-        num_simulations=settings.simulations,
-        invalid_actions=~legal_edges(state),
-        max_depth=settings.max_depth or None,
-        qtransform=partial(
-            mctx.qtransform_completed_by_mix_value,
-            value_scale=settings.value_scale,
-            maxvisit_init=settings.visit_offset,
-            rescale_values=False,
-        ),
-        max_num_considered_actions=min(settings.considered, settings.simulations),
-        gumbel_scale=gumbel_scale,
-    )
+    with in_place_backup():
+        output = mctx.gumbel_muzero_policy(
+            params=params,
+            rng_key=key,
+            root=mctx.RootFnOutput(
+                prior_logits=root.prior_logits, value=root.value, embedding=state
+            ),
+            recurrent_fn=expand,
+            num_simulations=settings.simulations,
+            invalid_actions=~legal_edges(state),
+            max_depth=settings.max_depth or None,
+            qtransform=partial(
+                mctx.qtransform_completed_by_mix_value,
+                value_scale=settings.value_scale,
+                maxvisit_init=settings.visit_offset,
+                rescale_values=False,
+            ),
+            max_num_considered_actions=min(settings.considered, settings.simulations),
+            gumbel_scale=gumbel_scale,
+        )
     summary = output.search_tree.summary()
     return SearchResult(
         edge=output.action.astype(jnp.int32),

@@ -88,10 +88,7 @@ def summarize(
     params = local_copy(playing_params(learner))
     batch = config.selfplay.games // len(devices)
     # Measured on one device, stated for all: the devices do not talk during self-play.
-    alone = len(devices) * throughput.network_evaluations_per_second(network, params, batch)
-    selfplay = len(devices) * throughput.selfplay_evaluations_per_second(
-        config, network, params, batch
-    )
+    rates = throughput.evaluations_per_second(config, network, params, batch)
     games = int(learner.iteration) * config.selfplay.games
     seconds = max(60 * minutes, 1e-9)
     summary = {
@@ -103,8 +100,8 @@ def summarize(
         "evaluations_per_second": round(
             int(learner.iteration) * config.evaluations_per_iteration / seconds
         ),
-        "network_evaluations_per_second": round(alone),
-        "selfplay_evaluations_per_second": round(selfplay),
+        "network_evaluations_per_second": round(len(devices) * rates["network"]),
+        "selfplay_evaluations_per_second": round(len(devices) * rates["selfplay"]),
         "peak_memory_bytes": peak,
         "versus": {name: result.to_dict() for name, result in results.items()},
     }

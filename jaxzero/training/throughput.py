@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import chex
 import jax
@@ -17,20 +19,25 @@ from jaxzero.config import Config
 from jaxzero.training.selfplay import play_games
 
 
-def seconds_per_call(function: Callable, *args, at_least: float = 1.0) -> float:
-    """Time a compiled function after one warm-up call, over at least two calls."""
-    jax.block_until_ready(function(*args))
-    calls, start = 0, time.perf_counter()
-    while calls < 2 or time.perf_counter() - start < at_least:
-        jax.block_until_ready(function(*args))
-        calls += 1
-    return (time.perf_counter() - start) / calls
+def seconds_per_call(*calls: Callable[[], chex.ArrayTree], rounds: int = 5) -> list[float]:
+    """Time compiled calls by turns and return the median of each, in seconds.
+
+    By turns, because other work on the machine comes and goes: it then hits all of them alike.
+    """
+    seconds = [[] for _ in calls]
+    for round_ in range(rounds + 1):
+        for call, times in zip(calls, seconds, strict=True):
+            begin = time.perf_counter()
+            jax.block_until_ready(call())
+            if round_:  # the first round warms up
+                times.append(time.perf_counter() - begin)
+    return [statistics.median(times) for times in seconds]
 
 
-def network_evaluations_per_second(
-    network: Network, params: chex.ArrayTree, batch: int, repeats: int = 64
-) -> float:
-    """Measure the network alone on one device: `repeats` batches in one program."""
+def network_call(
+    network: Network, params: chex.ArrayTree, batch: int, repeats: int
+) -> Callable[[], chex.ArrayTree]:
+    """Return a call that evaluates `repeats` batches one after the other on one device."""
 
     def evaluate(drawn: jax.Array, _) -> tuple[jax.Array, jax.Array]:
         prediction = network.apply(params, drawn)
@@ -40,13 +47,13 @@ def network_evaluations_per_second(
 
     drawn = jax.random.bernoulli(jax.random.key(0), 0.5, (batch, network.game.num_edges))
     run = jax.jit(lambda drawn: jax.lax.scan(evaluate, drawn, None, length=repeats))
-    return batch * repeats / seconds_per_call(run, drawn)
+    return partial(run, drawn)
 
 
-def selfplay_evaluations_per_second(
+def selfplay_call(
     config: Config, network: Network, params: chex.ArrayTree, games: int
-) -> float:
-    """Measure self-play alone on one device, in network evaluations."""
+) -> Callable[[], chex.ArrayTree]:
+    """Return a call that plays `games` games on one device."""
     evaluate = network_evaluator(network, config.search)
 
     @jax.jit
@@ -54,8 +61,19 @@ def selfplay_evaluations_per_second(
         positions, _ = play_games(network.game, config, evaluate, params, key, games)
         return jnp.sum(positions.margin)
 
+    return partial(run, params, jax.random.key(0))
+
+
+def evaluations_per_second(
+    config: Config, network: Network, params: chex.ArrayTree, games: int
+) -> dict[str, float]:
+    """Measure `network` alone and `selfplay` alone at the same batch on one device."""
     evaluations = games * network.game.num_edges * (config.search.simulations + 1)
-    return evaluations / seconds_per_call(run, params, jax.random.key(0))
+    repeats = max(1, evaluations // games // 2)
+    alone, selfplay = seconds_per_call(
+        network_call(network, params, games, repeats), selfplay_call(config, network, params, games)
+    )
+    return {"network": games * repeats / alone, "selfplay": evaluations / selfplay}
 
 
 def peak_memory_bytes(device: jax.Device) -> int:
