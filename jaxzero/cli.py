@@ -82,6 +82,8 @@ def check_config_file(path: str) -> None:
     for name, value in _flatten(content or {}):
         if name not in known:
             raise InputError(f"{name}: {value!r} in {path}: no such field{nearest(name, known)}")
+        if any(other.startswith(f"{name}.") for other in known):
+            raise InputError(f"{name}: {value!r} in {path} must be a mapping of fields")
 
 
 def field_names(cls: type, prefix: str = "") -> Iterator[str]:

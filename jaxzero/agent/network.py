@@ -38,8 +38,8 @@ class Network(nn.Module):
 
     @nn.compact
     def __call__(self, drawn: jax.Array) -> Prediction:
-        chex.assert_shape(drawn, (None, self.game.num_edges))
-        chex.assert_type(drawn, bool)
+        chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
+        chex.assert_type(drawn, bool, custom_message="drawn")
         trunk = self._dense if self.config.trunk == "dense" else self._conv
         policy_logits, margin_logits = trunk(drawn)
         possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)

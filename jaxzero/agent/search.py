@@ -90,8 +90,8 @@ def search(
     `gumbel_scale` 1 explores at the root, 0 is deterministic play. Source: Danihelka et al. 2022,
     "Policy improvement by planning with Gumbel".
     """
-    chex.assert_shape(state.drawn, (None, game.num_edges))
-    chex.assert_equal_shape([state.margin, state.player])
+    chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
+    chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
 
     def expand(params, _key, edge, state):
         moved = jax.vmap(partial(transition, game, settings.win_weight))(state, edge)
@@ -105,8 +105,8 @@ def search(
         return output, moved.state
 
     root = evaluate(params, state)
-    chex.assert_shape(root.prior_logits, state.drawn.shape)
-    chex.assert_shape(root.value, state.margin.shape)
+    chex.assert_shape(root.prior_logits, state.drawn.shape, custom_message="prior_logits")
+    chex.assert_shape(root.value, state.margin.shape, custom_message="value")
     with in_place_backup():
         output = mctx.gumbel_muzero_policy(
             params=params,

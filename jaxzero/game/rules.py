@@ -65,7 +65,7 @@ def initial_state(game: DotsAndBoxes) -> State:
 
 def split_edges(game: DotsAndBoxes, values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Split one value per edge into horizontals [rows + 1, cols] and verticals [rows, cols + 1]."""
-    chex.assert_shape(values, (game.num_edges,))
+    chex.assert_shape(values, (game.num_edges,), custom_message="values")
     horizontal = values[: game.num_horizontal].reshape(game.rows + 1, game.cols)
     vertical = values[game.num_horizontal :].reshape(game.rows, game.cols + 1)
     return horizontal, vertical
@@ -99,8 +99,8 @@ def step(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.
     Drawing an edge that is already there closes nothing and passes the turn; callers mask
     such moves. After the last edge the mover of that edge stays the side to move.
     """
-    chex.assert_shape(state.drawn, (game.num_edges,))
-    chex.assert_shape(edge, ())
+    chex.assert_shape(state.drawn, (game.num_edges,), custom_message="state.drawn")
+    chex.assert_shape(edge, (), custom_message="edge")
     # A comparison instead of a scatter, for the same reason as in `box_sides`.
     drawn = state.drawn | (jnp.arange(game.num_edges) == edge)
     closed = boxes_closed(game, drawn) - boxes_closed(game, state.drawn)

@@ -77,8 +77,10 @@ def sample_losses(
     game: DotsAndBoxes, prediction: Prediction, target: Positions
 ) -> dict[str, jax.Array]:
     """Return losses and errors of ONE position; every field without its batch axis."""
-    chex.assert_shape([prediction.policy_logits, target.policy], (game.num_edges,))
-    chex.assert_shape(target.margin, ())
+    edges = (game.num_edges,)
+    chex.assert_shape(prediction.policy_logits, edges, custom_message="policy_logits")
+    chex.assert_shape(target.policy, edges, custom_message="target.policy")
+    chex.assert_shape(target.margin, (), custom_message="target.margin")
     policy_loss = optax.safe_softmax_cross_entropy(prediction.policy_logits, target.policy)
     margin_loss = optax.softmax_cross_entropy_with_integer_labels(
         prediction.margin_logits, target.margin + game.num_boxes
@@ -132,7 +134,7 @@ def update(
     gradient, metrics = gradient_of(learner.params, batch)
     if axis_name is not None:
         gradient, metrics = jax.lax.pmean((gradient, metrics), axis_name)
-    metrics["gradient_norm"] = optax.global_norm(gradient)
+    metrics["gradient_norm"] = optax.tree.norm(gradient)
     updates, opt_state = make_optimizer(config).update(gradient, learner.opt_state, learner.params)
     params = optax.apply_updates(learner.params, updates)
     average = learner.average

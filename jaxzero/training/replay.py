@@ -41,8 +41,9 @@ def empty_replay(capacity: int, num_edges: int) -> Replay:
 def add(replay: Replay, positions: Positions) -> Replay:
     """Write one block of P positions over the oldest ones. P must divide the capacity."""
     capacity, block = replay.margin.shape[0], positions.margin.shape[0]
-    chex.assert_shape(positions.policy, (block, replay.policy.shape[1]))
-    chex.assert_equal_shape([positions.policy, positions.drawn])
+    edges = (block, replay.policy.shape[1])
+    chex.assert_shape(positions.policy, edges, custom_message="positions.policy")
+    chex.assert_shape(positions.drawn, edges, custom_message="positions.drawn")
     if capacity % block:
         raise ValueError(f"a block of {block} positions does not divide the capacity {capacity}")
     packed = {

@@ -93,7 +93,7 @@ def summarize(
     seconds = max(60 * minutes, 1e-9)
     summary = {
         "device": describe_devices(devices),
-        "minutes": round(minutes, 2),
+        "minutes": round(minutes, 4),
         "iterations": int(learner.iteration),
         "games": games,
         "games_per_second": round(games / seconds, 2),

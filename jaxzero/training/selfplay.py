@@ -80,7 +80,7 @@ def remaining_margins(closed: jax.Array, player: jax.Array) -> jax.Array:
     `closed` [T] are the boxes each move closed, `player` [T] who made it. Scores add up, so the
     target is a reverse cumulative sum of the boxes, signed by their owner.
     """
-    chex.assert_equal_shape([closed, player])
+    chex.assert_equal_shape([closed, player], custom_message="closed and player")
     sign = 1 - 2 * player
     to_first = jnp.cumsum((sign * closed)[::-1])[::-1]
     return sign * to_first

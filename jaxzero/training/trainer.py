@@ -49,11 +49,11 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
     directory holds a run and `resume` is off, or holds a run of another board or network.
     """
     stop = stop or Stop()
-    check_run_dir(config, run_dir, resume)
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     judge = Judge(config, network)
+    check_run_dir(config, run_dir, resume)
     checkpoints = Checkpoints(run_dir, config.keep_checkpoints)
     progress = start(config, network, devices, checkpoints, resume)
     save_config(config, run_dir / CONFIG_FILE)

@@ -1,0 +1,107 @@
+"""Matches: fair, routed by turn, independent of the batch."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxzero.agent.players import Player, greedy_edge, make_player
+from jaxzero.errors import InputError
+from jaxzero.evaluation.arena import MatchResult, _play, play_match, wilson_interval
+from jaxzero.game import DotsAndBoxes, State
+
+GAME = DotsAndBoxes(2, 2)
+RANDOM, GREEDY = (make_player(name, GAME) for name in ("random", "greedy"))
+
+
+def first_legal(_params, _keys, state: State) -> jax.Array:
+    return jnp.argmin(state.drawn, axis=-1).astype(jnp.int32)
+
+
+FIRST = Player("first", first_legal)
+
+
+def test_a_deterministic_player_meets_itself_evenly():
+    """Same moves in both seats of a pair: what is won in one is lost in the other."""
+    result = play_match(GAME, FIRST, FIRST, games=64, opening_plies=6, seed=3)
+    assert result.wins == result.losses
+    assert result.margin == 0
+    assert result.points == 0.5
+
+
+def test_swapping_the_players_swaps_the_result():
+    one = play_match(GAME, FIRST, Player("last", last_legal), 64, 4, 0)
+    two = play_match(GAME, Player("last", last_legal), FIRST, 64, 4, 0)
+    assert (one.wins, one.draws, one.losses) == (two.losses, two.draws, two.wins)
+    assert one.margin == -two.margin
+
+
+def last_legal(_params, _keys, state: State) -> jax.Array:
+    return GAME.num_edges - 1 - jnp.argmin(state.drawn[:, ::-1], axis=-1).astype(jnp.int32)
+
+
+def test_games_do_not_depend_on_the_batch():
+    def margins(games: int) -> np.ndarray:
+        key = jax.random.key(5)
+        return np.asarray(_play(GAME, GREEDY.act, RANDOM.act, games, 4, (), (), key))
+
+    np.testing.assert_array_equal(margins(8), margins(32)[:8])
+
+
+def test_players_move_when_it_is_their_turn():
+    """On 1x1 the mover of the last edge wins; whoever leaves three sides loses."""
+    game = DotsAndBoxes(1, 1)
+    result = play_match(game, FIRST, FIRST, games=4, opening_plies=0, seed=0)
+    assert (result.wins, result.losses) == (2, 2)
+    margins = _play(game, FIRST.act, FIRST.act, 4, 0, (), (), jax.random.key(0))
+    assert margins.tolist() == [-1, 1, -1, 1]  # second to move wins, seats alternate
+
+
+def test_greedy_beats_random():
+    game = DotsAndBoxes(3, 3)
+    result = play_match(game, make_player("greedy", game), make_player("random", game), 128, 2, 0)
+    assert result.interval[0] > 0.9
+
+
+def test_greedy_takes_then_keeps_safe_then_gives():
+    game, closing = DotsAndBoxes(1, 2), [0, 2, 4]
+    key = jax.random.key(0)
+
+    def choices(drawn: list[int]) -> set[int]:
+        state = State(
+            jnp.zeros(7, bool).at[jnp.array(drawn, int)].set(True), jnp.int32(0), jnp.int32(0)
+        )
+        keys = jax.random.split(key, 64)
+        return set(jax.vmap(partial(greedy_edge, game), in_axes=(0, None))(keys, state).tolist())
+
+    assert choices(closing) == {5}
+    assert choices([0, 2]) == {1, 3, 6}
+    assert choices([0, 2, 1, 3]) == {4, 5, 6}
+
+
+def test_wilson_interval_by_hand():
+    low, high = wilson_interval(0.5, 100)
+    assert (low, high) == pytest.approx((0.4038, 0.5962), abs=1e-4)
+    assert wilson_interval(1.0, 10)[0] == pytest.approx(0.7225, abs=1e-4)
+    assert wilson_interval(0.0, 10)[0] == 0
+
+
+def test_results_add_up():
+    result = MatchResult(wins=3, draws=2, losses=5, margin=-0.5)
+    assert result.points == 0.4
+    assert result.to_dict()["games"] == 10
+
+
+@pytest.mark.parametrize("name", ["greedi", "search", "search:0", "search:x", "greedy:3", "policy"])
+def test_bad_player_names_are_refused(name):
+    with pytest.raises(InputError, match=name):
+        make_player(name, GAME)
+
+
+def test_an_unknown_player_lists_the_known():
+    with pytest.raises(InputError, match=r"did you mean greedy.*known: random, greedy"):
+        make_player("greedi", GAME)

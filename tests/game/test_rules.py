@@ -1,0 +1,111 @@
+"""The rules equal a plain-Python referee and OpenSpiel, move by move, on random games."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyspiel
+import pytest
+from referee import Referee
+
+from jaxzero.game import (
+    DotsAndBoxes,
+    State,
+    boxes_gained,
+    discount,
+    initial_state,
+    is_over,
+    legal_edges,
+    random_edge,
+    step,
+)
+
+SIZES = [(rows, cols) for rows in range(1, 6) for cols in range(1, 6)] + [(1, 7), (6, 2), (7, 7)]
+GAMES = 4
+
+
+def random_games(game: DotsAndBoxes, games: int):
+    """Play random games on the device: edges [B, T], states after each move, gains, discounts."""
+
+    def play(key):
+        def ply(state, key):
+            edge = random_edge(key, state)
+            after, again = step(game, state, edge)
+            gained = boxes_gained(state, after, again)
+            return after, (edge, after, gained, discount(after, again))
+
+        return jax.lax.scan(ply, initial_state(game), jax.random.split(key, game.num_edges))[1]
+
+    return jax.device_get(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), games)))
+
+
+@pytest.mark.parametrize(("rows", "cols"), SIZES)
+def test_rules_equal_the_referee_and_openspiel(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    spiel = pyspiel.load_game(
+        f"dots_and_boxes(num_rows={rows},num_cols={cols},utility_margin=true)"
+    )
+    edges, states, gains, discounts = random_games(game, GAMES)
+    for number in range(GAMES):
+        referee, other = Referee(game), spiel.new_initial_state()
+        for ply, edge in enumerate(edges[number].tolist()):
+            assert edge in referee.legal()
+            assert referee.legal() == other.legal_actions()
+            mover = referee.player
+            assert other.current_player() == mover
+            closed = referee.play(edge)
+            other.apply_action(edge)
+            over = ply == game.num_edges - 1
+            assert other.is_terminal() == over
+            now = jax.tree.map(lambda leaf, at=(number, ply): leaf[at], states)
+            assert now.player == referee.player
+            assert set(np.flatnonzero(now.drawn)) == referee.drawn
+            assert np.flatnonzero(legal_edges(now)).tolist() == referee.legal()
+            scores = referee.scores
+            assert now.margin == scores[now.player] - scores[1 - now.player]
+            assert gains[number, ply] == closed
+            same = referee.player == mover
+            assert discounts[number, ply] == (0 if over else 1 if same else -1)
+            assert bool(is_over(now)) == over
+        assert other.returns()[0] == referee.scores[0] - referee.scores[1]
+
+
+def test_state_shapes_and_types():
+    game = DotsAndBoxes(2, 3)
+    state = initial_state(game)
+    chex.assert_shape(state.drawn, (17,))
+    chex.assert_type([state.drawn, state.margin, state.player], [bool, jnp.int32, jnp.int32])
+    after, again = step(game, state, jnp.int32(3))
+    chex.assert_trees_all_equal_shapes_and_dtypes(state, after)
+    chex.assert_shape(again, ())
+
+
+def test_wrong_shapes_fail_at_trace_time_and_name_the_shape():
+    game, small = DotsAndBoxes(2, 3), initial_state(DotsAndBoxes(2, 2))
+    with pytest.raises(AssertionError, match=r"\(12,\).*\(17\).*state\.drawn"):
+        jax.eval_shape(partial(step, game), small, jnp.int32(0))
+    with pytest.raises(AssertionError, match="edge"):
+        jax.eval_shape(partial(step, DotsAndBoxes(2, 2)), small, jnp.zeros(2, jnp.int32))
+
+
+def test_a_drawn_edge_closes_nothing_and_passes_the_turn():
+    game = DotsAndBoxes(1, 1)
+    state = State(jnp.ones(4, bool), jnp.int32(1), jnp.int32(0))
+    after, again = step(game, state, jnp.int32(0))
+    assert not again
+    assert after.margin == -1
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(0, 3), (2, -1)])
+def test_a_board_has_at_least_one_box(rows, cols):
+    with pytest.raises(ValueError, match="at least 1"):
+        DotsAndBoxes(rows, cols)
+
+
+def test_geometry_is_hashable_and_touches_no_device():
+    assert hash(DotsAndBoxes(5, 5)) == hash(DotsAndBoxes(5, 5))
+    assert DotsAndBoxes(5, 5).num_edges == 60

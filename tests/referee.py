@@ -1,0 +1,58 @@
+"""Dots and Boxes in plain Python, the oracle of the tests. Written to be checked by eye."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jaxzero.game import DotsAndBoxes
+
+
+def boxes_of(game: DotsAndBoxes) -> list[set[int]]:
+    """Return the four edges of every box, row by row."""
+    wide, start = game.cols + 1, (game.rows + 1) * game.cols
+    return [
+        {r * game.cols + c, (r + 1) * game.cols + c, start + r * wide + c, start + r * wide + c + 1}
+        for r in range(game.rows)
+        for c in range(game.cols)
+    ]
+
+
+class Referee:
+    """One game: `drawn`, `scores`, `player`; `play` returns the boxes closed."""
+
+    def __init__(self, game: DotsAndBoxes):
+        self.boxes = boxes_of(game)
+        self.num_edges = game.num_edges
+        self.drawn: set[int] = set()
+        self.scores = [0, 0]
+        self.player = 0
+
+    def legal(self) -> list[int]:
+        return [edge for edge in range(self.num_edges) if edge not in self.drawn]
+
+    def play(self, edge: int) -> int:
+        assert edge not in self.drawn
+        self.drawn.add(edge)
+        closed = sum(edge in box and box <= self.drawn for box in self.boxes)
+        self.scores[self.player] += closed
+        if not closed:
+            self.player = 1 - self.player
+        return closed
+
+
+def exact_values(game: DotsAndBoxes):
+    """Return a function from a frozenset of drawn edges to (value, {edge: value of the move})."""
+    boxes = boxes_of(game)
+
+    @cache
+    def solve(drawn: frozenset[int]) -> tuple[int, dict[int, int]]:
+        moves = {}
+        for edge in range(game.num_edges):
+            if edge not in drawn:
+                after = drawn | {edge}
+                closed = sum(edge in box and box <= after for box in boxes)
+                value = solve(after)[0]
+                moves[edge] = closed + value if closed else -value
+        return max(moves.values(), default=0), moves
+
+    return solve

@@ -1,0 +1,87 @@
+"""Configs load, override, and refuse what cannot be, naming field and value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxzero.cli import load_config, save_config
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+
+CONFIGS = sorted(Path("configs").glob("*.yaml"))
+TINY = "configs/tiny.yaml"
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_config_loads_and_survives_saving(path, tmp_path):
+    config = load_config(path)
+    save_config(config, tmp_path / "copy.yaml")
+    assert load_config(tmp_path / "copy.yaml") == config
+
+
+def test_options_override_the_file_and_the_file_the_defaults():
+    config = load_config(TINY, "--network.channels=48", "--game.rows=3")
+    assert config.network.channels == 48
+    assert (config.game.rows, config.game.cols) == (3, 2)
+    assert config.search.value_scale == Config().search.value_scale
+
+
+def test_derived_numbers():
+    config = load_config(TINY)
+    assert config.positions_per_iteration == 64 * 12
+    assert config.iterations_kept == 27  # 20,000 positions, rounded up
+    assert config.replay_ratio == 256 * 12 / (64 * 12)
+    assert config.evaluations_per_iteration == 64 * 12 * 9
+
+
+WRONG = {
+    "--network.chanels=64": r"^network\.chanels: '64': no such field, did you mean network\.ch",
+    "--network.channels=many": r"^network\.channels: 'many'",
+    "--network.trunk=transformer": r"^network\.trunk: 'transformer'.*conv.*dense",
+    "--network.blocks=0": r"^network\.blocks: 0 must be >= 1",
+    "--game.rows=0": r"^game\.rows: 0 must be >= 1",
+    "--learner.learning_rate=-0.1": r"^learner\.learning_rate: -0\.1 must be > 0",
+    "--learner.learning_rate=.nan": r"^learner\.learning_rate: nan must be > 0",
+    "--search.win_weight=1.5": r"^search\.win_weight: 1\.5 must be <= 1",
+    "--selfplay.games=2.5": r"^selfplay\.games: '?2\.5",
+    "--evaluation.games=7": r"^evaluation\.games: 7 must be even",
+    "--iterations=0": r"^iterations: 0 must be >= 1",
+    "--network.attention_heads=2": r"^network\.attention_heads: 2 needs network\.trunk conv",
+}
+
+
+@pytest.mark.parametrize("option", WRONG)
+def test_wrong_options_are_named_with_their_value(option):
+    with pytest.raises(InputError, match=WRONG[option]) as caught:
+        load_config(TINY, option)
+    assert "\n" not in str(caught.value)
+
+
+FILES = {
+    "network: {chanels: 64}": r"^network\.chanels: 64 in .*did you mean network\.channels",
+    "networks: {channels: 64}": r"^networks\.channels: 64",
+    "sed: 3": r"^sed: 3 in .*did you mean seed",
+    "network: {channels: wide}": r"^network\.channels: 'wide'",
+    "a: [b": r"^config: .* is not YAML",
+    "just text": r"^config: .*'just text', not a mapping",
+    "network: 5": r"network.*5",
+}
+
+
+@pytest.mark.parametrize("content", FILES)
+def test_wrong_files_are_named_with_their_value(content, tmp_path):
+    path = tmp_path / "wrong.yaml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=FILES[content]) as caught:
+        load_config(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InputError, match=r"^config: .*nowhere\.yaml cannot be read"):
+        load_config(tmp_path / "nowhere.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(InputError, match=r"^config: .*binary\.yaml is not text"):
+        load_config(tmp_path / "binary.yaml")

@@ -1,0 +1,92 @@
+"""The scripts as a user meets them: in their own process, from the command line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TINY = (
+    "--config configs/tiny.yaml --iterations 2 --network.channels 16 --search.simulations 4 "
+    "--selfplay.games 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
+    "--evaluation.opponents random --evaluation.simulations 0 --evaluation.final_games 8"
+).split()
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, *map(str, arguments)]
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+
+
+WRONG = {
+    "unknown key": ("--network.chanels 8", "network.chanels: '8'"),
+    "impossible board": ("--game.rows 0", "game.rows: 0"),
+    "zero blocks": ("--network.blocks 0", "network.blocks: 0"),
+    "negative rate": ("--learner.learning_rate -1", "learner.learning_rate: -1.0"),
+    "indivisible": ("--devices 3", "devices: 3"),
+    "unknown opponent": ("--evaluation.opponents greed", "'greed' is unknown, did you mean greedy"),
+    "missing file": ("--config nowhere.yaml", "config: nowhere.yaml cannot be read"),
+    "nothing to resume": ("--resume", "holds no run"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_bad_input_is_one_line_and_exit_code_2(case, tmp_path):
+    options, message = WRONG[case]
+    done = run("scripts/train.py", *TINY, "--run_dir", tmp_path / "run", *options.split())
+    assert done.returncode == 2, done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert message in lines[0]
+    assert not (tmp_path / "run").exists()
+
+
+def test_help_explains_every_field_with_its_default():
+    done = run("scripts/train.py", "--help")
+    assert done.returncode == 0
+    text = " ".join(done.stdout.split())
+    for part in ("--network.channels", "Games per iteration, all devices", "default: 1024"):
+        assert part in text
+    fields = [word for word in done.stdout.split() if word.startswith("--learner.")]
+    assert "--learner.ema_decay" in fields
+
+
+def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
+    run_dir = tmp_path / "run"
+    arguments = ["scripts/train.py", *TINY, "--iterations", "100000", "--run_dir", run_dir]
+    process = subprocess.Popen(
+        command("-u", *arguments), cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 240
+    for line in process.stdout:
+        if "2/100000" in line or time.monotonic() > deadline:
+            break
+    process.send_signal(signal.SIGTERM)
+    said = process.stdout.read()
+    assert process.wait(120) == 0
+    assert f"To go on: python scripts/train.py --run_dir {run_dir} --resume" in said
+    resumed = run("scripts/train.py", "--run_dir", run_dir, "--resume", "--max_minutes", "0.001")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "Stopped after" in resumed.stdout
+
+
+def test_a_writer_that_cannot_write_is_told(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    done = run("scripts/train.py", *TINY, "--run_dir", blocked / "run")
+    assert done.returncode == 2
+    assert "run_dir:" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert os.access(blocked, os.R_OK)

@@ -1,0 +1,113 @@
+"""One compiled program per run: traced once, one transfer per iteration, devices in step."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from jaxzero.agent.network import Network
+from jaxzero.cli import load_config
+from jaxzero.errors import InputError
+from jaxzero.training import trainer
+from jaxzero.training.iteration import init_actor, make_iteration
+from jaxzero.training.learner import init_learner
+from jaxzero.training.parallel import (
+    DEVICE_AXIS,
+    assert_replicated,
+    choose_devices,
+    parallelize,
+    replicate,
+    spread_actor,
+)
+from jaxzero.training.trainer import Progress, run_iteration
+
+CONFIG = load_config(
+    "configs/tiny.yaml",
+    "--network.channels=16",
+    "--search.simulations=4",
+    "--selfplay.games=16",
+    "--learner.batch_size=32",
+    "--learner.updates_per_iteration=3",
+    "--replay.capacity=384",
+)
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """Run four iterations on two devices under a transfer guard; return all there is to see."""
+    devices = choose_devices(2)
+    network = Network(CONFIG.game.board, CONFIG.network)
+    program, traces = make_iteration(CONFIG, network, len(devices)), []
+
+    def counted(*arguments):
+        traces.append(1)
+        return program(*arguments)
+
+    iterate = parallelize(counted, devices)
+    learner = replicate(init_learner(network, CONFIG), devices)
+    actor = spread_actor(lambda: init_actor(CONFIG, len(devices)), devices)
+    run_key = replicate(jax.random.key(CONFIG.seed), devices)
+    progress, history, reads = Progress(learner, actor, 0.0, 0), [], []
+    read = jax.device_get
+
+    def counted_read(tree):
+        reads.append(jax.tree.map(np.shape, tree))
+        return read(tree)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer.jax, "device_get", counted_read)
+        with jax.transfer_guard("disallow"):
+            for _ in range(4):
+                progress, metrics = run_iteration(CONFIG, iterate, run_key, progress)
+                history.append(metrics)
+    return progress, history, traces, reads
+
+
+def test_the_program_is_traced_once(ran):
+    assert len(ran[2]) == 1
+
+
+def test_the_host_reads_scalars_once_per_iteration(ran):
+    reads = ran[3]
+    assert len(reads) == 4
+    assert all(shape == () for read in reads for shape in read.values())
+
+
+def test_devices_hold_the_same_learner_and_different_games(ran):
+    learner, actor = ran[0].learner, ran[0].actor
+    assert_replicated(learner)
+    assert len(learner.step.addressable_shards) == 2
+    replay = np.asarray(actor.replay.drawn)
+    assert replay.shape[0] == 2
+    assert (replay[0] != replay[1]).any()
+
+
+def test_counters_and_ring_move_on(ran):
+    progress, history, *_ = ran
+    assert int(progress.learner.iteration) == 4
+    assert int(progress.learner.step) == 12
+    block = CONFIG.positions_per_iteration // 2
+    assert progress.actor.replay.cursor.tolist() == [0, 0]  # two blocks wide, four written
+    assert progress.actor.replay.size.tolist() == [2 * block] * 2
+    assert progress.games == 64
+    assert all(np.isfinite(value) for line in history for value in line.values())
+
+
+def test_a_learner_that_differs_between_devices_is_caught():
+    devices = choose_devices(2)
+    sharding = jax.sharding.NamedSharding(
+        jax.sharding.Mesh(np.array(devices), DEVICE_AXIS), jax.sharding.PartitionSpec()
+    )
+    parts = [jax.device_put(np.float32(i), device) for i, device in enumerate(devices)]
+    broken = jax.make_array_from_single_device_arrays((), sharding, parts)
+    with pytest.raises(RuntimeError, match=r"devices disagree about .*weights"):
+        assert_replicated({"weights": broken})
+
+
+def test_indivisible_settings_are_refused_by_name():
+    network = Network(CONFIG.game.board, CONFIG.network)
+    with pytest.raises(InputError, match=r"selfplay\.games: 16 is not divisible by 3"):
+        make_iteration(CONFIG, network, 3)
+    with pytest.raises(InputError, match="devices: 5 asked for, 2 present"):
+        choose_devices(5)

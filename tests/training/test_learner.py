@@ -1,0 +1,135 @@
+"""Losses and updates."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxzero.agent.network import IMPOSSIBLE, Network, Prediction
+from jaxzero.cli import load_config
+from jaxzero.game import DotsAndBoxes, boxes_closed, edge_permutations
+from jaxzero.training.learner import (
+    init_learner,
+    learning_rate,
+    playing_params,
+    sample_losses,
+    seen_through,
+    update,
+)
+from jaxzero.training.selfplay import Positions
+
+CONFIG = load_config("configs/tiny.yaml", "--network.channels=16")
+GAME = CONFIG.game.board
+
+
+def batch_of(count: int) -> Positions:
+    drawn = jax.random.bernoulli(jax.random.key(1), 0.4, (count, GAME.num_edges))
+    policy = jnp.where(drawn, 0.0, 1.0)
+    policy = policy / jnp.maximum(policy.sum(-1, keepdims=True), 1.0)
+    closed = jax.vmap(partial(boxes_closed, GAME))(drawn)
+    return Positions(drawn, policy, GAME.num_boxes - closed, jnp.arange(count) % 4 > 0)
+
+
+def test_losses_by_hand():
+    game = DotsAndBoxes(1, 1)
+    logits = jnp.array([0.0, 0.0, IMPOSSIBLE, IMPOSSIBLE])
+    prediction = Prediction(logits, jnp.array([jnp.log(0.25), IMPOSSIBLE, jnp.log(0.75)]))
+    target = Positions(
+        drawn=jnp.array([False, False, True, True]),
+        policy=jnp.array([0.5, 0.5, 0.0, 0.0]),
+        margin=jnp.int32(1),
+        margin_known=jnp.bool_(True),
+    )
+    parts = sample_losses(game, prediction, target)
+    assert float(parts["policy_loss"]) == pytest.approx(np.log(2))
+    assert float(parts["policy_divergence"]) == pytest.approx(0, abs=1e-6)
+    assert float(parts["margin_loss"]) == pytest.approx(-np.log(0.75))
+    assert float(parts["margin_error"]) == pytest.approx(0.5)
+    unknown = sample_losses(game, prediction, target._replace(margin_known=jnp.bool_(False)))
+    assert float(unknown["margin_loss"]) == 0
+
+
+def test_wrong_shapes_fail_with_the_name():
+    prediction = Prediction(jnp.zeros(4), jnp.zeros(3))
+    target = Positions(jnp.zeros(4, bool), jnp.zeros(5), jnp.int32(0), jnp.bool_(True))
+    with pytest.raises(AssertionError, match=r"target\.policy"):
+        sample_losses(DotsAndBoxes(1, 1), prediction, target)
+
+
+def test_the_step_size_rises_stays_and_falls():
+    config = load_config(
+        "configs/tiny.yaml",
+        "--iterations=10",
+        "--learner.updates_per_iteration=10",
+        "--learner.warmup_updates=10",
+        "--learner.learning_rate=1.0",
+        "--learner.decay_share=0.4",
+        "--learner.final_rate=0.1",
+    )
+    rate = np.array([float(learning_rate(config)(step)) for step in range(101)])
+    np.testing.assert_allclose(rate[:10], np.arange(1, 11) / 10, rtol=1e-5)
+    np.testing.assert_allclose(rate[10:60], 1)
+    assert (np.diff(rate[60:]) < 0).all()
+    assert rate[100] == pytest.approx(0.1)
+
+
+def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
+    network = Network(GAME, CONFIG.network)
+    learner, batch = init_learner(network, CONFIG), batch_of(64)
+    joined, joined_metrics = jax.jit(partial(update, network, CONFIG))(learner, batch)
+    halves = jax.tree.map(lambda leaf: leaf.reshape(2, 32, *leaf.shape[1:]), batch)
+    split = jax.pmap(
+        partial(update, network, CONFIG, axis_name="device"),
+        axis_name="device",
+        in_axes=(None, 0),
+        out_axes=(None, None),
+    )
+    parallel, parallel_metrics = split(learner, halves)
+    for name, value in joined_metrics.items():
+        np.testing.assert_allclose(value, parallel_metrics[name], rtol=1e-4, err_msg=name)
+    # The first moments of Adam are the gradient times a constant.
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6),
+        jax.device_get(joined.opt_state),
+        jax.device_get(parallel.opt_state),
+    )
+
+
+def test_symmetries_move_edges_and_policy_together():
+    batch = batch_of(256)
+    marked = batch._replace(policy=batch.drawn.astype(jnp.float32))
+    permutations = jnp.asarray(edge_permutations(GAME))
+    seen = seen_through(permutations, jax.random.key(0), marked)
+    np.testing.assert_array_equal(seen.policy, seen.drawn)
+    images = np.asarray(batch.drawn)[:, np.asarray(permutations)]  # [B, S, A]
+    hits = (images == np.asarray(seen.drawn)[:, None]).all(-1)
+    assert hits.any(1).all()
+    assert hits[:, 0].mean() < 0.6  # most are not the identity
+
+
+def test_the_average_follows_the_weights():
+    config = load_config("configs/tiny.yaml", "--network.channels=16", "--learner.ema_decay=0.75")
+    network = Network(GAME, config.network)
+    before = init_learner(network, config)
+    after, _ = update(network, config, before, batch_of(8))
+    expected = jax.tree.map(lambda old, new: 0.75 * old + 0.25 * new, before.params, after.params)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7),
+        playing_params(after),
+        expected,
+    )
+
+
+def test_learning_fits_a_batch():
+    network = Network(GAME, CONFIG.network)
+    learner, batch = init_learner(network, CONFIG), batch_of(64)
+    step = jax.jit(partial(update, network, CONFIG))
+    losses = []
+    for _ in range(60):
+        learner, metrics = step(learner, batch)
+        losses.append(float(metrics["margin_loss"]))
+    assert losses[-1] < losses[0] / 2

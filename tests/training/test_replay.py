@@ -1,0 +1,75 @@
+"""The ring keeps the newest blocks, unchanged, and draws uniformly."""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxzero.training.replay import add, draw, empty_replay
+from jaxzero.training.selfplay import Positions
+
+EDGES, BLOCK, CAPACITY = 12, 8, 24
+
+
+def block_of(first: int) -> Positions:
+    """Return a block whose entries carry their number in every field."""
+    number = jnp.arange(first, first + BLOCK)
+    bits = (number[:, None] >> jnp.arange(EDGES)[None]) & 1
+    return Positions(bits.astype(bool), bits.astype(jnp.float32), number, number % 3 == 0)
+
+
+def numbers(positions: Positions) -> np.ndarray:
+    """Read the number of every entry, after checking that all fields agree on it."""
+    number = np.asarray(positions.margin)
+    weights = 2 ** np.arange(EDGES)
+    np.testing.assert_array_equal(np.asarray(positions.drawn) @ weights, number)
+    np.testing.assert_array_equal(np.asarray(positions.policy) @ weights, number)
+    np.testing.assert_array_equal(positions.margin_known, number % 3 == 0)
+    return number
+
+
+def test_entries_survive_and_the_oldest_go_on_wrap_around():
+    replay = empty_replay(CAPACITY, EDGES)
+    for count in range(1, 8):
+        replay = jax.jit(add)(replay, block_of(BLOCK * (count - 1)))
+        seen = set(numbers(draw(replay, jax.random.key(count), 2000)).tolist())
+        kept = min(count, CAPACITY // BLOCK) * BLOCK
+        assert seen == set(range(BLOCK * count - kept, BLOCK * count))
+        assert int(replay.size) == kept
+
+
+def test_draws_are_uniform():
+    replay = empty_replay(CAPACITY, EDGES)
+    for first in (0, 8):
+        replay = add(replay, block_of(first))
+    count = 16_000
+    tally = np.bincount(numbers(draw(replay, jax.random.key(0), count)), minlength=16)
+    expected = count / 16
+    chi_square = ((tally - expected) ** 2 / expected).sum()
+    assert chi_square < 37.7  # the 0.1 % point at 15 degrees of freedom
+
+
+def test_formats_are_narrow_and_stay():
+    replay = empty_replay(CAPACITY, EDGES)
+    chex.assert_shape(replay.drawn, (CAPACITY, 2))
+    chex.assert_trees_all_equal_shapes_and_dtypes(replay, jax.eval_shape(add, replay, block_of(0)))
+
+
+def test_writes_are_in_place():
+    """A donated ring is updated where it lies: the program needs no second one."""
+    replay = empty_replay(80_000, EDGES)
+    program = jax.jit(add, donate_argnums=0).lower(replay, block_of(0)).compile()
+    plan = program.memory_analysis()
+    ring = sum(leaf.nbytes for leaf in jax.tree.leaves(replay))
+    assert plan.alias_size_in_bytes >= ring
+    assert plan.temp_size_in_bytes < ring / 10
+
+
+def test_misfits_are_refused_by_name():
+    with pytest.raises(ValueError, match="8 positions does not divide the capacity 20"):
+        add(empty_replay(20, EDGES), block_of(0))
+    with pytest.raises(AssertionError, match=r"positions\.policy"):
+        jax.eval_shape(add, empty_replay(CAPACITY, 17), block_of(0))
