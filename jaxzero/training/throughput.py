@@ -19,7 +19,7 @@ from jaxzero.config import Config
 from jaxzero.training.selfplay import play_games
 
 
-def seconds_per_call(*calls: Callable[[], chex.ArrayTree], rounds: int = 5) -> list[float]:
+def seconds_per_call(*calls: Callable[[], chex.ArrayTree], rounds: int = 3) -> list[float]:
     """Time compiled calls by turns and return the median of each, in seconds.
 
     By turns, because other work on the machine comes and goes: it then hits all of them alike.
@@ -69,7 +69,7 @@ def evaluations_per_second(
 ) -> dict[str, float]:
     """Measure `network` alone and `selfplay` alone at the same batch on one device."""
     evaluations = games * network.game.num_edges * (config.search.simulations + 1)
-    repeats = max(1, evaluations // games // 2)
+    repeats = max(1, evaluations // games // 4)
     alone, selfplay = seconds_per_call(
         network_call(network, params, games, repeats), selfplay_call(config, network, params, games)
     )

@@ -138,6 +138,9 @@ def start(
     """Return fresh weights and an empty replay, or those of the newest good checkpoint."""
     learner = init_learner(network, config)
     actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
+    if resume and not checkpoints.iterations():
+        print("The run has no checkpoint yet: it starts from the beginning.")
+        resume = False
     if not resume:
         return Progress(replicate(learner, devices), actor, 0.0, 0)
     restored = checkpoints.restore_newest(learner, actor.replay)

@@ -114,10 +114,14 @@ def test_another_board_or_network_is_refused_with_both_values(run, option, messa
         train(short_config(option), run, resume=True)
 
 
-def test_damaged_checkpoints_are_named_and_skipped(run, capsys):
-    for file in (run / "checkpoints" / "6" / "learner").rglob("*"):
+def damage(checkpoint: Path) -> None:
+    for file in (checkpoint / "learner").rglob("*"):
         if file.is_file():
             file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def test_damaged_checkpoints_are_named_and_skipped(run, capsys):
+    damage(run / "checkpoints" / "6")
     foreign = run / "checkpoints" / "4"
     shutil.rmtree(foreign)
     foreign.mkdir()
@@ -131,9 +135,16 @@ def test_damaged_checkpoints_are_named_and_skipped(run, capsys):
 
 
 def test_a_run_without_a_good_checkpoint_says_so(run):
-    shutil.rmtree(run / "checkpoints")
+    for checkpoint in (run / "checkpoints").iterdir():
+        damage(checkpoint)
     with pytest.raises(InputError, match="no usable checkpoint"):
         train(short_config(), run, resume=True)
+
+
+def test_a_run_that_died_before_its_first_checkpoint_starts_again(run, capsys):
+    shutil.rmtree(run / "checkpoints")
+    assert train(short_config("--iterations=1"), run, resume=True)
+    assert "no checkpoint yet" in capsys.readouterr().out
 
 
 def test_tiny_learns(tmp_path):
