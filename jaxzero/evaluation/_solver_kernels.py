@@ -407,7 +407,7 @@ def search(across, down, beta, ply, board, work, table, control):
                 )
                 margin = -taken - reply
             elif room < 0:
-                margin = declined - taken
+                margin = declined - taken - ((left - taken) & 1)
             else:
                 high = search(
                     work[at],
@@ -483,7 +483,7 @@ def bounds(across, down, guess, board, work, table, control):
     if declined == 0:
         return taken + lower, taken + upper
     lower, upper = lower + declined, upper + declined
-    least = max(lower, -upper, 0)
+    least = max(lower, -upper, lower & 1)
     return taken - declined + least, taken - declined + max(abs(lower), abs(upper))
 
 
