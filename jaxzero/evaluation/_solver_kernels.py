@@ -26,7 +26,7 @@ _MIX_2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _MIX_3 = np.uint64(0xFF51AFD7ED558CCD)
 
 # `board` [uint64]: what the kernels know of the geometry; filled by `endgame._board_words`.
-STRIDE, BOXES, SIZE, RINGS, SYMMETRIES, CORNERS, RING_WORDS, SYMMETRY_WORDS = 0, 1, 2, 3, 4, 5, 13, 64
+STRIDE, BOXES, SIZE, SYMMETRIES, CORNERS, RING_WORDS, SYMMETRY_WORDS = 0, 1, 2, 3, 4, 12, 64
 SYMMETRY_STEP = 16 * 256 * 2  # words of one symmetry: 16 bytes of a position, 256 values, 2 words
 
 # `work` [uint64]: scratch memory, `PLY_WORDS` words for every ply.
@@ -36,7 +36,7 @@ LEAF_WORDS = 1024  # scratch of the loony endgame, before the first ply
 # `control` [int64]
 NODES, NODE_LIMIT, STOP, TIME_UP = 0, 1, 2, 3  # TIME_UP is written by another thread
 
-_NO_MOVE = np.uint64(255)
+NO_MOVE = np.uint64(255)
 
 
 @intrinsic
@@ -244,6 +244,18 @@ def _find(table, bucket, across, down, code):
 
 
 @njit(cache=True, nogil=True)
+def _load(table, bucket, across, down, code, left):
+    """Return the bounds and the best safe edge known of one key; `left` boxes bound any margin."""
+    at = _find(table, bucket, across, down, code)
+    if at < 0:
+        return -left, left, NO_MOVE
+    entry = table[at + 3]
+    lower = np.int64(entry & BYTE) - 64
+    upper = np.int64((entry >> np.uint64(8)) & BYTE) - 64
+    return lower, upper, (entry >> np.uint64(16)) & BYTE
+
+
+@njit(cache=True, nogil=True)
 def _store(table, bucket, across, down, code, lower, upper, move, depth):
     """Keep the bounds of one key: first entry for the deepest, second for the latest."""
     at = _find(table, bucket, across, down, code)
@@ -261,11 +273,89 @@ def _add_opening(work, at, across, down, taken, declined):
     work[at + 2], work[at + 3] = np.uint64(taken), np.uint64(declined)
 
 
+@njit(cache=True, nogil=True)
+def _list_chains(across, down, two, ply_words, board, work):
+    """Write the openings worth trying and the lengths of separate chains and loops to `work`.
+
+    Separate chains and loops (no end in a joint, a box with three or four open sides) are a
+    multiset of lengths, of which only the shortest of each kind is worth opening. Every other
+    chain is an opening of its own. A chain of 2 is opened in the middle, so nothing is declined.
+    Returns the edges without the separate ones, the numbers of separate chains and loops, and
+    where the list of openings starts and ends.
+    """
+    stride, boxes = board[STRIDE], board[BOXES]
+    core_across, core_down = across, down
+    chains, loops = 0, 0
+    first, last = ply_words + OPENINGS + 12, ply_words + OPENINGS + 12
+    short, long, loop, no_chain = ZERO, ZERO, ZERO, np.int64(99)
+    short_length, long_length, loop_length = no_chain, no_chain, no_chain
+    while two != ZERO:
+        chain = component(two & (~two + ONE), two, across, down, stride)
+        two &= ~chain
+        chain_across = across & (chain | (chain << stride))
+        chain_down = down & (chain | (chain << ONE))
+        length = popcount(chain)
+        if boxes_beside(chain_across, chain_down, stride, boxes) != chain:
+            # A loop through a joint with three open sides frees the joint and what hangs on it.
+            after = take_all(across & ~chain_across, down & ~chain_down, stride, boxes)
+            taken = length + after[2]
+            _add_opening(work, last, after[0], after[1], taken, 2 if taken > 2 else 0)
+            last += 4
+            continue
+        core_across &= ~chain_across
+        core_down &= ~chain_down
+        if popcount(chain_across) + popcount(chain_down) == length:
+            _insert(work, ply_words + LOOPS, loops, np.uint64(length))
+            loops += 1
+            if length < loop_length:
+                loop, loop_length = chain, length
+            continue
+        _insert(work, ply_words, chains, np.uint64(length))
+        chains += 1
+        if length <= 2:
+            if length < short_length:
+                short, short_length = chain, length
+        elif length < long_length:
+            long, long_length = chain, length
+    for chain, declined in ((short, 0), (long, 2), (loop, 4)):
+        if chain != ZERO:
+            first -= 4
+            rest_across = across & ~(chain | (chain << stride))
+            rest_down = down & ~(chain | (chain << ONE))
+            _add_opening(work, first, rest_across, rest_down, popcount(chain), declined)
+    return core_across, core_down, chains, loops, first, last
+
+
+@njit(cache=True, nogil=True)
+def count_safe(across, down, board):
+    """Count the edges that leave no box with a single open side."""
+    one, two, _ = open_sides(across, down, board[STRIDE], board[BOXES])
+    near = one | two
+    across &= ~(near | (near << board[STRIDE]))
+    return popcount(across) + popcount(down & ~(near | (near << ONE)))
+
+
+@njit(cache=True, nogil=True)
+def _next_safe(across, down, hint, board):
+    """Return the bit of the next safe edge to try: the hint, else the nearest to the centre."""
+    if hint < np.uint64(64):
+        if (across >> hint) & ONE != ZERO:
+            return hint
+    elif hint != NO_MOVE and (down >> (hint - np.uint64(64))) & ONE != ZERO:
+        return hint
+    at = RING_WORDS
+    while ((across & board[at]) | (down & board[at + 1])) == ZERO:
+        at += 2
+    if across & board[at] != ZERO:
+        return lowest(across & board[at])
+    return lowest(down & board[at + 1]) + np.uint64(64)
+
+
 @njit(
     "int64(uint64, uint64, int64, int64, uint64[::1], uint64[::1], uint64[::1], int64[::1])",
     cache=True,
     nogil=True,
-)
+)  # Without a signature the recursive function cannot be loaded from numba's cache.
 def search(across, down, beta, ply, board, work, table, control):
     """Test whether the margin of a quiet position is at least `beta`.
 
@@ -276,180 +366,77 @@ def search(across, down, beta, ply, board, work, table, control):
     if control[NODES] > control[NODE_LIMIT] or control[TIME_UP] != 0:
         control[STOP] = 1
     if control[STOP] != 0:
-        return np.int64(0)
-    stride, boxes = board[STRIDE], board[BOXES]
-    _, two, more = open_sides(across, down, stride, boxes)
+        return 0
+    _, two, more = open_sides(across, down, board[STRIDE], board[BOXES])
     left = popcount(two | more)
     if beta <= -left:
         return -left
     if beta > left:
         return left
 
-    # Chains: the separate ones are a multiset, of which only the shortest are worth opening; the
-    # others end in a joint and are openings of their own.
     ply_words = LEAF_WORDS + ply * PLY_WORDS
-    first_opening = ply_words + OPENINGS + 12  # three places ahead, for the separate ones
-    past_opening = first_opening
-    core_across, core_down = across, down
-    chains, loops = 0, 0
-    shortest = (ZERO, ZERO, ZERO)
-    sizes = (99, 99, 99)
-    rest = two
-    while rest != ZERO:
-        chain = component(rest & (~rest + ONE), rest, across, down, stride)
-        rest &= ~chain
-        chain_across = across & (chain | (chain << stride))
-        chain_down = down & (chain | (chain << ONE))
-        length = popcount(chain)
-        if boxes_beside(chain_across, chain_down, stride, boxes) != chain:
-            after = take_all(across & ~chain_across, down & ~chain_down, stride, boxes)
-            taken = length + after[2]
-            _add_opening(work, past_opening, after[0], after[1], taken, 2 if taken > 2 else 0)
-            past_opening += 4
-            continue
-        core_across &= ~chain_across
-        core_down &= ~chain_down
-        if popcount(chain_across) + popcount(chain_down) == length:
-            _insert(work, ply_words + LOOPS, loops, np.uint64(length))
-            loops += 1
-            if length < sizes[2]:
-                sizes = (sizes[0], sizes[1], length)
-                shortest = (shortest[0], shortest[1], chain)
-        else:
-            _insert(work, ply_words, chains, np.uint64(length))
-            chains += 1
-            if length <= 2:
-                if length < sizes[0]:
-                    sizes = (length, sizes[1], sizes[2])
-                    shortest = (chain, shortest[1], shortest[2])
-            elif length < sizes[1]:
-                sizes = (sizes[0], length, sizes[2])
-                shortest = (shortest[0], chain, shortest[2])
+    core_across, core_down, chains, loops, first, last = _list_chains(
+        across, down, two, ply_words, board, work
+    )
     if more == ZERO:
         return loony_margin(work, ply_words, chains, loops)
-
     code = _code_of_chains(board, work, ply_words, chains, loops)
     key_across, key_down = _canonical(board, core_across, core_down)
     bucket = _bucket(table, key_across, key_down, code)
-    at = _find(table, bucket, key_across, key_down, code)
-    lower, upper, hint = -left, left, _NO_MOVE
-    if at >= 0:
-        entry = table[at + 3]
-        lower = np.int64(entry & BYTE) - 64
-        upper = np.int64((entry >> np.uint64(8)) & BYTE) - 64
-        hint = (entry >> np.uint64(16)) & BYTE
-        if lower >= beta:
-            return lower
-        if upper < beta:
-            return upper
+    lower, upper, move = _load(table, bucket, key_across, key_down, code, left)
+    if lower >= beta:
+        return lower
+    if upper < beta:
+        return upper
 
-    best, best_move = np.int64(-1000), _NO_MOVE
-
-    # Safe edges, the one that worked before first, then from the centre outwards.
-    safe_across = across & ~(two | (two << stride))
+    best = np.int64(-1000)
+    safe_across = across & ~(two | (two << board[STRIDE]))
     safe_down = down & ~(two | (two << ONE))
-    for ring in range(-1, np.int64(board[RINGS])):
-        if ring < 0:
-            if hint == _NO_MOVE:
-                continue
-            ring_across = ONE << hint if hint < np.uint64(64) else ZERO
-            ring_down = ONE << (hint - np.uint64(64)) if hint >= np.uint64(64) else ZERO
-        else:
-            ring_across = board[RING_WORDS + 2 * ring]
-            ring_down = board[RING_WORDS + 2 * ring + 1]
-        ring_across &= safe_across
-        ring_down &= safe_down
-        safe_across ^= ring_across
-        safe_down ^= ring_down
-        while (ring_across | ring_down) != ZERO:
-            if ring_across != ZERO:
-                edge = ring_across & (~ring_across + ONE)
-                ring_across ^= edge
-                move = lowest(edge)
-                margin = -search(
-                    across ^ edge, down, np.int64(2 - beta), ply + 1, board, work, table, control
-                )
-            else:
-                edge = ring_down & (~ring_down + ONE)
-                ring_down ^= edge
-                move = lowest(edge) + np.uint64(64)
-                margin = -search(
-                    across, down ^ edge, np.int64(2 - beta), ply + 1, board, work, table, control
-                )
-            if margin > best:
-                best, best_move = margin, move
-                if best >= beta:
-                    break
+    hint = move
+    while (safe_across | safe_down) != ZERO and best < beta:
+        edge = _next_safe(safe_across, safe_down, hint, board)
+        bit_across = ONE << edge if edge < np.uint64(64) else ZERO
+        bit_down = ONE << (edge - np.uint64(64)) if edge >= np.uint64(64) else ZERO
+        safe_across &= ~bit_across
+        safe_down &= ~bit_down
+        margin = -search(
+            across & ~bit_across, down & ~bit_down, 2 - beta, ply + 1, board, work, table, control
+        )
+        if control[STOP] != 0:
+            return 0
+        if margin > best:
+            best, move = margin, edge
+
+    for at in range(first, last, 4):
         if best >= beta:
             break
+        after_across, after_down = work[at], work[at + 1]
+        taken, declined = np.int64(work[at + 2]), np.int64(work[at + 3])
+        # With V the margin behind the opening, the answering side gets taken + V, or
+        # taken - declined + |V + declined| where it may decline. That has to be -beta at most.
+        room = declined - taken - beta
+        if room < 0 and declined > 0:
+            best = max(best, declined - taken - ((left - taken) & 1))
+            continue
+        test = room - declined + 2
+        high = search(after_across, after_down, test, ply + 1, board, work, table, control)
+        margin = -taken - high
+        if declined > 0 and high < test:
+            test = -room - declined
+            low = search(after_across, after_down, test, ply + 1, board, work, table, control)
+            margin = 2 * declined - taken + low
+            if low >= test:
+                margin = declined - taken - max(abs(high + declined), abs(low + declined))
+        if control[STOP] != 0:
+            return 0
+        best = max(best, margin)
 
-    if best < beta:
-        for kind in range(3):
-            if sizes[kind] == 99:
-                continue
-            chain = shortest[kind]
-            first_opening -= 4
-            _add_opening(
-                work,
-                first_opening,
-                across & ~(chain | (chain << stride)),
-                down & ~(chain | (chain << ONE)),
-                sizes[kind],
-                2 * kind,
-            )
-        for at in range(first_opening, past_opening, 4):
-            taken, declined = np.int64(work[at + 2]), np.int64(work[at + 3])
-            # The opponent gets taken - declined + |V + declined|, V the margin behind it.
-            room = declined - taken - beta
-            if declined == 0:
-                reply = search(
-                    work[at], work[at + 1], 2 - taken - beta, ply + 1, board, work, table, control
-                )
-                margin = -taken - reply
-            elif room < 0:
-                margin = declined - taken - ((left - taken) & 1)
-            else:
-                high = search(
-                    work[at],
-                    work[at + 1],
-                    room - declined + 2,
-                    ply + 1,
-                    board,
-                    work,
-                    table,
-                    control,
-                )
-                margin = -taken - high
-                if high < room - declined + 2:
-                    low = search(
-                        work[at],
-                        work[at + 1],
-                        -room - declined,
-                        ply + 1,
-                        board,
-                        work,
-                        table,
-                        control,
-                    )
-                    margin = 2 * declined - taken + low
-                    if low >= -room - declined:
-                        reply = max(abs(high + declined), abs(low + declined))
-                        margin = declined - taken - reply
-            if margin > best:
-                best, best_move = margin, _NO_MOVE
-                if best >= beta:
-                    break
-
-    if control[STOP] != 0:
-        return np.int64(0)
     if best >= beta:
         lower = max(lower, best)
     else:
         upper = min(upper, best)
     depth = np.uint64(popcount(core_across) + popcount(core_down))
-    if best_move == _NO_MOVE:
-        best_move = hint
-    _store(table, bucket, key_across, key_down, code, lower, upper, best_move, depth)
+    _store(table, bucket, key_across, key_down, code, lower, upper, move, depth)
     return best
 
 
@@ -551,9 +538,7 @@ def solve_position(across, down, guess, bits, best, board, work, table, control)
         return lower, upper
     for edge in range(len(bits)):
         if is_open(across, down, bits[edge]):
-            best[edge] = move_at_least(
-                across, down, bits[edge], lower, board, work, table, control
-            )
+            best[edge] = move_at_least(across, down, bits[edge], lower, board, work, table, control)
     if control[STOP] != 0:
         best[:] = False
     return lower, upper
@@ -566,16 +551,15 @@ def solve_positions(undrawn, limit, bits, values, best, solved, board, work, tab
         control[STOP] = 0
         control[NODE_LIMIT] = control[NODES] + limit
         across, down = pack(undrawn[row], bits)
-        lower, upper = solve_position(
-            across, down, 0, bits, best[row], board, work, table, control
-        )
-        values[row] = lower
+        values[row] = solve_position(across, down, 0, bits, best[row], board, work, table, control)[
+            0
+        ]
         solved[row] = control[STOP] == 0
 
 
 @njit(cache=True, nogil=True)
 def bound_moves(across, down, bits, lowers, uppers, board, work, table, control):
-    """Write bounds on the worth of every undrawn edge, for the side that draws it, to [A] arrays."""
+    """Write bounds on the margin of the side that draws each undrawn edge to [A] arrays."""
     for edge in range(len(bits)):
         if is_open(across, down, bits[edge]):
             next_across, next_down, gained = draw(across, down, bits[edge], board)

@@ -5,7 +5,7 @@ Independent of the solver, by definition and without its shortcuts, to check it 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 
 def loony_margin(chains: tuple[int, ...], loops: tuple[int, ...] = ()) -> int:
@@ -19,10 +19,12 @@ def loony_margin(chains: tuple[int, ...], loops: tuple[int, ...] = ()) -> int:
     return -_controller_margin(tuple(sorted(chains)), tuple(sorted(loops)))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _controller_margin(chains: tuple[int, ...], loops: tuple[int, ...]) -> int:
     margins = [
-        _opened(length, 2 if length >= 3 else 0, _controller_margin(_without(chains, length), loops))
+        _opened(
+            length, 2 if length >= 3 else 0, _controller_margin(_without(chains, length), loops)
+        )
         for length in set(chains)
     ]
     margins += [
