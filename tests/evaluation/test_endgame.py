@@ -81,6 +81,33 @@ def test_positions_of_careful_play(size):
     assert_equals_brute_force(game, np.array(positions))
 
 
+@pytest.mark.parametrize("opened", [4, 3], ids=["loop", "closed chain"])
+def test_a_loop_or_closed_chain_beside_random_positions(opened):
+    # The block of 2x2 boxes on the left of a 2x5 board is one, the 2x3 on the right are random.
+    game, rng = DotsAndBoxes(2, 5), np.random.default_rng(7)
+    block, walls = [5, 6, 16, 22], [17, 23]
+    region = [e for e in range(15) if e % 5 >= 2] + [18, 19, 20, 24, 25, 26]
+    positions = np.ones((60, game.num_edges), bool)
+    positions[:, block[:opened]] = False
+    for drawn in positions:
+        drawn[rng.choice(region, int(rng.integers(6, 11)), replace=False)] = False
+    assert positions[:, walls].all()
+    assert_equals_brute_force(game, positions)
+
+
+def test_opening_a_loop_beside_chains_that_meet():
+    # Opening the loop is the only good move, as the other side has to decline its 4 boxes.
+    game, loop = DotsAndBoxes(4, 4), [4, 5, 21, 26]
+    for rest in (
+        [7, 10, 12, 19, 24, 28, 30, 33, 34, 36, 37, 38],
+        [2, 7, 10, 13, 17, 18, 23, 28, 29, 32, 37],
+        [6, 13, 17, 23, 24, 28, 29, 32, 33, 34],
+    ):
+        drawn = ~np.isin(np.arange(game.num_edges), loop + rest)
+        assert_equals_brute_force(game, drawn[None])
+        assert endgame.solve(game, drawn).best == tuple(loop)
+
+
 def test_closed_stars_cannot_be_declined():
     # A box open to three or four neighbours that have three sides drawn each, beside a chain of
     # 6: no move leaves two pairs of the star and passes the turn, though it has 4 or 5 boxes.
@@ -202,10 +229,13 @@ def test_move_values_equal_brute_force():
 
 
 def test_a_table_can_be_shared_and_small():
-    table = endgame.new_table(64)
-    for size in ((2, 3), (3, 2), (2, 2), (2, 3)):
-        solution = endgame.solve(DotsAndBoxes(*size), [], table=table)
-        assert solution.value == EMPTY_BOARDS[tuple(sorted(size))]
+    table = endgame.new_table(2**16)
+    for size in ((2, 2), (1, 3), (1, 4), (3, 2), (2, 3)):
+        game = DotsAndBoxes(*size)
+        positions = random_positions(game, 2000, game.num_edges)
+        values, _, _ = endgame.solve_many(game, positions, table=table)
+        reference = brute_force(*size)
+        assert values.tolist() == [reference.margin(as_number(drawn)) for drawn in positions]
     assert endgame.solve(DotsAndBoxes(2, 2), [], table=endgame.new_table(2)).value == 2
 
 
