@@ -9,8 +9,9 @@ from functools import partial
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxzero.agent.players import Act, Player
+from jaxzero.agent.players import Act, Player, seeds
 from jaxzero.game import DotsAndBoxes, State, initial_state, is_over, random_edge, step
 
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
@@ -81,17 +82,13 @@ def play_match(
     """
     if games % 2:
         raise ValueError(f"games: {games} must be even (colour-swapped pairs)")
-    margins = _play(
-        game,
-        first.act,
-        second.act,
-        games,
-        min(opening_plies, game.num_edges),
-        first.params,
-        second.params,
-        jax.random.key(seed),
-    )
-    margins = jax.device_get(margins)
+    opening_plies = min(opening_plies, game.num_edges)
+    key = jax.random.key(seed)
+    if first.on_host or second.on_host:
+        margins = _play_on_host(game, first, second, games, opening_plies, key)
+    else:
+        acts, params = (first.act, second.act), (first.params, second.params)
+        margins = jax.device_get(_play(game, acts, games, opening_plies, params, key))
     return MatchResult(
         wins=int((margins > 0).sum()),
         draws=int((margins == 0).sum()),
@@ -100,41 +97,77 @@ def play_match(
     )
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _play(
     game: DotsAndBoxes,
-    act_first: Act,
-    act_second: Act,
+    acts: tuple[Act, Act],
     games: int,
     opening_plies: int,
-    params_first: chex.ArrayTree,
-    params_second: chex.ArrayTree,
+    params: tuple[chex.ArrayTree, chex.ArrayTree],
     key: jax.Array,
 ) -> jax.Array:
-    """Return the final margin of the first player in every game: [B] int32.
+    """Return the final margin of the first player in every game: [B] int32."""
+    start, seat, game_keys = _start(game, games, opening_plies, key)
+
+    def play_ply(state: State, ply: jax.Array) -> tuple[State, None]:
+        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(game_keys, ply)
+        edges = [act(own, keys, state) for act, own in zip(acts, params, strict=True)]
+        return _advance(game, state, jnp.where(state.player == seat, *edges)), None
+
+    end, _ = jax.lax.scan(play_ply, start, jnp.arange(game.num_edges))
+    return jnp.where(end.player == seat, end.margin, -end.margin)
+
+
+def _play_on_host(
+    game: DotsAndBoxes,
+    first: Player,
+    second: Player,
+    games: int,
+    opening_plies: int,
+    key: jax.Array,
+) -> np.ndarray:
+    """Do what `_play` does, ply by ply, for players that live on the host.
+
+    A player on the host is asked only about the games in which it is to move.
+    """
+    state, seat, game_keys = jax.jit(_start, static_argnums=(0, 1, 2))(
+        game, games, opening_plies, key
+    )
+    advance = jax.jit(partial(_advance, game))
+    fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
+    for ply in range(game.num_edges):
+        drawn, mine = np.asarray(state.drawn), np.asarray(state.player == seat)
+        keys, going = fold(game_keys, ply), ~drawn.all(axis=1)
+        edge = np.zeros(games, np.int32)
+        for player, turn in ((first, mine & going), (second, ~mine & going)):
+            if not turn.any():
+                continue
+            if player.on_host:
+                edge[turn] = player.act(seeds(keys)[turn], drawn[turn])
+            else:
+                edge[turn] = player.choose(keys, state)[turn]
+        state = advance(state, edge)
+    return np.where(state.player == seat, state.margin, -state.margin)
+
+
+def _start(
+    game: DotsAndBoxes, games: int, opening_plies: int, key: jax.Array
+) -> tuple[State, jax.Array, jax.Array]:
+    """Return positions after the openings, the first player's seat and a key for every game.
 
     The first player is player 0 in even games and player 1 in odd ones.
     """
     number = jnp.arange(games)
-    seat = number % 2
     opening_key, play_key = jax.random.split(key)
     pair_keys = _fold(opening_key, number // 2)
-    state = jax.vmap(partial(random_opening, game, opening_plies))(pair_keys)
-    game_keys = _fold(play_key, number)
+    start = jax.vmap(partial(random_opening, game, opening_plies))(pair_keys)
+    return start, number % 2, _fold(play_key, number)
 
-    def play_ply(state: State, ply: jax.Array) -> tuple[State, None]:
-        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(game_keys, ply)
-        edge = jnp.where(
-            state.player == seat,
-            act_first(params_first, keys, state),
-            act_second(params_second, keys, state),
-        )
-        # Games with a longer opening end earlier; they stand still from then on.
-        moved, _ = jax.vmap(partial(step, game))(state, edge)
-        return jax.vmap(_unless_over)(state, moved), None
 
-    state, _ = jax.lax.scan(play_ply, state, jnp.arange(game.num_edges))
-    return jnp.where(state.player == seat, state.margin, -state.margin)
+def _advance(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
+    """Play one edge in every game. Games with a longer opening end earlier and stand still."""
+    moved, _ = jax.vmap(partial(step, game))(state, edge)
+    return jax.vmap(_unless_over)(state, moved)
 
 
 def _unless_over(state: State, moved: State) -> State:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, box_sides
+from jaxzero.game import DotsAndBoxes, box_sides, box_sides_table
 
 MAX_EDGES = 31  # a position is the index of a table of 2^31 bytes
 CHUNK = 1 << 18
@@ -106,10 +106,7 @@ def _move_value(game: DotsAndBoxes, values: jax.Array, codes: jax.Array, edge: i
 
 def _boxes_beside(game: DotsAndBoxes, edge: int) -> list[int]:
     """Return the boxes that an edge touches, each as the bits of its four sides."""
-    horizontals = np.arange(game.num_horizontal).reshape(game.rows + 1, game.cols)
-    verticals = np.arange(game.num_horizontal, game.num_edges).reshape(game.rows, game.cols + 1)
-    sides = [horizontals[:-1], horizontals[1:], verticals[:, :-1], verticals[:, 1:]]
-    boxes = np.stack([side.ravel() for side in sides], axis=-1).tolist()
+    boxes = box_sides_table(game).tolist()
     return [sum(1 << side for side in box) for box in boxes if edge in box]
 
 

@@ -7,6 +7,7 @@ from jaxzero.game.features import (
     margin_mask,
     most_sides_beside,
 )
+from jaxzero.game.geometry import box_neighbours, box_sides_table
 from jaxzero.game.notation import edge_name, parse_edge
 from jaxzero.game.render import render
 from jaxzero.game.rules import (
@@ -29,7 +30,9 @@ __all__ = [
     "DotsAndBoxes",
     "State",
     "board_planes",
+    "box_neighbours",
     "box_sides",
+    "box_sides_table",
     "boxes_closed",
     "boxes_gained",
     "discount",

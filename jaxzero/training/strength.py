@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jaxzero.agent.network import Network
-from jaxzero.agent.players import Agent, make_player
+from jaxzero.agent.players import Agent, make_player, make_players
 from jaxzero.config import Config
 from jaxzero.evaluation.arena import MatchResult, play_match
 from jaxzero.training.learner import Learner, playing_params
@@ -17,10 +17,7 @@ class Judge:
 
     def __init__(self, config: Config, network: Network):
         """Make the players. Raises: InputError for an opponent that does not exist."""
-        names = config.evaluation.opponents.split(",")
-        self._opponents = [
-            make_player(name.strip(), network.game) for name in names if name.strip()
-        ]
+        self._opponents = make_players(config.evaluation.opponents, network.game)
         self._config = config
         self._network = network
         simulations = config.evaluation.simulations

@@ -47,9 +47,16 @@ def last_legal(_params, _keys, state: State) -> jax.Array:
 def test_games_do_not_depend_on_the_batch():
     def margins(games: int) -> np.ndarray:
         key = jax.random.key(5)
-        return np.asarray(_play(GAME, GREEDY.act, RANDOM.act, games, 4, (), (), key))
+        return np.asarray(_play(GAME, (GREEDY.act, RANDOM.act), games, 4, ((), ()), key))
 
     np.testing.assert_array_equal(margins(8), margins(32)[:8])
+
+
+def test_players_on_the_host_play_the_same_games():
+    """The two ways to play a match are one: same openings, turns and results."""
+    on_host = Player("first", lambda _seeds, drawn: np.argmin(drawn, axis=1), on_host=True)
+    assert play_match(GAME, on_host, GREEDY, 32, 5, 1) == play_match(GAME, FIRST, GREEDY, 32, 5, 1)
+    assert play_match(GAME, GREEDY, on_host, 32, 5, 1) == play_match(GAME, GREEDY, FIRST, 32, 5, 1)
 
 
 def test_players_move_when_it_is_their_turn():
@@ -57,7 +64,7 @@ def test_players_move_when_it_is_their_turn():
     game = DotsAndBoxes(1, 1)
     result = play_match(game, FIRST, FIRST, games=4, opening_plies=0, seed=0)
     assert (result.wins, result.losses) == (2, 2)
-    margins = _play(game, FIRST.act, FIRST.act, 4, 0, (), (), jax.random.key(0))
+    margins = _play(game, (FIRST.act, FIRST.act), 4, 0, ((), ()), jax.random.key(0))
     assert margins.tolist() == [-1, 1, -1, 1]  # second to move wins, seats alternate
 
 

@@ -1,0 +1,31 @@
+"""Lookup tables of the board, for code on the host."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from jaxzero.game.rules import DotsAndBoxes
+
+
+@lru_cache
+def box_sides_table(game: DotsAndBoxes) -> np.ndarray:
+    """Return the edges above, below, left and right of every box, row by row: [boxes, 4]."""
+    horizontals = np.arange(game.num_horizontal).reshape(game.rows + 1, game.cols)
+    verticals = np.arange(game.num_horizontal, game.num_edges).reshape(game.rows, game.cols + 1)
+    sides = [horizontals[:-1], horizontals[1:], verticals[:, :-1], verticals[:, 1:]]
+    table = np.stack([side.ravel() for side in sides], axis=-1)
+    table.setflags(write=False)
+    return table
+
+
+@lru_cache
+def box_neighbours(game: DotsAndBoxes) -> np.ndarray:
+    """Return the two boxes beside every edge: [A, 2]; `num_boxes` stands for the outside."""
+    table = np.full((game.num_edges, 2), game.num_boxes)
+    above, below, left, right = box_sides_table(game).T
+    boxes = np.arange(game.num_boxes)
+    table[above, 1] = table[below, 0] = table[left, 1] = table[right, 0] = boxes
+    table.setflags(write=False)
+    return table
