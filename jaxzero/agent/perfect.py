@@ -12,10 +12,11 @@ import numpy as np
 from jaxzero.evaluation.endgame import Table, new_table, solve_many
 from jaxzero.game import DotsAndBoxes, box_neighbours
 
-# Boards up to this many edges are always solved; on larger ones a position gets so many nodes,
-# which is some 0.2 s and reaches about 36 undrawn edges on 5x5.
+# Boards up to 3x4 are always solved. On larger ones a position is tried from so many undrawn edges
+# on and gets so many nodes, some 0.1 s: nearly always enough at 36 undrawn edges of 5x5.
 ALWAYS_SOLVED_EDGES = 31
-NODE_LIMIT = 400_000
+TRIED_UNDRAWN = 38
+NODE_LIMIT = 200_000
 
 
 def choose_edges(
@@ -30,13 +31,17 @@ def choose_edges(
     generators = [np.random.default_rng(seed) for seed in seeds]
     slips = np.array([generator.random() < random_share for generator in generators], bool)
     candidates = ~drawn
-    thinking = np.flatnonzero(~slips)
-    if len(thinking):
-        limit = None if game.num_edges <= ALWAYS_SOLVED_EDGES else NODE_LIMIT
-        _, best, solved = solve_many(game, drawn[thinking], node_limit=limit, table=_table(game))
-        candidates[thinking[solved]] = best[solved]
-        for row in thinking[~solved]:
-            candidates[row] = safe_edges(game, drawn[row])
+    small = game.num_edges <= ALWAYS_SOLVED_EDGES
+    tried = ~slips & (small | (candidates.sum(axis=1) <= TRIED_UNDRAWN))
+    solved = np.zeros(len(drawn), bool)
+    if tried.any():
+        limit = None if small else NODE_LIMIT
+        _, best, solved[tried] = solve_many(
+            game, drawn[tried], node_limit=limit, table=_table(game)
+        )
+        candidates[solved] = best[solved[tried]]
+    for row in np.flatnonzero(~slips & ~solved):
+        candidates[row] = safe_edges(game, drawn[row])
     return np.array(
         [
             generator.choice(np.flatnonzero(row))

@@ -187,10 +187,10 @@ def loony_margin(work, ply_words, chains, loops):
 def _code_of_chains(board, work, ply_words, chains, loops):
     """Encode the separate chains and loops and the size of the board in one word, exactly.
 
-    A chain or loop of n boxes is n bits, 1 and zeros; the number of bits of all chains tells
-    them from the loops. At most 49 + 6 + 6 bits.
+    A chain or loop of n boxes is n bits, zeros and a 1; the number of bits of all chains tells
+    them from the loops, and a leading 1 keeps the zeros of the first. At most 50 + 6 + 6 bits.
     """
-    code, bits = ZERO, ZERO
+    code, bits = ONE, ZERO
     for i in range(loops):
         code = (code << work[ply_words + LOOPS + i]) | ONE
     for i in range(chains):

@@ -292,3 +292,22 @@ def test_bad_boards_batches_and_budgets():
         endgame.solve(game, [], node_limit=0)
     with pytest.raises(InputError, match="entries: 100"):
         endgame.new_table(100)
+
+
+def test_what_is_proven_of_one_position_does_not_leak_into_another():
+    """These two differ in the length of their first loop; one table once took them for one."""
+    game = DotsAndBoxes(5, 5)
+    undrawn = (
+        "1 3 4 5 6 7 10 12 14 15 16 19 20 22 23 24 26 27 30 33 35 37 39 40 42 44 45 46 48 49 50 51 "
+        "52 55 57 58",
+        "1 3 4 5 6 7 10 14 16 20 23 24 26 30 33 35 37 39 40 42 44 45 46 49 52 58",
+    )
+    drawn = np.ones((2, game.num_edges), bool)
+    for board, edges in zip(drawn, undrawn, strict=True):
+        board[[int(edge) for edge in edges.split()]] = False
+    values, best, solved = solve_many(game, drawn, table=new_table(2**18))
+    assert solved.all()
+    for row in range(2):
+        alone = solve(game, drawn[row])
+        assert (values[row], np.flatnonzero(best[row]).tolist()) == (alone.value, [*alone.best])
+    assert values[1] == 13
