@@ -305,9 +305,9 @@ def test_what_is_proven_of_one_position_does_not_leak_into_another():
     drawn = np.ones((2, game.num_edges), bool)
     for board, edges in zip(drawn, undrawn, strict=True):
         board[[int(edge) for edge in edges.split()]] = False
-    values, best, solved = solve_many(game, drawn, table=new_table(2**18))
+    values, best, solved = endgame.solve_many(game, drawn, table=endgame.new_table(2**18))
     assert solved.all()
     for row in range(2):
-        alone = solve(game, drawn[row])
+        alone = endgame.solve(game, drawn[row])
         assert (values[row], np.flatnonzero(best[row]).tolist()) == (alone.value, [*alone.best])
     assert values[1] == 13
