@@ -79,8 +79,11 @@ def evaluations_per_second(
 def peak_memory_bytes(device: jax.Device) -> int:
     """Return the peak memory in use: of the device, or of the process where that is the host."""
     stats = device.memory_stats() or {}
-    if "peak_bytes_in_use" in stats:
-        return stats["peak_bytes_in_use"]
+    return stats.get("peak_bytes_in_use") or process_peak_bytes()
+
+
+def process_peak_bytes() -> int:
+    """Return the most memory this process ever held."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -1,0 +1,49 @@
+"""Make a suite: positions of several kinds of play, solved exactly, evenly over undrawn edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from jsonargparse import ArgumentParser
+
+from jaxzero.cli import parse, run_script, use_compilation_cache
+
+
+def main(arguments: list[str]) -> None:
+    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser.add_argument("--rows", type=int, default=5, help="rows of boxes")
+    parser.add_argument("--cols", type=int, default=5, help="columns of boxes")
+    parser.add_argument("--run_dir", type=Path, help="run whose search:16 plays; none: left out")
+    parser.add_argument("--per_stratum", type=int, default=200, help="positions per stratum")
+    parser.add_argument("--fewest", type=int, default=8, help="fewest undrawn edges")
+    parser.add_argument("--most", type=int, default=36, help="most undrawn edges")
+    parser.add_argument("--node_limit", type=int, default=20_000_000, help="nodes per position")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
+    options = parse(parser, arguments)
+
+    from jaxzero.agent.players import make_player
+    from jaxzero.evaluation.collect import collect, solve_all
+    from jaxzero.evaluation.suite import Suite, write_suite
+    from jaxzero.game import DotsAndBoxes
+
+    use_compilation_cache()
+    game = DotsAndBoxes(options.rows, options.cols)
+    players = {name: make_player(name, game) for name in ("random", "greedy", "perfect:0.15")}
+    if options.run_dir:
+        from jaxzero.training.loading import load_agent
+
+        loaded = load_agent(options.run_dir)
+        players["search:16"] = make_player("search:16", game, loaded.agent)
+    drawn, origin = collect(
+        game, players, options.per_stratum, (options.fewest, options.most), options.seed
+    )
+    moves, solved = solve_all(game, drawn, options.node_limit, print)
+    print(f"{solved.sum()} of {len(drawn)} positions solved")
+    suite = Suite("", game, drawn[solved], moves[solved], np.array(origin)[solved])
+    write_suite(suite, options.out)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,64 @@
+"""Solve a board or a position exactly.
+
+Without --position the empty board is solved, by a table of all its positions where one fits, else
+by the endgame solver. With --position one position is solved and drawn with the value of each move.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from jsonargparse import ArgumentParser
+
+from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.errors import InputError
+
+
+def main(arguments: list[str]) -> None:
+    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser.add_argument("--rows", type=int, default=3, help="rows of boxes")
+    parser.add_argument("--cols", type=int, default=3, help="columns of boxes")
+    parser.add_argument(
+        "--position", help="drawn edges (h0,1 v2,3 or numbers, separated by blanks), or a file"
+    )
+    parser.add_argument("--table", type=Path, help="file to keep the table in")
+    parser.add_argument("--json", type=Path, help="file to write the result to")
+    options = parse(parser, arguments)
+
+    from jaxzero.config import GameConfig
+    from jaxzero.evaluation.solving import describe, solve_board, solve_drawn
+    from jaxzero.game import edge_name
+    from jaxzero.training.throughput import process_peak_bytes
+
+    game = GameConfig(options.rows, options.cols).board
+    use_compilation_cache()
+    begin = time.perf_counter()
+    if options.position is None:
+        solved = solve_board(game, options.table)
+    else:
+        solved = solve_drawn(game, options.position)
+    result = {
+        "board": str(game),
+        "value": solved.value,
+        "best": [edge_name(game, edge) for edge in solved.best],
+        "method": solved.method,
+        "seconds": round(time.perf_counter() - begin, 3),
+        "peak_memory_bytes": process_peak_bytes(),
+    }
+    print(describe(game, solved))
+    print(f"{result['seconds']} s, peak memory {result['peak_memory_bytes'] / 2**20:,.0f} MiB")
+    if options.json:
+        write_json(options.json, result)
+
+
+def write_json(path: Path, result: dict) -> None:
+    try:
+        path.write_text(json.dumps(result, indent=2) + "\n")
+    except OSError as error:
+        raise InputError(f"json: {path} cannot be written ({error.strerror})") from error
+
+
+if __name__ == "__main__":
+    run_script(main)
