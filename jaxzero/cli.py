@@ -8,7 +8,7 @@ import re
 import sys
 import typing
 from argparse import ArgumentError
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     try:
         return parser.parse_args(arguments)
     except ArgumentError as error:
-        raise InputError(_one_line(str(error))) from error
+        raise InputError(_one_line(str(error), parser.get_defaults().keys())) from error
 
 
 def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
@@ -103,12 +103,12 @@ def _flatten(content: dict, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{name}", value
 
 
-def _one_line(message: str) -> str:
-    """Turn a message of the parser into one line that starts with the field."""
+def _one_line(message: str, options: Iterable[str]) -> str:
+    """Turn a message of a parser with these options into one line that starts with the field."""
     unknown = re.match(r"unrecognized arguments: --(\S+?)(?:[= ](.*))?$", message)
     if unknown:
         name, value = unknown[1], unknown[2] or ""
-        return f"{name}: {value!r}: no such field{nearest(name, field_names(Config))}"
+        return f"{name}: {value!r}: no such field{nearest(name, options)}"
     wrong = re.match(r'Parser key "([^"]+)":\s+(.*?)\.? Got value: (.*)', message, re.DOTALL)
     if wrong:
         expected = re.sub(r"<class '(\w+)'>|typing\.", r"\1", wrong[2])

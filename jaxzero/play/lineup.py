@@ -1,0 +1,83 @@
+"""From the names of players and runs to the board and the players."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxzero.agent.players import Agent, Player, make_player
+from jaxzero.config import GameConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.play.sides import warm_up
+
+DEFAULT_SIZE = 3  # boxes a side where no run tells the board
+WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained network and where it came from."""
+
+    field: str  # the option that named the run
+    folder: Path
+    agent: Agent
+    iteration: int
+
+    def __str__(self) -> str:
+        return f"{self.folder}, iteration {self.iteration}"
+
+
+def load_run(field: str, folder: Path, checkpoint: int | None) -> Run:
+    """Read a run that the option `field` names. Raises: InputError."""
+    from jaxzero.training.loading import load_agent  # slow to import; not every game needs a run
+
+    try:
+        loaded = load_agent(folder, checkpoint)
+    except InputError as error:
+        # The loader knows one run; here there may be two.
+        number = field.removeprefix("run_dir")
+        text = str(error).replace("run_dir:", f"{field}:", 1)
+        raise InputError(text.replace("checkpoint:", f"checkpoint{number}:", 1)) from error
+    return Run(field, folder, loaded.agent, loaded.iteration)
+
+
+def choose_board(rows: int | None, cols: int | None, runs: list[Run]) -> DotsAndBoxes:
+    """Return the board asked for, else that of the runs, else 3x3.
+
+    Raises: InputError, with both values, where a run plays another board.
+    """
+    trained = runs[0].agent.network.game if runs else DotsAndBoxes(DEFAULT_SIZE, DEFAULT_SIZE)
+    asked = {
+        "rows": trained.rows if rows is None else rows,
+        "cols": trained.cols if cols is None else cols,
+    }
+    try:
+        board = GameConfig(**asked).board
+    except InputError as error:
+        raise InputError(str(error).removeprefix("game.")) from error
+    for run in runs:
+        known = run.agent.network.game
+        if known == board:
+            continue
+        if rows is None and cols is None:
+            raise InputError(f"{run.field}: {run.folder} plays {known}, not {board}")
+        name = "rows" if known.rows != board.rows else "cols"
+        raise InputError(
+            f"{name}: {asked[name]} contradicts {getattr(known, name)} of the run in {run.folder}"
+        )
+    return board
+
+
+def choose_player(field: str, name: str | None, board: DotsAndBoxes, run: Run | None) -> Player:
+    """Return the player of the option `field`, ready to move. Raises: InputError."""
+    name = name or (WITH_NETWORK if run else WITHOUT_NETWORK)
+    try:
+        player = make_player(name, board, run.agent if run else None)
+    except InputError as error:
+        raise InputError(str(error).replace("player:", f"{field}:", 1)) from error
+    try:
+        warm_up(player, board)
+    except InputError as error:
+        raise InputError(f"{field}: {name!r} cannot play here ({error})") from error
+    return player

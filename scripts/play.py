@@ -1,0 +1,106 @@
+"""Play Dots and Boxes in the terminal, or let two players play each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from jsonargparse import ArgumentParser, Namespace
+
+from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.errors import InputError
+
+PLAYERS = "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS"
+ONLY_IN = {  # options that mean something in some modes only
+    "player2": ("ai", "dual"),
+    "run_dir2": ("ai", "dual"),
+    "checkpoint2": ("ai", "dual"),
+    "first": ("human",),
+    "seconds": ("human",),
+    "games": ("dual",),
+    "opening_plies": ("dual",),
+}
+
+
+def play_parser() -> ArgumentParser:
+    """Return the parser of the command line."""
+    parser = ArgumentParser(description=__doc__, exit_on_error=False, env_prefix=False)
+
+    def add(name: str, kind: type, default: object, meaning: str) -> None:
+        parser.add_argument(f"--{name}", type=kind, default=default, help=meaning)
+
+    add("mode", Literal["human", "ai", "dual"], "human", "you play; you watch; a match is counted")
+    add("run_dir", Path, None, "run whose network plays")
+    add("checkpoint", int, None, "iteration of its checkpoint (default: the newest)")
+    add("player", str, None, f"{PLAYERS} (default: search:64 with a run, else perfect)")
+    add("run_dir2", Path, None, "run of the second player (default: run_dir)")
+    add("checkpoint2", int, None, "iteration of its checkpoint (default: the newest)")
+    add("player2", str, None, "second player (default: search:64 with run_dir2, else perfect)")
+    add("rows", int, None, "rows of boxes (default: those of the run, else 3)")
+    add("cols", int, None, "columns of boxes, likewise")
+    add("first", Literal["human", "ai"], "human", "who starts (mode human)")
+    add("seconds", float, 5.0, "time the solver has for a verdict or a hint (mode human)")
+    add("games", int, 100, "games of the match, in pairs with swapped colours (mode dual)")
+    add("opening_plies", int, 4, "0 to so many random moves open each pair (mode dual)")
+    add("seed", int, 0, "seed of everything random")
+    return parser
+
+
+def main(arguments: list[str]) -> None:
+    parser = play_parser()
+    options = parse(parser, arguments)
+    check_options(parser, options)
+    use_compilation_cache()
+    try:
+        play(options)
+    except KeyboardInterrupt:
+        print("\nStopped.")
+
+
+def check_options(parser: ArgumentParser, options: Namespace) -> None:
+    """Raise an InputError for values out of range and for options of other modes."""
+    for name, modes in ONLY_IN.items():
+        if options.mode not in modes and options[name] != parser.get_default(name):
+            raise InputError(f"{name}: {options[name]} needs --mode {' or '.join(modes)}")
+    for name in ("checkpoint", "checkpoint2"):
+        number = name.removeprefix("checkpoint")
+        if options[name] is not None and options[f"run_dir{number}"] is None:
+            raise InputError(f"{name}: {options[name]} needs --run_dir{number}")
+    if options.games < 2 or options.games % 2:
+        raise InputError(f"games: {options.games} must be even and at least 2 (swapped colours)")
+    if options.opening_plies < 0:
+        raise InputError(f"opening_plies: {options.opening_plies} must be >= 0")
+    if not 0 < options.seconds <= 3600:
+        raise InputError(f"seconds: {options.seconds} must be > 0 and <= 3600")
+    if not 0 <= options.seed < 2**32:
+        raise InputError(f"seed: {options.seed} must be >= 0 and < 4294967296")
+
+
+def play(options: Namespace) -> None:
+    """Make the board and the players, and start what the mode asks for."""
+    from jaxzero.play.lineup import choose_board, choose_player, load_run
+    from jaxzero.play.modes import play_human, report_match, show_game
+
+    print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
+    run = run2 = None
+    if options.run_dir is not None:
+        run = load_run("run_dir", options.run_dir, options.checkpoint)
+    if options.run_dir2 is not None:
+        run2 = load_run("run_dir2", options.run_dir2, options.checkpoint2)
+    runs = [one for one in (run, run2) if one]
+    board = choose_board(options.rows, options.cols, runs)
+    player = choose_player("player", options.player, board, run)
+    for one in runs:
+        print(f"{one.field}: {one}")
+    if options.mode == "human":
+        return play_human(board, player, options.first, options.seed, options.seconds)
+    name2 = options.player2 or (None if run2 else "perfect")
+    player2 = choose_player("player2", name2, board, run2 or run)
+    if options.mode == "ai":
+        return show_game(board, (player, player2), options.seed)
+    games, plies = options.games, options.opening_plies
+    return report_match(board, (player, player2), games, plies, options.seed)
+
+
+if __name__ == "__main__":
+    run_script(main)
