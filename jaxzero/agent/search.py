@@ -29,7 +29,7 @@ class SearchResult(NamedTuple):
 
     edge: jax.Array  # [B] int32, the chosen edge
     policy: jax.Array  # [B, A] float32, the improved policy, the target of learning
-    value: jax.Array  # [B] float32, utility at the root after the search
+    value: jax.Array  # [B] float32, utility of the chosen edge after the search
     visits: jax.Array  # [B, A] int32, visit counts at the root
 
 
@@ -128,9 +128,10 @@ def search(
             gumbel_scale=gumbel_scale,
         )
     summary = output.search_tree.summary()
+    games = jnp.arange(len(output.action))
     return SearchResult(
         edge=output.action.astype(jnp.int32),
         policy=output.action_weights,
-        value=summary.value,
+        value=summary.qvalues[games, output.action],
         visits=summary.visit_counts,
     )

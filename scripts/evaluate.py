@@ -1,0 +1,60 @@
+"""Measure a trained run: matches against opponents, exact-play suites, a ladder of its checkpoints.
+
+Suites: `table` (boards up to 3x3, solved on the spot), the stored ones such as `5x5`, `berlekamp`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from jsonargparse import ArgumentParser
+
+from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.errors import InputError
+
+
+def main(arguments: list[str]) -> None:
+    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--checkpoint", type=int, help="iteration to take; default: the newest")
+    parser.add_argument("--opponents", default="", help="players to meet, such as random,greedy")
+    parser.add_argument("--games", type=int, default=512, help="games per match, even")
+    parser.add_argument("--simulations", type=int, default=64, help="simulations per move")
+    parser.add_argument("--opening_plies", type=int, default=4, help="random moves of openings")
+    parser.add_argument("--suite", help="name of a suite of solved positions")
+    parser.add_argument("--ladder", action="store_true", help="rate the checkpoints of the run")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="file to write the results to")
+    parser.add_argument("--figures", type=Path, help="folder of the figures; default: the run's")
+    options = parse(parser, arguments)
+    if options.games < 2 or options.games % 2:
+        raise InputError(f"games: {options.games} must be even and at least 2")
+    if options.simulations < 1:
+        raise InputError(f"simulations: {options.simulations} must be at least 1")
+
+    from jaxzero.training.assess import climb, meet, sit
+    from jaxzero.training.loading import load_agent
+
+    use_compilation_cache()
+    loaded = load_agent(options.run_dir, options.checkpoint)
+    print(f"{options.run_dir}, iteration {loaded.iteration}, {loaded.config.game.board}")
+    figures = options.figures or options.run_dir
+    results = {"run_dir": str(options.run_dir), "iteration": loaded.iteration}
+    if options.opponents:
+        match = (options.games, options.opening_plies, options.seed)
+        results["versus"] = meet(loaded, options.opponents, options.simulations, *match)
+    if options.suite:
+        results |= sit(loaded, options.suite, options.simulations, figures)
+    if options.ladder:
+        match = (options.games, options.opening_plies, options.seed)
+        results["ladder"] = climb(options.run_dir, options.simulations, *match, figures)
+    if options.json:
+        try:
+            options.json.write_text(json.dumps(results, indent=2) + "\n")
+        except OSError as error:
+            raise InputError(f"json: {options.json} cannot be written ({error})") from error
+
+
+if __name__ == "__main__":
+    run_script(main)
