@@ -184,6 +184,13 @@ def test_a_player_repeats_itself_at_the_same_ply_and_seed():
     assert not record.drawn[list(chosen)].any()
 
 
+@pytest.mark.parametrize("name", ["greedy", "alphabeta:2", "perfect"])
+def test_players_of_all_kinds_are_warmed_up_and_move(name):
+    player = choose_player("player", name, PAIR, None)
+    record = Record(PAIR, (0, 2, 4))
+    assert choose(player, record, 0) == 5  # closes a box, and then the other
+
+
 def test_a_match_reports_both_players(capsys):
     players = (LOWEST, make_player("random", PAIR))
     report_match(PAIR, players, games=20, opening_plies=2, seed=1)
