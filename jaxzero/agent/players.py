@@ -39,7 +39,8 @@ class Player:
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
         """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit."""
         if self.on_host:
-            return self.act(seeds(keys), np.asarray(state.drawn))
+            # A copy: what comes from the device is read-only, which compiled players refuse.
+            return self.act(seeds(keys), np.array(state.drawn))
         return np.asarray(_jitted(self.act)(self.params, keys, state))
 
 

@@ -1,0 +1,216 @@
+"""Games in the terminal, played through a script of entries."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxzero.agent.players import Player, make_player
+from jaxzero.errors import InputError
+from jaxzero.evaluation.endgame import solve
+from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
+from jaxzero.play.analysis import verdict
+from jaxzero.play.entries import COMMANDS, WORDS, find_entry
+from jaxzero.play.lineup import choose_board, choose_player
+from jaxzero.play.modes import report_match
+from jaxzero.play.record import Record
+from jaxzero.play.sides import Side, choose
+from jaxzero.play.terminal import Setup, play_game
+
+PAIR = DotsAndBoxes(1, 2)
+SQUARE = DotsAndBoxes(2, 2)
+
+
+def act_lowest(_params, _keys, state) -> jax.Array:
+    return jnp.argmin(state.drawn, axis=-1).astype(jnp.int32)
+
+
+LOWEST = Player("lowest", act_lowest)  # draws the free edge with the lowest number
+SIDES = (Side("you"), Side("AI", LOWEST))
+
+
+def play(game: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[str]]:
+    """Play with these entries and then the end of input; return the record and all lines."""
+    waiting, written = list(entries), []
+
+    def read(_prompt: str) -> str:
+        if not waiting:
+            raise EOFError
+        return waiting.pop(0)
+
+    record = play_game(game, Setup(sides, read, written.append))
+    assert not waiting
+    return record, "\n".join(written).split("\n")
+
+
+def random_record(game: DotsAndBoxes, seed: int, plies: int | None = None) -> Record:
+    order = np.random.default_rng(seed).permutation(game.num_edges)[:plies]
+    return Record(game, tuple(order.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_record_follows_the_rules(seed):
+    game = DotsAndBoxes(2, 3)
+    whole = random_record(game, seed)
+    state, draw = initial_state(game), jax.jit(step, static_argnums=0)
+    for plies in range(game.num_edges + 1):
+        record = whole.cut(plies)
+        jax.tree.map(
+            lambda own, rule: np.testing.assert_array_equal(own[0], rule), record.state(), state
+        )
+        assert record.is_over == (plies == game.num_edges)
+        if not record.is_over:
+            state, _ = draw(game, state, whole.moves[plies])
+    assert sum(whole.score) == game.num_boxes == len(whole.owners)
+
+
+def test_a_whole_game_with_its_score():
+    record, lines = play(PAIR, "h0,0", "h 1 0", "v01")
+    assert record.moves == (0, 1, 2, 3, 5, 4, 6)
+    assert record.owners == {0: 1, 1: 1}
+    assert [line for line in lines if " draws " in line] == [
+        "AI (lowest) draws h0,1",
+        "AI (lowest) draws h1,1",
+        "AI (lowest) draws v0,0, v0,2 and closes 2 boxes",
+    ]
+    assert lines[-1] == "You lose 0 : 2."
+
+
+def test_who_closes_a_box_goes_on():
+    record, lines = play(PAIR, "h0,1", "h1,1", "5", "6", sides=SIDES[::-1])
+    assert record.moves == (0, 1, 2, 3, 4, 5, 6)
+    assert record.owners == {0: 1, 1: 1}
+    assert "AI (lowest) 0 : 1 you, 1 box left, your turn" in lines
+    assert lines[-1] == "You win 2 : 0."
+
+
+def test_undo_returns_to_the_previous_decision_exactly():
+    straight, _ = play(SQUARE, "v0,0", "v1,0")
+    there_and_back, lines = play(SQUARE, "v0,0", "v0,1", "undo", "undo", "undo", "v0,0", "v1,0")
+    assert there_and_back == straight
+    assert "there is no move of yours to take back" in lines
+
+
+def test_what_cannot_be_drawn_is_refused_in_one_line_and_asked_again():
+    wrong = {
+        "h0,0": "edge h0,0 is already drawn",
+        "h0,1": "edge h0,1 is already drawn",
+        "v0,3": "edge v0,3 is not on a 1x2 board (v rows 0 to 0, columns 0 to 2)",
+        "7": "edge 7 is not on a 1x2 board (0 to 6)",
+        "x1": "edge 'x1' is neither a number nor a name such as h2,1 or v0,3",
+        "udno": "'udno' is neither an edge nor a command, did you mean undo?",
+        "": "enter an edge such as h0,0, or help",
+    }
+    record, lines = play(PAIR, "h0,0", *wrong)
+    assert record.moves == (0, 1)
+    for message in wrong.values():
+        assert sum(line.startswith(message) for line in lines) == 1, message
+
+
+def test_commands_answer_and_leave_the_game_alone():
+    record, lines = play(PAIR, "help", "board", "hint", "solve", "?")
+    assert record.moves == ()
+    for name in COMMANDS:
+        assert sum(line.startswith(f"  {name} ") for line in lines) == 2
+    assert set(WORDS) == {find_entry(PAIR, word) for word in WORDS}
+    best = [edge_name(PAIR, edge) for edge in solve(PAIR, []).best]
+    assert f"hint: {best[0]} (" in "\n".join(lines)
+    assert any(line.endswith(": " + ", ".join(best)) for line in lines)
+
+
+@pytest.mark.parametrize("ending", [["quit"], []])
+def test_stopping_is_polite(ending):
+    record, lines = play(PAIR, "h0,0", *ending)
+    assert record.moves == (0, 1)
+    assert lines[-2:] == ["", "Stopped at you 0 : 0 AI (lowest)."]
+
+
+def test_an_interrupt_keeps_the_game_so_far():
+    def interrupted(_prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    written = []
+    record = play_game(PAIR, Setup(SIDES[::-1], interrupted, written.append))
+    assert record.moves == (0,)
+    assert written[-1] == "\nStopped at AI (lowest) 0 : 0 you."
+
+
+@pytest.mark.parametrize("plies", [3, 7, 10])
+def test_the_verdict_is_that_of_the_solver(plies):
+    record = random_record(SQUARE, plies, plies)
+    solution = solve(SQUARE, record.drawn)
+    value, best = verdict(record, seconds=20)
+    assert value.startswith(f"value {solution.value:+d}: ")
+    ending = [int(number) for number in value.rsplit("ends ")[-1].split(" : ")]
+    assert ending[0] - ending[1] == record.margin + solution.value
+    assert sum(ending) == SQUARE.num_boxes
+    names = ", ".join(edge_name(SQUARE, edge) for edge in solution.best)
+    assert best == f"best edges, {len(solution.best)} of {12 - plies}: {names}"
+
+
+def test_without_enough_time_the_verdict_is_bounds_and_the_hint_the_opponents():
+    game = DotsAndBoxes(6, 6)
+    written = []
+    entries = iter(["solve", "hint", "quit"])
+    setup = Setup(SIDES, lambda _prompt: next(entries), written.append, seconds=0.05)
+    assert play_game(game, setup).moves == ()
+    assert written[1].startswith("not solved within 0.05 seconds; ")
+    assert written[2] == "hint: h0,0 (what lowest would draw; not proven)"
+
+
+def test_beyond_the_solver_there_is_an_answer_too():
+    _, lines = play(DotsAndBoxes(2, 21), "solve", "hint")
+    assert "board: 2x21 must be at most 7x7 for the exact solver" in lines
+    assert "hint: h0,0 (what lowest would draw; not proven)" in lines
+
+
+def test_two_players_are_shown_turn_by_turn():
+    sides = (Side("A", LOWEST), Side("B", LOWEST))
+    record, lines = play(PAIR, sides=sides)
+    assert record.is_over
+    assert lines[-1] == "B (lowest) wins 2 : 0."
+    boards = [line for line in lines if line.startswith("  +")]
+    turns = [line for line in lines if " draws " in line]
+    assert len(boards) == 2 * (len(turns) + 1)
+
+
+def test_a_player_repeats_itself_at_the_same_ply_and_seed():
+    record, player = random_record(SQUARE, 0, 4), make_player("random", SQUARE)
+    chosen = {choose(player, record, seed) for seed in range(20)}
+    assert choose(player, record, 5) == choose(player, record, 5)
+    assert len(chosen) > 2
+    assert not record.drawn[list(chosen)].any()
+
+
+@pytest.mark.parametrize("name", ["greedy", "alphabeta:2", "perfect"])
+def test_players_of_all_kinds_are_warmed_up_and_move(name):
+    player = choose_player("player", name, PAIR, None)
+    record = Record(PAIR, (0, 2, 4))
+    assert choose(player, record, 0) == 5  # closes a box, and then the other
+
+
+def test_a_match_reports_both_players(capsys):
+    players = (LOWEST, make_player("random", PAIR))
+    report_match(PAIR, players, games=20, opening_plies=2, seed=1)
+    lines = capsys.readouterr().out.strip().split("\n")
+    assert lines[0].startswith("20 games on 1x2")
+    own, other = lines[-2].split(), lines[-1].split()
+    assert own[:2] == ["A", "lowest"] and other[:2] == ["B", "random"]
+    assert float(own[2][:-1]) + float(other[2][:-1]) == pytest.approx(100)
+    assert float(own[-1]) == -float(other[-1])
+    assert "[" in lines[-1] and "margin" in lines[-1]
+
+
+def test_boards_and_players_that_do_not_exist_are_named():
+    assert choose_board(None, 4, []) == DotsAndBoxes(3, 4)
+    for rows, message in ((0, "rows: 0 must be >= 1"), (99, "rows: 99 must be <= 20")):
+        with pytest.raises(InputError, match=f"^{message}"):
+            choose_board(rows, None, [])
+    with pytest.raises(InputError, match=r"^player2: 'greedi' is unknown, did you mean greedy"):
+        choose_player("player2", "greedi", PAIR, None)
+    with pytest.raises(InputError, match=r"^player: 'policy' needs a trained network"):
+        choose_player("player", "policy", PAIR, None)
+    with pytest.raises(InputError, match=r"^player: 'perfect' cannot play here \(board: 8x8"):
+        choose_player("player", None, DotsAndBoxes(8, 8), None)

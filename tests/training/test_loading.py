@@ -1,0 +1,103 @@
+"""Networks come back from a run as they were saved, and what cannot be loaded says why."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from jaxzero.agent.network import Network
+from jaxzero.agent.players import make_player
+from jaxzero.cli import load_config
+from jaxzero.errors import InputError
+from jaxzero.evaluation.arena import play_match
+from jaxzero.play.lineup import choose_board, choose_player, load_run
+from jaxzero.training.checkpoint import Checkpoints
+from jaxzero.training.learner import init_learner
+from jaxzero.training.loading import load_agent
+from jaxzero.training.trainer import train
+
+SHORT = (
+    "--devices=1",
+    "--network.channels=16",
+    "--search.simulations=4",
+    "--selfplay.games=16",
+    "--learner.batch_size=32",
+    "--learner.updates_per_iteration=3",
+    "--learner.ema_decay=0.5",
+    "--evaluation.opponents=random",
+    "--evaluation.simulations=0",
+    "--evaluation.final_games=8",
+    "--evaluation.evaluate_every=0",
+    "--checkpoint_every=2",
+    "--iterations=4",
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A complete short run whose weights are averaged."""
+    run_dir = tmp_path_factory.mktemp("whole") / "run"
+    assert train(load_config("configs/tiny.yaml", *SHORT), run_dir)
+    return run_dir
+
+
+@pytest.fixture
+def run(whole, tmp_path) -> Path:
+    """A copy of the run, to be damaged."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+@pytest.mark.parametrize(("checkpoint", "iteration"), [(None, 4), (2, 2)])
+def test_the_averaged_weights_of_a_checkpoint_come_back(whole, checkpoint, iteration):
+    loaded = load_agent(whole, checkpoint)
+    config = load_config("configs/tiny.yaml", *SHORT)
+    like = init_learner(Network(config.game.board, config.network), config)
+    learner = Checkpoints(whole).restore(iteration, like, None).learner
+    assert loaded.iteration == iteration
+    assert loaded.config == config
+    assert loaded.agent.settings == config.search
+    jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, learner.average)
+    averaged, latest = jax.tree.leaves(learner.average), jax.tree.leaves(learner.params)
+    assert any(not np.array_equal(*pair) for pair in zip(averaged, latest, strict=True))
+
+
+def test_a_loaded_agent_plays(whole):
+    agent = load_agent(whole).agent
+    game = agent.network.game
+    policy, random = make_player("policy", game, agent), make_player("random", game)
+    assert play_match(game, policy, random, games=4, opening_plies=0, seed=0).games == 4
+
+
+def test_a_damaged_newest_checkpoint_is_skipped_and_named(run):
+    shutil.rmtree(run / "checkpoints" / "4" / "learner")
+    said = []
+    assert load_agent(run, say=said.append).iteration == 2
+    assert len(said) == 1 and str(run / "checkpoints" / "4") in said[0]
+    with pytest.raises(InputError, match=r"checkpoint .*4 cannot be read"):
+        load_agent(run, 4)
+
+
+def test_what_is_not_there_is_named(whole, run, tmp_path):
+    with pytest.raises(InputError, match=r"run_dir: .*nowhere holds no run"):
+        load_agent(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"checkpoint: 3 is not in .* \(there are: 2, 4\)"):
+        load_agent(whole, 3)
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(InputError, match=r"run_dir: .* has no checkpoint yet"):
+        load_agent(run)
+    assert not (run / "checkpoints").exists()
+
+
+def test_the_board_is_that_of_the_run_unless_that_is_contradicted(whole):
+    run = load_run("run_dir", whole, None)
+    board = choose_board(None, 2, [run])
+    assert str(board) == "2x2"
+    assert choose_player("player", None, board, run).name == "search:64"
+    with pytest.raises(InputError, match=r"^cols: 4 contradicts 2 of the run in "):
+        choose_board(2, 4, [run])
+    with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
+        load_run("run_dir2", whole, 9)
