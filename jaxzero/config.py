@@ -191,10 +191,23 @@ class EvaluationConfig:
     """Each pair of games starts with the same 0 to this many random moves."""
     opponents: str = "random,greedy"
     """Players to meet, separated by commas."""
+    suite: str = "auto"
+    """Solved positions to examine the network on: table, 5x5, ..., none; auto: the table on boards
+    of up to 24 edges, else the stored suite of the board where there is one."""
+    gate_threshold: float = 0.0
+    """Self-play keeps the best weights until new ones take at least this share of the points of a
+    match against them, at every evaluation; 0: always the newest."""
 
     def __post_init__(self):
         _require("evaluation", self, ">= 0", "evaluate_every", "simulations", "opening_plies")
+        _require("evaluation", self, ">= 0", "gate_threshold")
+        _require("evaluation", self, "<= 1", "gate_threshold")
         _require("evaluation", self, ">= 2", "games", "final_games")
+        if self.gate_threshold and not self.evaluate_every:
+            raise InputError(
+                f"evaluation.gate_threshold: {self.gate_threshold} needs "
+                "evaluation.evaluate_every of at least 1, not 0"
+            )
         for name in ("games", "final_games"):
             if getattr(self, name) % 2:
                 raise InputError(

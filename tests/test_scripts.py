@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent
 TINY = (
     "--config configs/tiny.yaml --iterations 2 --network.channels 16 --search.simulations 4 "
     "--selfplay.games 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
-    "--evaluation.opponents random --evaluation.simulations 0 --evaluation.final_games 8"
+    "--evaluation.opponents random --evaluation.suite none --evaluation.simulations 0 "
+    "--evaluation.final_games 8 --evaluation.evaluate_every 0"
 ).split()
 
 

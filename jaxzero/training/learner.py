@@ -22,6 +22,7 @@ class Learner(NamedTuple):
 
     params: chex.ArrayTree  # float32 weights
     average: chex.ArrayTree  # float32 running average of the weights; empty when it is off
+    best: chex.ArrayTree  # float32 weights that passed the gate last; empty when it is off
     opt_state: optax.OptState
     step: jax.Array  # [] int32, updates so far
     iteration: jax.Array  # [] int32, iterations so far
@@ -31,14 +32,26 @@ def init_learner(network: Network, config: Config) -> Learner:
     """Return a learner with fresh weights, drawn from `config.seed`."""
     params = init_params(network, jax.random.key(config.seed))
     zero = jnp.zeros((), jnp.int32)
-    # A copy, because donating one buffer twice is an error.
+    # Copies, because donating one buffer twice is an error.
     average = jax.tree.map(jnp.copy, params) if config.learner.ema_decay else {}
-    return Learner(params, average, make_optimizer(config).init(params), zero, jnp.copy(zero))
+    best = jax.tree.map(jnp.copy, params) if config.evaluation.gate_threshold else {}
+    opt_state = make_optimizer(config).init(params)
+    return Learner(params, average, best, opt_state, zero, jnp.copy(zero))
+
+
+def candidate_params(learner: Learner) -> chex.ArrayTree:
+    """Return the newest weights: the running average where there is one."""
+    return learner.average or learner.params
 
 
 def playing_params(learner: Learner) -> chex.ArrayTree:
-    """Return the weights that play: the running average where there is one."""
-    return learner.average or learner.params
+    """Return the weights that play: those that passed the gate last, without a gate the newest."""
+    return learner.best or candidate_params(learner)
+
+
+def accept_candidate(learner: Learner) -> Learner:
+    """Let the newest weights through the gate."""
+    return learner._replace(best=jax.tree.map(jnp.copy, candidate_params(learner)))
 
 
 def learning_rate(config: Config) -> optax.Schedule:

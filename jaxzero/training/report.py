@@ -81,6 +81,7 @@ def summarize(
     learner: Learner,
     minutes: float,
     results: dict[str, MatchResult],
+    scores: dict[str, dict],
 ) -> dict[str, Any]:
     """Measure the parts, write `summary.json` and `curves.png`, and return the summary."""
     metrics = read_metrics(run_dir)
@@ -104,6 +105,7 @@ def summarize(
         "selfplay_evaluations_per_second": round(len(devices) * rates["selfplay"]),
         "peak_memory_bytes": peak,
         "versus": {name: result.to_dict() for name, result in results.items()},
+        "suite": scores,
     }
     (run_dir / SUMMARY_FILE).write_text(json.dumps(summary, indent=2) + "\n")
     title = f"{config.game.board}, {config.network.trunk} {config.network.channels} x "
@@ -112,7 +114,11 @@ def summarize(
 
 
 def print_summary(
-    run_dir: Path, player: str, summary: dict[str, Any], results: dict[str, MatchResult]
+    run_dir: Path,
+    player: str,
+    summary: dict[str, Any],
+    results: dict[str, MatchResult],
+    scores: dict[str, dict],
 ) -> None:
     """Print the summary for people."""
     alone, selfplay = (
@@ -130,4 +136,11 @@ def print_summary(
     print(f"peak memory {mebibytes(summary['peak_memory_bytes'])}")
     for name, result in results.items():
         print(f"{player} against {name:<12} {result}")
+    for name, parts in scores.items():
+        score = parts["all"]
+        print(
+            f"{name} on {score['positions']:,} solved positions: {score['optimal_share']:.1%} "
+            f"optimal moves, {score['boxes_lost']:.3f} boxes lost a move, "
+            f"value off by {score['value_error']:.2f} boxes"
+        )
     print(f"{run_dir / SUMMARY_FILE}, {run_dir / CURVES_FILE}")

@@ -73,9 +73,10 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
             metrics["memory/peak_bytes"] = max(map(peak_memory_bytes, devices))
             line = headline(metrics)
             if config.evaluation.evaluate_every and done % config.evaluation.evaluate_every == 0:
-                results = judge.play(progress.learner, config.evaluation.games)
-                metrics |= flatten(results)
-                line += "".join(f"  {name} {r.points:.1%}" for name, r in results.items())
+                learner, measured, words = judge_iteration(config, judge, progress.learner)
+                progress = progress._replace(learner=learner)
+                metrics |= measured
+                line += words
             writer.write(done, metrics, line)
             ending = stop.iteration_done() or done == config.iterations
             if ending or done % config.checkpoint_every == 0:
@@ -93,10 +94,11 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
         )
         return False
     results = judge.play(progress.learner, config.evaluation.final_games)
+    scores = judge.examine(progress.learner)
     summary = summarize(
-        config, run_dir, network, devices, progress.learner, progress.minutes, results
+        config, run_dir, network, devices, progress.learner, progress.minutes, results, scores
     )
-    print_summary(run_dir, judge.player_name, summary, results)
+    print_summary(run_dir, judge.player_name, summary, results, scores)
     return True
 
 
@@ -173,6 +175,22 @@ def run_iteration(
         "speed/games": progress.games,
         "speed/minutes": progress.minutes,
     }
+
+
+def judge_iteration(
+    config: Config, judge: Judge, learner: Learner
+) -> tuple[Learner, dict[str, float], str]:
+    """Measure the strength, pass the gate; return the learner, metrics and words for the line."""
+    learner, gate = judge.gate(learner)
+    results = judge.play(learner, config.evaluation.games)
+    scores = judge.examine(learner)
+    words = "".join(f"  {name} {result.points:.1%}" for name, result in results.items())
+    if gate:
+        words += f"  gate {'passed' if gate['gate/accepted'] else 'kept'} {gate['gate/points']:.1%}"
+    if scores:
+        wrong = (f"{1 - parts['all']['optimal_share']:.1%}" for parts in scores.values())
+        words += f"  wrong moves {', '.join(wrong)} ({', '.join(scores)})"
+    return learner, flatten(results, scores) | gate, words
 
 
 def save(config: Config, checkpoints: Checkpoints, progress: Progress) -> None:

@@ -31,6 +31,7 @@ SHORT = (
     "--learner.updates_per_iteration=3",
     "--replay.capacity=500",
     "--evaluation.opponents=random",
+    "--evaluation.suite=none",
     "--evaluation.simulations=0",
     "--evaluation.final_games=8",
     "--evaluation.evaluate_every=0",
@@ -95,6 +96,22 @@ def test_a_run_leaves_its_files(whole):
     assert len(list((whole / "checkpoints").glob("*/replay"))) == 1
 
 
+def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
+    """A threshold of 1 is never reached from fresh weights against themselves."""
+    options = ("--evaluation.evaluate_every=1", "--evaluation.games=32", "--iterations=2")
+    closed = short_config("--evaluation.gate_threshold=1.0", *options)
+    assert train(closed, tmp_path / "closed")
+    open_ = short_config("--evaluation.gate_threshold=0.01", *options)
+    assert train(open_, tmp_path / "open")
+    fresh = init_learner(Network(closed.game.board, closed.network), closed).params
+    for config, name, accepted in ((closed, "closed", 0.0), (open_, "open", 1.0)):
+        lines = read_metrics(tmp_path / name)
+        assert [line["gate/accepted"] for line in lines] == [accepted] * 2
+        learner = saved(config, tmp_path / name, 2).learner
+        expected = learner.params if accepted else fresh
+        jax.tree.map(np.testing.assert_array_equal, learner.best, expected)
+
+
 def test_a_directory_with_a_run_is_refused(run):
     with pytest.raises(InputError, match=r"holds a run.*--resume"):
         train(short_config(), run)
@@ -157,5 +174,9 @@ def test_tiny_learns(tmp_path):
     after = json.loads((run_dir / "summary.json").read_text())["versus"]["random"]
     assert after["low"] > 0.75
     assert after["points"] > before.points
+    suite = json.loads((run_dir / "summary.json").read_text())["suite"]
+    shares = [line["suite/policy/optimal_share"] for line in read_metrics(run_dir)[9::10]]
+    assert suite["search:16"]["all"]["optimal_share"] > 0.8
+    assert shares[-1] > 0.7
     errors = [line["learn/margin_error"] for line in read_metrics(run_dir)]
     assert errors[-1] < 0.8 * errors[0]
