@@ -111,8 +111,9 @@ def _one_line(message: str, options: Iterable[str]) -> str:
         return f"{name}: {value!r}: no such field{nearest(name, options)}"
     wrong = re.match(r'Parser key "([^"]+)":\s+(.*?)\.? Got value: (.*)', message, re.DOTALL)
     if wrong:
-        expected = re.sub(r"<class '(\w+)'>|typing\.", r"\1", wrong[2])
-        return f"{wrong[1]}: {wrong[3]!r}: {' '.join(expected.split()).lower()}"
+        kind = re.sub(r"Expected an? <class '(\w+)'>", r"must be \1", " ".join(wrong[2].split()))
+        kind = re.sub(r"Expected an? typing\.Literal\[(.*)\]", r"must be one of \1", kind)
+        return f"{wrong[1]}: {wrong[3]!r} {kind}"
     return " ".join(message.split())
 
 

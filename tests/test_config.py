@@ -29,7 +29,7 @@ def test_options_override_the_file_and_the_file_the_defaults():
 
 
 def test_derived_numbers():
-    config = load_config(TINY)
+    config = load_config(TINY, "--learner.updates_per_iteration=12")
     assert config.positions_per_iteration == 64 * 12
     assert config.iterations_kept == 27  # 20,000 positions, rounded up
     assert config.replay_ratio == 256 * 12 / (64 * 12)

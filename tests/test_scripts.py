@@ -91,3 +91,21 @@ def test_a_writer_that_cannot_write_is_told(tmp_path):
     assert "run_dir:" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert os.access(blocked, os.R_OK)
+
+
+@pytest.mark.parametrize(
+    ("command_line", "message"),
+    [
+        ("solve.py --rows 9 --cols 9", "board: 9x9 has 180 edges"),
+        ("solve.py --position h0,0,h9,9", "position: edge"),
+        ("solve.py --position 3,3", "listed twice"),
+        ("evaluate.py --run_dir nowhere --suite table", "run_dir: nowhere holds no run"),
+        ("evaluate.py --run_dir nowhere --games 3", "games: 3 must be even"),
+    ],
+)
+def test_the_other_scripts_name_bad_input_too(command_line, message):
+    script, *options = command_line.split()
+    done = run(f"scripts/{script}", *options)
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert message in done.stderr

@@ -1,0 +1,79 @@
+"""Players on the host: alpha-beta sees what it should, perfect play is perfect."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from referee import exact_values
+
+from jaxzero.agent.alphabeta import _move_values, _sides, choose_edges
+from jaxzero.agent.players import make_player
+from jaxzero.errors import InputError
+from jaxzero.evaluation.arena import _play_on_host, play_match
+from jaxzero.game import DotsAndBoxes, box_neighbours
+
+GAME = DotsAndBoxes(2, 2)
+
+
+def boards(count: int, fewest_left: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    drawn = rng.random((count, GAME.num_edges)) < rng.random((count, 1))
+    return drawn[(~drawn).sum(axis=1) >= fewest_left]
+
+
+def test_deep_alphabeta_is_exact():
+    solve, beside = exact_values(GAME), np.ascontiguousarray(box_neighbours(GAME), np.int16)
+    for board in boards(60, 1):
+        value, worth = solve(frozenset(np.flatnonzero(board).tolist()))
+        found = _move_values(board.copy(), _sides(GAME, board), beside, GAME.num_edges)
+        assert found.max() == value
+        assert set(np.flatnonzero(found == value)) == {e for e in worth if worth[e] == value}
+
+
+def test_deeper_is_stronger():
+    shallow, deep = (make_player(f"alphabeta:{depth}", GAME) for depth in (1, 6))
+    assert play_match(GAME, deep, shallow, 128, 3, 0).interval[0] > 0.5
+
+
+def test_choices_depend_on_the_seed_alone():
+    empty = np.zeros((40, GAME.num_edges), bool)
+    seeds = np.arange(40, dtype=np.uint32)
+    edges = choose_edges(GAME, 2, seeds, empty)
+    assert len(set(edges.tolist())) > 3
+    np.testing.assert_array_equal(edges[5:9], choose_edges(GAME, 2, seeds[5:9], empty[5:9]))
+
+
+@pytest.mark.parametrize(("rows", "cols", "value"), [(2, 2, 2), (2, 3, -2), (3, 3, -3)])
+def test_two_perfect_players_realise_the_value_every_time(rows, cols, value):
+    import jax
+
+    game = DotsAndBoxes(rows, cols)
+    perfect = make_player("perfect", game)
+    margins = _play_on_host(game, perfect, perfect, 32, 0, jax.random.key(0))
+    np.testing.assert_array_equal(margins[0::2], value)
+    np.testing.assert_array_equal(margins[1::2], -value)
+
+
+@pytest.mark.parametrize("opponent", ["random", "greedy", "alphabeta:2", "perfect:0.5"])
+def test_perfect_never_does_worse_than_the_value(opponent):
+    import jax
+
+    game = DotsAndBoxes(2, 3)
+    players = make_player("perfect", game), make_player(opponent, game)
+    margins = _play_on_host(game, *players, 64, 0, jax.random.key(1))
+    assert (margins[0::2] >= -2).all()  # the first player loses 2x3 by two
+    assert (margins[1::2] >= 2).all()
+    assert margins.mean() > 0.5
+
+
+def test_mixed_strength_lies_between():
+    game = DotsAndBoxes(3, 3)
+    perfect, mixed, random = (make_player(n, game) for n in ("perfect", "perfect:0.3", "random"))
+    assert play_match(game, perfect, mixed, 64, 2, 0).points > 0.6
+    assert play_match(game, mixed, random, 64, 2, 0).points > 0.8
+
+
+@pytest.mark.parametrize("name", ["alphabeta", "alphabeta:0", "perfect:2", "perfect:x"])
+def test_bad_arguments_are_refused(name):
+    with pytest.raises(InputError, match=name):
+        make_player(name, GAME)
