@@ -15,7 +15,7 @@ train: $(VENV)/installed  ## Train the quick config into runs/quick; goes on whe
 		$(if $(wildcard $(RUN)/config.yaml),--resume)
 
 test: $(VENV)/installed-dev lint  ## Lint and run the tests.
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: $(VENV)/installed-dev  ## The long studies that `make test` leaves out.
 	$(BIN)/python -m pytest -m slow

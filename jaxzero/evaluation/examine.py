@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import chex
 import jax
@@ -20,8 +19,9 @@ from jaxzero.game import State, margin_bins
 
 BATCH = 512
 
-# (params, drawn [B, A]) to edges [B], values in boxes [B], win probabilities [B]
-Answering = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]
+# (params, drawn [B, A]) to edges [B], values in boxes [B] and, of the raw network alone, the
+# probabilities of a positive remaining margin [B]
+Answering = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, ...]]
 
 
 def answering(network: Network, settings: SearchConfig, simulations: int) -> Answering:
@@ -31,10 +31,10 @@ def answering(network: Network, settings: SearchConfig, simulations: int) -> Ans
     @jax.jit
     def answer(params: chex.ArrayTree, drawn: jax.Array):
         prediction = network.apply(params, drawn)
-        margins = margin_bins(game)
-        win = jnp.sum(margin_probabilities(prediction) * (margins > 0)[None, :], axis=-1)
         value = expected_margin(game, prediction)
         if not simulations:
+            positive = (margin_bins(game) > 0)[None, :]
+            win = jnp.sum(margin_probabilities(prediction) * positive, axis=-1)
             return jnp.argmax(prediction.policy_logits, axis=-1), value, win
         zeros = jnp.zeros(len(drawn), jnp.int32)
         state, key = State(drawn, zeros, zeros), jax.random.key(0)
@@ -43,7 +43,7 @@ def answering(network: Network, settings: SearchConfig, simulations: int) -> Ans
         found = search(game, thinking, evaluate, params, key, state, gumbel_scale=0.0)
         # With another utility than the margin the value of the tree is not in boxes.
         value = value if settings.win_weight else found.value * game.num_boxes
-        return found.edge, value, win
+        return found.edge, value
 
     return answer
 
@@ -62,7 +62,7 @@ def examine(suite: Suite, answer: Answering, params: chex.ArrayTree) -> Answers:
 def examine_agent(suite: Suite, agent: Agent, simulations: int) -> Answers:
     """Ask an agent about every position of a suite."""
     answer = answering(agent.network, agent.settings, simulations)
-    return examine(suite, partial(answer), agent.params)
+    return examine(suite, answer, agent.params)
 
 
 def examine_player(suite: Suite, player: Player, seed: int = 0) -> Answers:

@@ -39,7 +39,9 @@ def sit(loaded: LoadedAgent, name: str, simulations: int, figures: Path) -> dict
     scores, calibrations = {}, {}
     for player, count in (("policy", 0), (f"search:{simulations}", simulations)):
         answers = examine_agent(suite, loaded.agent, count)
-        scores[player], calibrations[player] = score(suite, answers), calibration(suite, answers)
+        scores[player] = score(suite, answers)
+        if answers.win is not None:
+            calibrations[player] = calibration(suite, answers)
     print(f"\nsuite {name}, {len(suite):,} positions with exact values")
     print(format_scores(scores))
     path = figures / f"suite_{name}.png"
