@@ -21,7 +21,9 @@ GAMES = 32
 @pytest.fixture(scope="module")
 def played():
     """Positions [T, B, ...] of games with a flat evaluator, and the metrics."""
-    config = load_config("configs/tiny.yaml", "--search.simulations=4")
+    config = load_config(
+        "configs/tiny.yaml", "--search.simulations=4", "--selfplay.opening_plies=3"
+    )
     game = config.game.board
 
     def flat(_params, state: State) -> Evaluation:

@@ -175,8 +175,9 @@ def test_tiny_learns(tmp_path):
     assert after["low"] > 0.75
     assert after["points"] > before.points
     suite = json.loads((run_dir / "summary.json").read_text())["suite"]
-    shares = [line["suite/policy/optimal_share"] for line in read_metrics(run_dir)[9::10]]
-    assert suite["search:16"]["all"]["optimal_share"] > 0.8
-    assert shares[-1] > 0.7
+    key = "suite/policy/optimal_share"
+    shares = [line[key] for line in read_metrics(run_dir) if key in line]
+    assert suite["search:16"]["all"]["optimal_share"] > 0.95
+    assert shares[-1] > shares[0]
     errors = [line["learn/margin_error"] for line in read_metrics(run_dir)]
     assert errors[-1] < 0.8 * errors[0]
