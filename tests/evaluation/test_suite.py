@@ -107,8 +107,10 @@ def test_the_5x5_suite_covers_its_strata():
     assert len(suite) >= 3000
     for origin in ("random", "greedy", "search:16", "perfect:0.15"):
         for low, high in BANDS[1:-1]:
+            if origin == "search:16" and low > 28:
+                continue  # too few could be solved: see the README beside the data
             inside = (suite.undrawn >= low) & (suite.undrawn <= high) & (suite.origin == origin)
-            assert inside.sum() >= 150, (origin, low)
+            assert inside.sum() >= 190, (origin, low)
 
 
 def test_the_problems_of_the_book():
