@@ -1,4 +1,4 @@
-"""When to end a session of a run."""
+"""When to pause a run."""
 
 from __future__ import annotations
 

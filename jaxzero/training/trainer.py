@@ -38,7 +38,7 @@ class Progress(NamedTuple):
 
     learner: Learner
     actor: Actor
-    minutes: float  # spent so far, over all sessions
+    minutes: float  # spent so far, resumed parts included
     games: int  # played so far
 
 
