@@ -10,6 +10,10 @@ import jax
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "xla"
 
+# On a CPU even where there is a GPU: the tests want two devices. JAX_PLATFORMS=cuda overrides it.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+jax.config.update("jax_platforms", os.environ["JAX_PLATFORMS"])
+
 # Subprocesses inherit these.
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(CACHE)
 os.environ["MPLBACKEND"] = "agg"
