@@ -11,7 +11,7 @@ from functools import lru_cache
 import numba
 import numpy as np
 
-from jaxzero.game import DotsAndBoxes, box_neighbours
+from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
 
 # Recursive functions want explicit types, or numba cannot reload them from its cache.
 _ARRAYS = "boolean[::1], int8[::1], int16[:, ::1], int64"
@@ -28,7 +28,7 @@ def choose_edges(
     beside = _beside(game)
     edges = np.empty(len(drawn), np.int32)
     for number, board in enumerate(drawn):
-        values = _move_values(np.ascontiguousarray(board), _sides(game, board), beside, depth)
+        values = _move_values(np.ascontiguousarray(board), count_sides(game, board), beside, depth)
         best = np.flatnonzero(values == values.max())
         edges[number] = np.random.default_rng(seeds[number]).choice(best)
     return edges
@@ -37,13 +37,6 @@ def choose_edges(
 @lru_cache
 def _beside(game: DotsAndBoxes) -> np.ndarray:
     return np.ascontiguousarray(box_neighbours(game).astype(np.int16))
-
-
-def _sides(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Count the drawn sides of every box: [boxes + 1] int8; the last stands for the outside."""
-    sides = np.zeros(game.num_boxes + 1, np.int8)
-    np.add.at(sides, _beside(game)[drawn], 1)
-    return sides
 
 
 @numba.njit(f"int64({_ARRAYS})", cache=True)

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from jaxzero.evaluation.endgame import Table, new_table, solve_many
-from jaxzero.game import DotsAndBoxes, box_neighbours
+from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
 
 # Boards up to 3x4 are always solved. On larger ones a position is tried from so many undrawn edges
 # on and gets so many nodes, some 0.1 s: nearly always enough at 36 undrawn edges of 5x5.
@@ -54,8 +54,7 @@ def choose_edges(
 def safe_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return the edges that close a box, else those that give none away, else all: [A] bool."""
     beside = box_neighbours(game)
-    sides = np.zeros(game.num_boxes + 1, int)
-    np.add.at(sides, beside[drawn], 1)
+    sides = count_sides(game, drawn)
     sides[-1] = 0
     fullest = sides[beside].max(axis=1)
     for choice in (~drawn & (fullest == 3), ~drawn & (fullest < 2)):

@@ -41,7 +41,8 @@ class Player:
         if self.on_host:
             # A copy: what comes from the device is read-only, which compiled players refuse.
             return self.act(seeds(keys), np.array(state.drawn))
-        return np.asarray(_jitted(self.act)(self.params, keys, state))
+        # Compiled once for a player that is made once: jit remembers by function.
+        return np.asarray(jax.jit(self.act)(self.params, keys, state))
 
 
 def seeds(keys: jax.Array) -> np.ndarray:
@@ -50,7 +51,6 @@ def seeds(keys: jax.Array) -> np.ndarray:
 
 
 _bits = jax.jit(jax.vmap(jax.random.bits))
-_jitted = jax.jit  # caches by function: a player made once is compiled once
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 
 from jaxzero.agent.players import Player
 from jaxzero.evaluation.endgame import move_bounds, new_table
-from jaxzero.evaluation.suite import BANDS, ILLEGAL
+from jaxzero.evaluation.suite import BANDS
+from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes, initial_state, step
 
 GAMES = 256

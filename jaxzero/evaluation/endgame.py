@@ -17,10 +17,10 @@ import numpy as np
 
 from jaxzero.errors import InputError
 from jaxzero.evaluation import _solver_kernels as kernels
+from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.game.symmetry import edge_permutations
 
-ILLEGAL = -128  # stands in `move_values` for edges that are drawn
 _NO_LIMIT = 2**62
 _NEAR_SYMMETRIC = 6  # a symmetry is used if it adds at most so many edges to those drawn
 

@@ -13,13 +13,13 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.evaluation import endgame
 from jaxzero.evaluation.tablebase import (
-    UNKNOWN,
     build_table,
     check_fits,
     load_table,
     move_values,
     save_table,
 )
+from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 
 EASY_UNDRAWN = 31  # the endgame solver takes seconds up to here, whatever the position
@@ -29,7 +29,7 @@ class Solved(NamedTuple):
     """A solved position."""
 
     drawn: np.ndarray  # [A] bool, edges on the board
-    moves: np.ndarray  # [A] int, value of every move for its mover, UNKNOWN where drawn
+    moves: np.ndarray  # [A] int, value of every move for its mover, ILLEGAL where drawn
     method: str
 
     @property
@@ -98,7 +98,7 @@ def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
 def describe(game: DotsAndBoxes, solved: Solved) -> str:
     """Return board, verdict and best moves as text; free edges show what they are worth."""
     free = np.flatnonzero(~solved.drawn)
-    labels = {int(e): f"{solved.moves[e]:+d}" for e in free if solved.moves[e] != UNKNOWN}
+    labels = {int(e): f"{solved.moves[e]:+d}" for e in free if solved.moves[e] != ILLEGAL}
     value = solved.value
     outcome = (
         f"the side to move wins the rest by {value}"

@@ -16,11 +16,10 @@ import jax
 import numpy as np
 
 from jaxzero.errors import InputError, nearest
-from jaxzero.evaluation import endgame
 from jaxzero.evaluation.tablebase import Table, build_table, move_values
+from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
 
-ILLEGAL = -128  # stands for the value of an edge that is drawn
 BANDS = ((1, 7), (8, 12), (13, 16), (17, 20), (21, 24), (25, 28), (29, 32), (33, 36), (37, 60))
 DATA = files("jaxzero.evaluation") / "data"
 
@@ -117,6 +116,8 @@ def berlekamp_suite(game: DotsAndBoxes) -> Suite:
     problems = [p for p in problems if (p["rows"], p["cols"]) == (game.rows, game.cols)]
     if not problems:
         raise InputError(f"suite: berlekamp has no problem on a {game} board (3x3, 3x5 and 5x5)")
+    from jaxzero.evaluation import endgame  # it compiles, and training does not need it
+
     drawn = np.stack([endgame.drawn_edges(game, problem["drawn"]) for problem in problems])
     moves = np.stack([endgame.move_values(game, board) for board in drawn]).astype(np.int8)
     return Suite("berlekamp", game, drawn, moves, np.array([p["problem"] for p in problems]))

@@ -21,11 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError
+from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes, box_sides, box_sides_table
 
 MAX_EDGES = 31  # a position is the index of a table of 2^31 bytes
 CHUNK = 1 << 18
-UNKNOWN = -128  # the value of a move that cannot be made
 
 
 class Table(NamedTuple):
@@ -74,7 +74,7 @@ def _solve_chunk(
     # Past the last position of the layer the last one is solved again, which does no harm.
     ranks = jnp.minimum(first + jnp.arange(CHUNK, dtype=jnp.int32), count - 1)
     codes = _combinations(game.num_edges, ranks, drawn)
-    best = jnp.full(CHUNK, UNKNOWN, jnp.int8)
+    best = jnp.full(CHUNK, ILLEGAL, jnp.int8)
     for edge in range(game.num_edges):
         best = jnp.maximum(best, _move_value(game, values, codes, edge))
     return values.at[codes].set(best)
@@ -96,12 +96,12 @@ def _combinations(num_edges: int, ranks: jax.Array, drawn: jax.Array) -> jax.Arr
 
 
 def _move_value(game: DotsAndBoxes, values: jax.Array, codes: jax.Array, edge: int) -> jax.Array:
-    """Return the value of drawing `edge` in each position; UNKNOWN where it is drawn."""
+    """Return the value of drawing `edge` in each position; ILLEGAL where it is drawn."""
     after = codes | (1 << edge)
     closed = sum(((after & sides) == sides).astype(jnp.int8) for sides in _boxes_beside(game, edge))
     value = values[after]
     value = jnp.where(closed > 0, closed + value, -value)
-    return jnp.where(after == codes, jnp.int8(UNKNOWN), value)
+    return jnp.where(after == codes, jnp.int8(ILLEGAL), value)
 
 
 def _boxes_beside(game: DotsAndBoxes, edge: int) -> list[int]:
@@ -121,14 +121,14 @@ def table_value(table: Table, drawn: jax.Array) -> jax.Array:
 
 
 def move_values(game: DotsAndBoxes, table: Table, drawn: jax.Array) -> jax.Array:
-    """Return the value of every move in one position for its mover: [A] int32, UNKNOWN if drawn."""
+    """Return the value of every move in one position for its mover: [A] int32, ILLEGAL if drawn."""
     chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")
     after = drawn[None, :] | jnp.eye(game.num_edges, dtype=bool)
     closed = jnp.sum(jax.vmap(partial(box_sides, game))(after) == 4, axis=(1, 2), dtype=jnp.int32)
     closed -= jnp.sum(box_sides(game, drawn) == 4, dtype=jnp.int32)
     value = jax.vmap(partial(table_value, table))(after)
     value = jnp.where(closed > 0, closed + value, -value)
-    return jnp.where(drawn, UNKNOWN, value)
+    return jnp.where(drawn, ILLEGAL, value)
 
 
 def save_table(table: Table, game: DotsAndBoxes, path: Path) -> None:

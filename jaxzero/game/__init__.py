@@ -7,7 +7,7 @@ from jaxzero.game.features import (
     margin_mask,
     most_sides_beside,
 )
-from jaxzero.game.geometry import box_neighbours, box_sides_table
+from jaxzero.game.geometry import box_neighbours, box_sides_table, count_sides
 from jaxzero.game.notation import edge_name, parse_edge
 from jaxzero.game.render import render
 from jaxzero.game.rules import (
@@ -35,6 +35,7 @@ __all__ = [
     "box_sides_table",
     "boxes_closed",
     "boxes_gained",
+    "count_sides",
     "discount",
     "edge_name",
     "edge_permutations",

@@ -29,3 +29,10 @@ def box_neighbours(game: DotsAndBoxes) -> np.ndarray:
     table[above, 1] = table[below, 0] = table[left, 1] = table[right, 0] = boxes
     table.setflags(write=False)
     return table
+
+
+def count_sides(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Count the drawn sides of every box of one board: [boxes + 1] int8, the last the outside."""
+    sides = np.zeros(game.num_boxes + 1, np.int8)
+    np.add.at(sides, box_neighbours(game)[drawn], 1)
+    return sides

@@ -56,10 +56,10 @@ def climb(
     run_dir: Path, simulations: int, games: int, opening_plies: int, seed: int, figures: Path
 ) -> list[dict]:
     """Rate the checkpoints of a run by matches between neighbours and anchors; print and draw."""
+    loaded = load_agent(run_dir)
     checkpoints = Checkpoints(run_dir)
     iterations = checkpoints.iterations()
     checkpoints.close()
-    loaded = load_agent(run_dir, iterations[-1]) if iterations else load_agent(run_dir)
     game = loaded.config.game.board
     # One player, many weights: its matches are compiled once.
     player = make_player(f"search:{simulations}", game, loaded.agent)

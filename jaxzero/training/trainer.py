@@ -49,11 +49,12 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
     directory holds a run and `resume` is off, or holds a run of another board or network.
     """
     stop = stop or Stop()
+    check_run_dir(config, run_dir, resume)
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     judge = Judge(config, network)
-    check_run_dir(config, run_dir, resume)
+    make_run_dir(run_dir)
     checkpoints = Checkpoints(run_dir, config.keep_checkpoints)
     progress = start(config, network, devices, checkpoints, resume)
     save_config(config, run_dir / CONFIG_FILE)
@@ -103,7 +104,7 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
-    """Create a run directory, or make sure that the run in it may be continued."""
+    """Raise an InputError unless a run may start, or with `resume` go on, in `run_dir`."""
     saved = run_dir / CONFIG_FILE
     if saved.exists() and not resume:
         raise InputError(
@@ -113,6 +114,10 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
         raise InputError(f"run_dir: {run_dir} holds no run to resume")
     if resume:
         refuse_contradiction(config, load_config(saved), run_dir)
+
+
+def make_run_dir(run_dir: Path) -> None:
+    """Create a run directory. Raises: InputError where that cannot be."""
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from referee import exact_values
 
-from jaxzero.agent.alphabeta import _move_values, _sides, choose_edges
+from jaxzero.agent.alphabeta import _move_values, choose_edges
 from jaxzero.agent.players import make_player
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import _play_on_host, play_match
-from jaxzero.game import DotsAndBoxes, box_neighbours
+from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
 
 GAME = DotsAndBoxes(2, 2)
 
@@ -25,7 +25,7 @@ def test_deep_alphabeta_is_exact():
     solve, beside = exact_values(GAME), np.ascontiguousarray(box_neighbours(GAME), np.int16)
     for board in boards(60, 1):
         value, worth = solve(frozenset(np.flatnonzero(board).tolist()))
-        found = _move_values(board.copy(), _sides(GAME, board), beside, GAME.num_edges)
+        found = _move_values(board.copy(), count_sides(GAME, board), beside, GAME.num_edges)
         assert found.max() == value
         assert set(np.flatnonzero(found == value)) == {e for e in worth if worth[e] == value}
 

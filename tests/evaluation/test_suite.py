@@ -15,7 +15,6 @@ from jaxzero.evaluation.endgame import solve_many
 from jaxzero.evaluation.examine import examine_agent, examine_player
 from jaxzero.evaluation.suite import (
     BANDS,
-    ILLEGAL,
     Answers,
     Suite,
     berlekamp_suite,
@@ -27,6 +26,7 @@ from jaxzero.evaluation.suite import (
     table_suite,
     write_suite,
 )
+from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes
 
 STORED = [name for name in suite_names() if "x" in name]

@@ -22,6 +22,7 @@ from jaxzero.evaluation.tablebase import (
     save_table,
     table_value,
 )
+from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes, boxes_closed, edge_name, edge_permutations
 
 # First player minus second, both perfect, from the empty board.
@@ -66,7 +67,7 @@ def test_every_position_and_move_equals_plain_minimax(board):
         value, worth = solve(frozenset(np.flatnonzero(drawn[code]).tolist()))
         assert int(table_of(*board).values[code]) == value
         assert {e: int(moves[code, e]) for e in worth} == worth
-        assert (moves[code, drawn[code]] == tablebase.UNKNOWN).all()
+        assert (moves[code, drawn[code]] == ILLEGAL).all()
 
 
 def test_openings_of_2x2_and_2x4():
