@@ -1,0 +1,1 @@
+"""How near to its limits the device is used: costs, ceilings, benchmark, diagnosis."""
