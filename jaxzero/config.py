@@ -66,13 +66,16 @@ class NetworkConfig:
     compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     """Number format of activations and matrix products (parameters are always float32); auto:
     float32 on a CPU, which has no fast bfloat16, else bfloat16."""
-    convolution: Literal["auto", "direct", "shifted"] = "auto"
-    """direct: one convolution; shifted: nine slices and a matrix product, which is the faster form
-    inside a loop on a CPU; auto: shifted on a CPU, else direct."""
+    convolution: Literal["auto", "direct", "shifted", "winograd"] = "auto"
+    """How convolutions are computed. direct: the library's own; shifted: nine slices and a matrix
+    product; winograd: Winograd's minimal filtering, float32 only; auto: winograd on a CPU (shifted
+    for small batches), else direct."""
 
     def __post_init__(self):
         _require("network", self, ">= 1", "channels", "blocks")
         _require("network", self, ">= 0", "pooling_every", "attention_heads")
+        if self.convolution == "winograd" and self.compute_dtype == "bfloat16":
+            raise InputError("network.convolution: winograd needs float32, not bfloat16")
         if self.trunk == "dense" and (self.attention_heads or self.squeeze_excitation):
             name = "attention_heads" if self.attention_heads else "squeeze_excitation"
             raise InputError(

@@ -11,16 +11,20 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from jaxzero.agent import winograd
 from jaxzero.config import NetworkConfig
+
+# Variables derived from the parameters once, so that inference need not at every call.
+PREPARED = "prepared"
 
 Dtype = jnp.dtype
 
 
 class Conv3x3(nn.Module):
-    """Convolve [B, H, W, C] with a 3x3 kernel, zero padded; `direct` and `shifted` are equal."""
+    """Convolve [B, H, W, C] with a 3x3 kernel, zero padded. All forms compute the same."""
 
     channels: int
-    form: str  # "direct" or "shifted"
+    form: str  # "direct", "shifted" or "winograd"
     dtype: Dtype
     kernel_init: nn.initializers.Initializer = nn.initializers.he_normal()
 
@@ -30,8 +34,20 @@ class Conv3x3(nn.Module):
         kernel = self.param("kernel", self.kernel_init, (3, 3, inputs, self.channels))
         bias = self.param("bias", nn.initializers.zeros, (self.channels,))
         kernel, bias = kernel.astype(self.dtype), bias.astype(self.dtype)
-        y = _shifted(x, kernel) if self.form == "shifted" else _direct(x, kernel)
+        if self.form == "winograd":
+            y = winograd.convolve(x, self._factors(kernel, *x.shape[1:3]))
+        else:
+            y = _shifted(x, kernel) if self.form == "shifted" else _direct(x, kernel)
         return y + bias.reshape(1, 1, 1, -1)
+
+    def _factors(self, kernel: jax.Array, height: int, width: int) -> jax.Array:
+        """Return the transformed kernel; store it when asked to, use it when it is there."""
+        if self.has_variable(PREPARED, "factors"):
+            return self.get_variable(PREPARED, "factors")
+        factors = winograd.transform_kernel(kernel, height, width)
+        if self.is_mutable_collection(PREPARED) and not self.is_initializing():
+            self.put_variable(PREPARED, "factors", factors)
+        return factors
 
 
 def _direct(x: jax.Array, kernel: jax.Array) -> jax.Array:

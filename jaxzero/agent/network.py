@@ -9,7 +9,14 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxzero.agent.layers import AttentionBlock, Conv3x3, ConvBlock, DenseBlock, pooled
+from jaxzero.agent.layers import (
+    PREPARED,
+    AttentionBlock,
+    Conv3x3,
+    ConvBlock,
+    DenseBlock,
+    pooled,
+)
 from jaxzero.config import NetworkConfig
 from jaxzero.game import (
     DotsAndBoxes,
@@ -62,7 +69,7 @@ class Network(nn.Module):
 
     def _conv(self, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
         config, dtype = self.config, compute_dtype(self.config)
-        form = convolution_form(config)
+        form = convolution_form(config, len(drawn))
         planes = jax.vmap(lambda board: board_planes(self.game, board))(drawn)
         x = nn.relu(Conv3x3(config.channels, form, dtype)(planes.astype(dtype)))
         for block in range(config.blocks):
@@ -90,11 +97,32 @@ def compute_dtype(config: NetworkConfig) -> jnp.dtype:
     return jnp.dtype(name)
 
 
-def convolution_form(config: NetworkConfig) -> str:
-    """Return the form of the convolutions on the present device."""
+# Below it, transforming the kernels costs more than it saves.
+WINOGRAD_BATCH = 32
+
+
+def convolution_form(config: NetworkConfig, batch: int) -> str:
+    """Return the form of the convolutions of a batch on the present device."""
     if config.convolution != "auto":
         return config.convolution
-    return "shifted" if jax.default_backend() == "cpu" else "direct"
+    if jax.default_backend() != "cpu":
+        return "direct"
+    exact = compute_dtype(config) == jnp.float32
+    return "winograd" if exact and batch >= WINOGRAD_BATCH else "shifted"
+
+
+def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex.ArrayTree:
+    """Return variables that evaluate batches of `batch` positions like `params`, but faster.
+
+    What each evaluation would do to the weights is done once: matrices and kernels are cast to the
+    format of the activations, and kernels transformed where the convolution wants them so.
+    """
+    dtype = compute_dtype(network.config)
+    drawn = jnp.zeros((batch, network.game.num_edges), bool)
+    _, prepared = network.apply(params, drawn, mutable=[PREPARED])
+    # Scales and biases of normalisations stay as they are: they act in float32.
+    cast = jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.ndim > 1 else leaf, params)
+    return {**cast, **prepared}
 
 
 def init_params(network: Network, key: jax.Array) -> chex.ArrayTree:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.network import Network
+from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator, search
 from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError, nearest
@@ -200,4 +200,5 @@ def _act_search(
     # Without Gumbel noise the search draws nothing, so one key for the batch will do.
     evaluate = network_evaluator(network, settings)
     key = jax.random.key(0)
+    params = inference_copy(network, params, len(state.drawn))
     return search(network.game, settings, evaluate, params, key, state, gumbel_scale=0.0).edge

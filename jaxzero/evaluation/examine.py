@@ -10,7 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.network import Network, expected_margin, margin_probabilities
+from jaxzero.agent.network import (
+    Network,
+    expected_margin,
+    inference_copy,
+    margin_probabilities,
+)
 from jaxzero.agent.players import Agent, Player
 from jaxzero.agent.search import network_evaluator, search
 from jaxzero.config import SearchConfig
@@ -30,6 +35,7 @@ def answering(network: Network, settings: SearchConfig, simulations: int) -> Ans
 
     @jax.jit
     def answer(params: chex.ArrayTree, drawn: jax.Array):
+        params = inference_copy(network, params, len(drawn))
         prediction = network.apply(params, drawn)
         value = expected_margin(game, prediction)
         if not simulations:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import jax
 
-from jaxzero.agent.network import Network
+from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import Config
 from jaxzero.training.learner import Learner, learn, playing_params
@@ -42,19 +42,14 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     """
     config.check_devices(devices)
     evaluate = network_evaluator(network, config.search)
+    games = config.selfplay.games // devices
 
     def iteration(learner: Learner, actor: Actor, run_key: jax.Array):
         key = jax.random.fold_in(run_key, learner.iteration)
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
-        positions, played = play_games(
-            network.game,
-            config,
-            evaluate,
-            playing_params(learner),
-            play_key,
-            config.selfplay.games // devices,
-        )
+        params = inference_copy(network, playing_params(learner), games)
+        positions, played = play_games(network.game, config, evaluate, params, play_key, games)
         replay = add(actor.replay, positions)
         learner, learnt = learn(
             network,

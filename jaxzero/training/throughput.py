@@ -13,7 +13,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.agent.network import Network
+from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import Config
 from jaxzero.training.selfplay import play_games
@@ -40,12 +40,13 @@ def network_call(
     """Return a call that evaluates `repeats` batches one after the other on one device."""
 
     def evaluate(drawn: jax.Array, _) -> tuple[jax.Array, jax.Array]:
-        prediction = network.apply(params, drawn)
+        prediction = network.apply(variables, drawn)
         # The next input depends on this output, so nothing can be left out or done ahead.
         flip = prediction.policy_logits + prediction.margin_logits.sum(-1, keepdims=True) > 1e30
         return drawn ^ flip, prediction.margin_logits[0, 0]
 
     drawn = jax.random.bernoulli(jax.random.key(0), 0.5, (batch, network.game.num_edges))
+    variables = jax.jit(partial(inference_copy, network, batch=batch))(params)
     run = jax.jit(lambda drawn: jax.lax.scan(evaluate, drawn, None, length=repeats))
     return partial(run, drawn)
 
@@ -58,6 +59,7 @@ def selfplay_call(
 
     @jax.jit
     def run(params: chex.ArrayTree, key: jax.Array) -> jax.Array:
+        params = inference_copy(network, params, games)
         positions, _ = play_games(network.game, config, evaluate, params, key, games)
         return jnp.sum(positions.margin)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from jaxzero.agent.network import (
     IMPOSSIBLE,
     Network,
     expected_margin,
+    inference_copy,
     init_params,
     margin_probabilities,
     win_balance,
@@ -62,12 +65,37 @@ def test_margins_that_cannot_be_have_no_probability():
     assert possible.tolist() == [-5, -3, -1, 1, 3, 5]
 
 
-def test_shifted_and_direct_convolutions_are_equal():
-    direct, shifted = (small(convolution=form) for form in ("direct", "shifted"))
-    params = init_params(direct, jax.random.key(0))
-    params = jax.tree.map(lambda x: x + 0.1, params)  # zero initialisation would hide a lot
-    for a, b in zip(direct.apply(params, boards(5)), shifted.apply(params, boards(5)), strict=True):
+def unlike_zero(params):
+    """Move parameters off their zero initialisation, which would hide a lot."""
+    return jax.tree.map(lambda x: x + 0.1, params)
+
+
+@pytest.mark.parametrize("form", ["shifted", "winograd"])
+def test_all_forms_of_the_convolution_are_equal(form):
+    direct, other = (small(convolution=name) for name in ("direct", form))
+    params = unlike_zero(init_params(direct, jax.random.key(0)))
+    for a, b in zip(direct.apply(params, boards(5)), other.apply(params, boards(5)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("form", [*FORMS, "winograd"])
+def test_the_inference_copy_evaluates_alike(form):
+    network = small(**FORMS.get(form, {"convolution": "winograd"}))
+    params, drawn = unlike_zero(init_params(network, jax.random.key(0))), boards(5)
+    copy = jax.jit(partial(inference_copy, network, batch=len(drawn)))(params)
+    ours, theirs = network.apply(copy, drawn), network.apply(params, drawn)
+    for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_the_inference_copy_holds_what_evaluation_wants():
+    winograd = small(convolution="winograd")
+    copy = inference_copy(winograd, init_params(winograd, jax.random.key(0)), 4)
+    assert {leaf.shape[:2] for leaf in jax.tree.leaves(copy["prepared"])} == {(5, 6)}
+    half = small(compute_dtype="bfloat16")
+    copy = inference_copy(half, init_params(half, jax.random.key(0)), 4)
+    wide = [leaf.dtype for leaf in jax.tree.leaves(copy) if leaf.ndim > 1]
+    assert set(wide) == {jnp.dtype("bfloat16")}
 
 
 def test_win_balance_counts_the_margin_so_far():
