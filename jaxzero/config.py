@@ -53,6 +53,9 @@ class NetworkConfig:
 
     trunk: Literal["conv", "dense"] = "conv"
     """conv: a ResNet on the grid of dots; dense: fully connected residual blocks on the edges."""
+    features: Literal["raw", "structure"] = "structure"
+    """raw: the edges alone; structure: also free boxes, chains, loops and counts with their parity,
+    derived from the edges on the device."""
     channels: int = 128
     """Width of the trunk: channels (conv) or units (dense)."""
     blocks: int = 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import chex
@@ -25,6 +26,12 @@ from jaxzero.game import (
     margin_bins,
     margin_mask,
 )
+from jaxzero.game.structure import structure
+from jaxzero.game.structure_features import (
+    StructureFeatures,
+    structure_features,
+    structure_planes,
+)
 
 # Finite, because mctx subtracts maxima and -inf minus -inf is not a number.
 IMPOSSIBLE = -1e9
@@ -47,18 +54,27 @@ class Network(nn.Module):
     def __call__(self, drawn: jax.Array) -> Prediction:
         chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
         chex.assert_type(drawn, bool, custom_message="drawn")
+        seen = None
+        if self.config.features == "structure":
+            seen = jax.vmap(partial(_structure, self.game))(drawn)
         trunk = self._dense if self.config.trunk == "dense" else self._conv
-        policy_logits, margin_logits = trunk(drawn)
+        policy_logits, margin_logits = trunk(drawn, seen)
         possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
         return Prediction(
             policy_logits=jnp.where(drawn, IMPOSSIBLE, policy_logits.astype(jnp.float32)),
             margin_logits=jnp.where(possible, margin_logits.astype(jnp.float32), IMPOSSIBLE),
         )
 
-    def _dense(self, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
-        dtype = compute_dtype(self.config)
+    def _dense(
+        self, drawn: jax.Array, seen: StructureFeatures | None
+    ) -> tuple[jax.Array, jax.Array]:
+        dtype, batch = compute_dtype(self.config), len(drawn)
         # Centred bits: an empty board is as far from zero as a full one.
-        x = nn.Dense(self.config.channels, dtype=dtype)(drawn.astype(dtype) * 2 - 1)
+        inputs = [drawn.astype(dtype) * 2 - 1]
+        if seen is not None:
+            inputs += [seen.edges.reshape(batch, -1), seen.boxes.reshape(batch, -1), seen.counts]
+        inputs = jnp.concatenate([part.astype(dtype) for part in inputs], axis=-1)
+        x = nn.Dense(self.config.channels, dtype=dtype)(inputs)
         for _ in range(self.config.blocks):
             x = DenseBlock(self.config.channels, dtype)(x)
         x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
@@ -67,17 +83,28 @@ class Network(nn.Module):
             nn.Dense(2 * self.game.num_boxes + 1, dtype=dtype, name="margin")(x),
         )
 
-    def _conv(self, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _conv(
+        self, drawn: jax.Array, seen: StructureFeatures | None
+    ) -> tuple[jax.Array, jax.Array]:
         config, dtype = self.config, compute_dtype(self.config)
         form = convolution_form(config, len(drawn))
-        planes = jax.vmap(lambda board: board_planes(self.game, board))(drawn)
-        x = nn.relu(Conv3x3(config.channels, form, dtype)(planes.astype(dtype)))
+        planes = jax.vmap(partial(board_planes, self.game))(drawn).astype(dtype)
+        if seen is not None:
+            more = jax.vmap(partial(structure_planes, self.game))(seen)
+            planes = jnp.concatenate([planes, more.astype(dtype)], axis=-1)
+        x = Conv3x3(config.channels, form, dtype)(planes)
+        if seen is not None:
+            counts = nn.Dense(config.channels, dtype=dtype)(seen.counts.astype(dtype))
+            x = x + counts[:, None, None]
+        x = nn.relu(x)
         for block in range(config.blocks):
             pooling = config.pooling_every > 0 and (block + 1) % config.pooling_every == 0
             x = ConvBlock(config, form, dtype, pooling)(x)
         if config.attention_heads:
             x = AttentionBlock(config.attention_heads, dtype)(x)
         board = pooled(x)
+        if seen is not None:
+            board = jnp.concatenate([board, seen.counts.astype(dtype)], axis=-1)
         # Both heads see the whole board: parity is not local.
         hidden = nn.Dense(config.channels, dtype=dtype)(x)
         hidden = nn.relu(hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None, None])
@@ -87,6 +114,10 @@ class Network(nn.Module):
             edges_from_planes(self.game, policy),
             nn.Dense(2 * self.game.num_boxes + 1, dtype=dtype, name="margin")(summary),
         )
+
+
+def _structure(game: DotsAndBoxes, drawn: jax.Array) -> StructureFeatures:
+    return structure_features(game, drawn, structure(game, drawn))
 
 
 def compute_dtype(config: NetworkConfig) -> jnp.dtype:

@@ -33,10 +33,11 @@ def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     sides = box_sides(game, drawn)
     boxes = [sides == count for count in range(5)]
     planes = [horizontal, vertical, ~horizontal, ~vertical, *boxes, jnp.ones_like(boxes[0])]
-    return jnp.stack([_on_dots(game, plane) for plane in planes], axis=-1)
+    return jnp.stack([on_dots(game, plane) for plane in planes], axis=-1)
 
 
-def _on_dots(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
+def on_dots(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
+    """Pad a plane of edges or boxes to the grid of dots: [H, W]."""
     rows, cols = plane.shape
     return jnp.pad(plane, ((0, game.rows + 1 - rows), (0, game.cols + 1 - cols)))
 
@@ -72,9 +73,13 @@ def most_sides_beside(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     like the others.
     """
     sides = box_sides(game, drawn)
-    sides = jnp.where(sides == 4, 0, sides)
-    above = jnp.pad(sides, ((1, 1), (0, 0)))
-    beside = jnp.pad(sides, ((0, 0), (1, 1)))
+    return highest_beside(jnp.where(sides == 4, 0, sides))
+
+
+def highest_beside(boxes: jax.Array) -> jax.Array:
+    """Return for every edge the higher value of its two boxes: [rows, cols] to [A], outside 0."""
+    above = jnp.pad(boxes, ((1, 1), (0, 0)))
+    beside = jnp.pad(boxes, ((0, 0), (1, 1)))
     horizontal = jnp.maximum(above[:-1], above[1:])
     vertical = jnp.maximum(beside[:, :-1], beside[:, 1:])
     return jnp.concatenate([horizontal.ravel(), vertical.ravel()])

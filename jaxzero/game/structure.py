@@ -1,0 +1,220 @@
+"""What a player sees on the board: free boxes, chains, loops, and what is left to count.
+
+Everything is a function of the drawn edges. A row of edges or boxes is one unsigned integer, its
+lowest bit the leftmost, so that a rule about all boxes of a row is a few bitwise operations.
+
+A box with three drawn sides is free: the mover can take it, and taking may free the next. When no
+box is free the position is quiet. In a quiet position the boxes with two open sides form chains
+and loops, joined through open sides; an edge that touches none of them is safe.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.game.rules import DotsAndBoxes, split_edges
+
+
+class Rows(NamedTuple):
+    """Something about edges, such as whether they are drawn, a bit each."""
+
+    horizontal: jax.Array  # [rows + 1] uint32, `cols` bits each
+    vertical: jax.Array  # [rows] uint32, `cols + 1` bits each
+
+
+class Structure(NamedTuple):
+    """The structure of one position; `quiet` is the position after all free boxes are taken."""
+
+    taken: jax.Array  # [] int32, free boxes: all that the mover can take now
+    declined: jax.Array  # [] int32, boxes of those that he may leave at the end: 0, 2 or 4
+    quiet: jax.Array  # [A] bool, edges drawn once all free boxes are taken
+    safe: jax.Array  # [A] bool, edges that give nothing away in the quiet position
+    free: jax.Array  # [rows, cols] bool, the free boxes
+    length: jax.Array  # [rows, cols] int32, boxes of the chain or loop here in `quiet`, 0: neither
+    loop: jax.Array  # [rows, cols] bool, it is a loop
+    open_sides: jax.Array  # [rows, cols] int32, sides not drawn in `quiet`
+
+
+def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
+    """Analyse one position, given by its drawn edges [A] bool."""
+    chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")
+    before = pack_edges(game, drawn)
+    after = take_all(game, before)
+    taken = _all_sides(_sides(after)) & ~_all_sides(_sides(before))
+    chained = _two_sides(_sides(after))
+    length, loop = _components(game, after, chained)
+    sides = jnp.stack([unpack(side, game.cols) for side in _sides(after)])
+    return Structure(
+        taken=jnp.sum(jax.lax.population_count(taken), dtype=jnp.int32),
+        declined=_declined(before, after, taken),
+        quiet=unpack_edges(game, after),
+        safe=unpack_edges(game, _untouched(game, after, chained)),
+        free=unpack(taken, game.cols),
+        length=length,
+        loop=loop,
+        open_sides=4 - jnp.sum(sides, axis=0, dtype=jnp.int32),
+    )
+
+
+def pack(bits: jax.Array) -> jax.Array:
+    """Pack rows of bits: [..., n] bool to [...] uint32, n at most 32."""
+    places = jnp.arange(bits.shape[-1], dtype=jnp.uint32).reshape((1,) * (bits.ndim - 1) + (-1,))
+    return jnp.sum(bits.astype(jnp.uint32) << places, axis=-1, dtype=jnp.uint32)
+
+
+def unpack(rows: jax.Array, count: int) -> jax.Array:
+    """Unpack rows of bits: [...] uint32 to [..., count] bool."""
+    places = jnp.arange(count, dtype=jnp.uint32).reshape((1,) * rows.ndim + (-1,))
+    return (rows[..., None] >> places) & 1 > 0
+
+
+def pack_edges(game: DotsAndBoxes, values: jax.Array) -> Rows:
+    """Pack one bit per edge, [A] bool."""
+    return Rows(*map(pack, split_edges(game, values)))
+
+
+def unpack_edges(game: DotsAndBoxes, rows: Rows) -> jax.Array:
+    """Unpack one bit per edge: [A] bool."""
+    horizontal = unpack(rows.horizontal, game.cols)
+    vertical = unpack(rows.vertical, game.cols + 1)
+    return jnp.concatenate([horizontal.ravel(), vertical.ravel()])
+
+
+def take_all(game: DotsAndBoxes, drawn: Rows) -> Rows:
+    """Close every box with three drawn sides until there is none."""
+
+    def close(drawn: Rows) -> Rows:
+        free = _three_sides(_sides(drawn))
+        return Rows(
+            drawn.horizontal | _below(free) | _above(free), drawn.vertical | free | free << 1
+        )
+
+    def any_free(drawn: Rows) -> jax.Array:
+        return jnp.any(_three_sides(_sides(drawn)) > 0)
+
+    return jax.lax.while_loop(any_free, close, drawn)
+
+
+def _sides(edges: Rows) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return the bits above, below, left and right of the boxes, [rows] each.
+
+    The bits right of the last box are those of no box; masks of boxes never have them.
+    """
+    inside = edges.vertical
+    return edges.horizontal[:-1], edges.horizontal[1:], inside, inside >> 1
+
+
+def _all_sides(sides) -> jax.Array:
+    above, below, left, right = sides
+    return above & below & left & right
+
+
+def _three_sides(sides) -> jax.Array:
+    above, below, left, right = sides
+    return ((above & below) & (left ^ right)) | ((above ^ below) & (left & right))
+
+
+def _two_sides(sides) -> jax.Array:
+    """Boxes with exactly two sides; above and below have no bits beyond the board to be misled."""
+    above, below, left, right = sides
+    one_each = (above ^ below) & (left ^ right)
+    return one_each | ((above & below) & ~(left | right)) | ((left & right) & ~(above | below))
+
+
+def _below(boxes: jax.Array) -> jax.Array:
+    """Return per horizontal edge the bit of the box below it: [rows] to [rows + 1]."""
+    return jnp.concatenate([boxes, jnp.zeros(1, jnp.uint32)])
+
+
+def _above(boxes: jax.Array) -> jax.Array:
+    """Return per horizontal edge the bit of the box above it: [rows] to [rows + 1]."""
+    return jnp.concatenate([jnp.zeros(1, jnp.uint32), boxes])
+
+
+def _declined(before: Rows, after: Rows, taken: jax.Array) -> jax.Array:
+    """Return how many of the `taken` boxes [rows] the mover may leave: [] int32.
+
+    2 where they include a half-open chain of at least two boxes, which is left by its outer edge;
+    else 4 where they include a closed chain of at least four, which is left by an inner edge. A
+    box that was free from the start is the end of a chain and cannot be left by the edge it lacks.
+    """
+    new = Rows(*(late & ~early for late, early in zip(after, before, strict=True)))
+    inner = taken & ~_three_sides(_sides(before))
+    first = _above(taken), taken << 1  # per edge: the box above, the box to the left
+    second = _below(taken), taken
+    inner_first = _above(inner), inner << 1
+    inner_second = _below(inner), inner
+    leaves_two, leaves_four = [], []
+    for edge, one, other, inner_one, inner_other in zip(
+        new, first, second, inner_first, inner_second, strict=True
+    ):
+        leaves_two.append(jnp.any(edge & ((inner_one & ~other) | (inner_other & ~one)) > 0))
+        leaves_four.append(jnp.any(edge & inner_one & inner_other > 0))
+    two, four = (any_[0] | any_[1] for any_ in (leaves_two, leaves_four))
+    return jnp.where(two, 2, jnp.where(four, 4, 0)).astype(jnp.int32)
+
+
+def _untouched(game: DotsAndBoxes, drawn: Rows, chained: jax.Array) -> Rows:
+    """Return the open edges that touch no box of `chained` [rows]."""
+    horizontal = drawn.horizontal | _above(chained) | _below(chained)
+    vertical = drawn.vertical | chained | chained << 1
+    return Rows(
+        ~horizontal & jnp.uint32((1 << game.cols) - 1),
+        ~vertical & jnp.uint32((2 << game.cols) - 1),
+    )
+
+
+def _components(game: DotsAndBoxes, drawn: Rows, chained: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the size of the chain or loop of every box of `chained` [rows], and what is a loop.
+
+    Both [rows, cols], int32 and bool. Every box gathers the set of boxes it can reach, a bit each,
+    from its neighbours until nothing changes.
+    """
+    rows, cols = game.rows, game.cols
+    inside = unpack(chained, cols)
+    right = unpack(chained & chained >> 1 & ~(drawn.vertical >> 1), cols)[:, :-1]
+    down = unpack(chained[:-1] & chained[1:] & ~drawn.horizontal[1:-1], cols)
+
+    def spread(sets: jax.Array) -> jax.Array:
+        """Unite the sets [rows, cols, words] of linked neighbours."""
+        from_right = jnp.where(right[..., None], sets[:, 1:], 0)
+        from_left = jnp.where(right[..., None], sets[:, :-1], 0)
+        from_below = jnp.where(down[..., None], sets[1:], 0)
+        from_above = jnp.where(down[..., None], sets[:-1], 0)
+        none = ((0, 0), (0, 0), (0, 0))
+        return (
+            sets
+            | jnp.pad(from_right, (none[0], (0, 1), none[2]))
+            | jnp.pad(from_left, (none[0], (1, 0), none[2]))
+            | jnp.pad(from_below, ((0, 1), none[1], none[2]))
+            | jnp.pad(from_above, ((1, 0), none[1], none[2]))
+        )
+
+    words = -(-game.num_boxes // 32)
+    box = jnp.arange(game.num_boxes, dtype=jnp.uint32).reshape(rows, cols, 1)
+    word = jnp.arange(words, dtype=jnp.uint32).reshape(1, 1, -1)
+    own = jnp.where(box >> 5 == word, jnp.uint32(1) << (box & 31), jnp.uint32(0))
+    own = jnp.where(inside[..., None], own, 0)
+    reached, _ = jax.lax.while_loop(
+        lambda sets: jnp.any(sets[0] != sets[1]),
+        lambda sets: (spread(sets[0]), sets[0]),
+        (spread(own), own),
+    )
+    # The two ends of a chain have fewer than two links; a loop has no end.
+    links = sum(
+        jnp.pad(link.astype(jnp.int32), widths)
+        for link, widths in (
+            (right, ((0, 0), (0, 1))),
+            (right, ((0, 0), (1, 0))),
+            (down, ((0, 1), (0, 0))),
+            (down, ((1, 0), (0, 0))),
+        )
+    )
+    ends = jnp.where((links < 2)[..., None], own, 0)
+    ends = jnp.bitwise_or.reduce(ends.reshape(-1, words), axis=0)
+    loop = inside & jnp.all(reached & ends[None, None] == 0, axis=-1)
+    return jnp.sum(jax.lax.population_count(reached), axis=-1, dtype=jnp.int32), loop

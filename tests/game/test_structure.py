@@ -1,0 +1,166 @@
+"""The structure equals one found box by box in plain Python, and values follow from it."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from referee import boxes_of, exact_values
+
+from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.game.structure import structure
+from jaxzero.game.structure_features import (
+    BOX_CLASSES,
+    EDGE_CLASSES,
+    structure_features,
+    structure_planes,
+)
+
+SIZES = [(1, 1), (1, 4), (2, 2), (3, 3), (4, 6), (5, 5), (7, 6)]
+
+
+def boards(game: DotsAndBoxes, count: int) -> np.ndarray:
+    """Draw boards of every fullness: [count, A] bool."""
+    rng = np.random.default_rng(game.num_edges)
+    return rng.random((count, game.num_edges)) < np.linspace(0, 1, count)[:, None]
+
+
+@cache
+def analyse(game: DotsAndBoxes):
+    return jax.jit(jax.vmap(partial(structure, game)))
+
+
+class Plain:
+    """One position in plain Python."""
+
+    def __init__(self, game: DotsAndBoxes, drawn: np.ndarray):
+        self.boxes = boxes_of(game)
+        self.edges = set(range(game.num_edges))
+        self.quiet = set(np.flatnonzero(drawn).tolist())
+        self.free = set()
+        while ready := [i for i, box in enumerate(self.boxes) if len(box - self.quiet) == 1]:
+            self.free.add(ready[0])
+            self.quiet |= self.boxes[ready[0]]
+        self.free |= {
+            i for i, box in enumerate(self.boxes) if box <= self.quiet and box - self._drawn(drawn)
+        }
+        self.open = [box - self.quiet for box in self.boxes]
+        self.chained = {i for i, sides in enumerate(self.open) if len(sides) == 2}
+
+    @staticmethod
+    def _drawn(drawn: np.ndarray) -> set[int]:
+        return set(np.flatnonzero(drawn).tolist())
+
+    def safe(self) -> set[int]:
+        touched = set().union(*(self.boxes[i] for i in self.chained))
+        return self.edges - self.quiet - touched
+
+    def component(self, box: int) -> set[int]:
+        found, todo = set(), [box]
+        while todo:
+            here = todo.pop()
+            if here not in found:
+                found.add(here)
+                todo += [other for other in self.chained if self.open[here] & self.open[other]]
+        return found
+
+    def is_loop(self, component: set[int]) -> bool:
+        """As many open edges as boxes: every edge lies between two of them."""
+        return len(set().union(*(self.open[i] for i in component))) == len(component)
+
+
+@pytest.mark.parametrize(("rows", "cols"), SIZES)
+def test_equals_plain_python(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    drawn = boards(game, 120)
+    found = jax.device_get(analyse(game)(drawn))
+    for i, board in enumerate(drawn):
+        plain = Plain(game, board)
+        assert set(np.flatnonzero(found.quiet[i])) == plain.quiet
+        assert set(np.flatnonzero(found.free[i].ravel())) == plain.free
+        assert found.taken[i] == len(plain.free)
+        assert set(np.flatnonzero(found.safe[i])) == plain.safe()
+        assert found.open_sides[i].ravel().tolist() == [len(sides) for sides in plain.open]
+        for box in range(game.num_boxes):
+            component = plain.component(box) if box in plain.chained else set()
+            assert found.length[i].ravel()[box] == len(component)
+            assert found.loop[i].ravel()[box] == (bool(component) and plain.is_loop(component))
+
+
+def quiet_identity(value, found) -> np.ndarray:
+    """Return the values that the quiet positions imply: take all, or leave what can be left."""
+    taken, declined = (np.asarray(x, int) for x in (found.taken, found.declined))
+    return np.where(declined == 0, taken + value, taken - declined + abs(value + declined))
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 5), (2, 2), (2, 3)])
+def test_the_value_follows_from_the_quiet_position(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    solve = exact_values(game)
+    drawn = boards(game, 400)
+
+    def values(boards):
+        return np.array([solve(frozenset(np.flatnonzero(board).tolist()))[0] for board in boards])
+
+    found = jax.device_get(analyse(game)(drawn))
+    assert set(np.asarray(found.declined)) >= {0, 2}
+    np.testing.assert_array_equal(quiet_identity(values(found.quiet), found), values(drawn))
+
+
+def test_a_closed_chain_of_four_leaves_four():
+    game = DotsAndBoxes(1, 4)
+    drawn = np.ones((1, game.num_edges), bool)
+    drawn[0, game.num_horizontal + np.arange(1, 4)] = False  # the three edges inside
+    found = analyse(game)(drawn)
+    assert (int(found.taken[0]), int(found.declined[0])) == (4, 4)
+
+
+def test_three_arms_of_one_box_around_a_box_leave_nothing():
+    game = DotsAndBoxes(2, 3)
+    drawn = np.ones((1, game.num_edges), bool)
+    drawn[0, [4, game.num_horizontal + 1, game.num_horizontal + 2]] = False  # around one box
+    found = analyse(game)(drawn)
+    assert (int(found.taken[0]), int(found.declined[0])) == (4, 0)
+
+
+def test_symmetric_boards_have_symmetric_structure():
+    game = DotsAndBoxes(3, 3)
+    drawn = jnp.asarray(boards(game, 60))
+    codes = jax.jit(jax.vmap(lambda x: structure_features(game, x, structure(game, x))))
+    here = codes(drawn)
+    for permutation in edge_permutations(game):
+        there = codes(drawn[:, permutation])
+        np.testing.assert_array_equal(there.counts, here.counts)
+        np.testing.assert_array_equal(there.edges, here.edges[:, permutation])
+
+
+def test_classes_exclude_each_other_and_cover_all_that_is_open():
+    game = DotsAndBoxes(4, 3)
+    drawn = jnp.asarray(boards(game, 200))
+    found = analyse(game)(drawn)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    assert seen.edges.shape == (200, game.num_edges, len(EDGE_CLASSES))
+    assert seen.boxes.shape == (200, 4, 3, len(BOX_CLASSES))
+    np.testing.assert_array_equal(seen.edges.sum(-1), ~drawn)
+    open_before = np.asarray(found.open_sides > 0) | found.free
+    np.testing.assert_array_equal(seen.boxes.sum(-1), open_before)
+    planes = jax.vmap(partial(structure_planes, game))(seen)
+    assert planes.shape == (200, 5, 4, len(BOX_CLASSES) + 1 + 2 * len(EDGE_CLASSES))
+
+
+def test_counts_tell_parities_apart():
+    """Two chains of three against one, on boards alike but for the second chain."""
+    game = DotsAndBoxes(3, 3)
+    drawn = np.ones((2, game.num_edges), bool)
+    start = game.num_horizontal
+    drawn[0, start : start + 4] = False
+    drawn[1, start : start + 4] = False
+    drawn[1, start + 8 : start + 12] = False
+    found = analyse(game)(drawn)
+    assert found.length[0].tolist() == [[3] * 3, [0] * 3, [0] * 3]
+    assert found.length[1].tolist() == [[3] * 3, [0] * 3, [3] * 3]
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    assert (seen.counts[0] != seen.counts[1]).sum() >= 5
