@@ -9,3 +9,14 @@ Axes, named the same everywhere:
 """
 
 __version__ = "0.1.0"
+
+
+def load(name: str):
+    """Load a network that is shipped, such as "5x5".
+
+    Returns an `Agent`: network, weights and settings of its search, ready for
+    `jaxzero.agent.players.make_player`. Raises: InputError naming the networks there are.
+    """
+    from jaxzero.training.shipping import load_shipped  # importing the package stays instant
+
+    return load_shipped(name).agent

@@ -1,4 +1,4 @@
-"""Measure a trained run: matches against opponents, exact-play suites, a ladder of its checkpoints.
+"""Measure a trained network: matches, exact-play suites, a ladder of the checkpoints of its run.
 
 Suites: `table` (boards up to 3x3, solved on the spot), the stored ones such as `5x5`, `berlekamp`.
 """
@@ -16,7 +16,8 @@ from jaxzero.errors import InputError
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
-    parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--run_dir", type=Path, help="folder of the run")
+    parser.add_argument("--weights", help="instead of a run: a network that is shipped, as 5x5")
     parser.add_argument("--checkpoint", type=int, help="iteration to take; default: the newest")
     parser.add_argument("--opponents", default="", help="players to meet, such as random,greedy")
     parser.add_argument("--games", type=int, default=512, help="games per match, even")
@@ -26,8 +27,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--ladder", action="store_true", help="rate the checkpoints of the run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="file to write the results to")
-    parser.add_argument("--figures", type=Path, help="folder of the figures; default: the run's")
+    parser.add_argument("--figures", type=Path, help="folder of figures; the run's, else figures")
     options = parse(parser, arguments)
+    if (options.run_dir is None) == (options.weights is None):
+        raise InputError(f"weights: {options.weights} needs to stand in place of --run_dir")
+    if options.weights and (options.ladder or options.checkpoint is not None):
+        name = "ladder" if options.ladder else "checkpoint"
+        raise InputError(f"{name}: {options[name]} needs --run_dir")
     if options.games < 2 or options.games % 2:
         raise InputError(f"games: {options.games} must be even and at least 2")
     if options.simulations < 1:
@@ -35,12 +41,16 @@ def main(arguments: list[str]) -> None:
 
     from jaxzero.training.assess import climb, meet, sit
     from jaxzero.training.loading import load_agent
+    from jaxzero.training.shipping import load_shipped
 
     use_compilation_cache()
-    loaded = load_agent(options.run_dir, options.checkpoint)
-    print(f"{options.run_dir}, iteration {loaded.iteration}, {loaded.config.game.board}")
-    figures = options.figures or options.run_dir
-    results = {"run_dir": str(options.run_dir), "iteration": loaded.iteration}
+    if options.weights:
+        source, loaded = f"weights {options.weights}", load_shipped(options.weights)
+    else:
+        source, loaded = options.run_dir, load_agent(options.run_dir, options.checkpoint)
+    print(f"{source}, iteration {loaded.iteration}, {loaded.config.game.board}")
+    figures = options.figures or options.run_dir or Path("figures")
+    results = {"source": str(source), "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)
         results["versus"] = meet(loaded, options.opponents, options.simulations, *match)

@@ -14,6 +14,7 @@ PLAYERS = "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, sear
 ONLY_IN = {  # options that mean something in some modes only
     "player2": ("ai", "dual"),
     "run_dir2": ("ai", "dual"),
+    "weights2": ("ai", "dual"),
     "checkpoint2": ("ai", "dual"),
     "first": ("human",),
     "seconds": ("human",),
@@ -31,9 +32,11 @@ def play_parser() -> ArgumentParser:
 
     add("mode", Literal["human", "ai", "dual"], "human", "you play; you watch; a match is counted")
     add("run_dir", Path, None, "run whose network plays")
+    add("weights", str, None, "instead of a run: a network that is shipped, such as 5x5")
     add("checkpoint", int, None, "iteration of its checkpoint; the newest unless given")
     add("player", str, None, f"{PLAYERS}; unless given search:64 with a run, else perfect")
     add("run_dir2", Path, None, "run of the second player; run_dir unless given")
+    add("weights2", str, None, "instead of a run: a network for the second player")
     add("checkpoint2", int, None, "iteration of its checkpoint; the newest unless given")
     add("player2", str, None, "second player; unless given search:64 with run_dir2, else perfect")
     add("rows", int, None, "rows of boxes; unless given those of the run, else 3")
@@ -66,6 +69,9 @@ def check_options(parser: ArgumentParser, options: Namespace) -> None:
         number = name.removeprefix("checkpoint")
         if options[name] is not None and options[f"run_dir{number}"] is None:
             raise InputError(f"{name}: {options[name]} needs --run_dir{number}")
+    for run, weights in (("run_dir", "weights"), ("run_dir2", "weights2")):
+        if options[run] is not None and options[weights] is not None:
+            raise InputError(f"{weights}: {options[weights]} cannot stand beside --{run}")
     if options.games < 2 or options.games % 2:
         raise InputError(f"games: {options.games} must be even and at least 2 (swapped colours)")
     if options.opening_plies < 0:
@@ -82,11 +88,8 @@ def play(options: Namespace) -> None:
     from jaxzero.play.modes import play_human, report_match, show_game
 
     print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
-    run = run2 = None
-    if options.run_dir is not None:
-        run = load_run("run_dir", options.run_dir, options.checkpoint)
-    if options.run_dir2 is not None:
-        run2 = load_run("run_dir2", options.run_dir2, options.checkpoint2)
+    run = load_run("", options.run_dir, options.checkpoint, options.weights)
+    run2 = load_run("2", options.run_dir2, options.checkpoint2, options.weights2)
     runs = [one for one in (run, run2) if one]
     board = choose_board(options.rows, options.cols, runs)
     player = choose_player("player", options.player, board, run)

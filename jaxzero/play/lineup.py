@@ -19,27 +19,35 @@ WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
 class Run:
     """A trained network and where it came from."""
 
-    field: str  # the option that named the run
-    folder: Path
+    field: str  # the option that named it
+    source: str
     agent: Agent
     iteration: int
 
     def __str__(self) -> str:
-        return f"{self.folder}, iteration {self.iteration}"
+        return f"{self.source}, iteration {self.iteration}"
 
 
-def load_run(field: str, folder: Path, checkpoint: int | None) -> Run:
-    """Read a run that the option `field` names. Raises: InputError."""
+def load_run(
+    number: str, folder: Path | None, checkpoint: int | None, weights: str | None
+) -> Run | None:
+    """Read what the options run_dir, checkpoint and weights of one player name, None for nothing.
+
+    `number` ends the names of the options of a second player. Raises: InputError.
+    """
+    if folder is None and weights is None:
+        return None
     from jaxzero.training.loading import load_agent  # slow to import; not every game needs a run
+    from jaxzero.training.shipping import load_shipped
 
     try:
-        loaded = load_agent(folder, checkpoint)
+        loaded = load_shipped(weights) if folder is None else load_agent(folder, checkpoint)
     except InputError as error:
-        # The loader knows one run; here there may be two.
-        number = field.removeprefix("run_dir")
-        text = str(error).replace("run_dir:", f"{field}:", 1)
-        raise InputError(text.replace("checkpoint:", f"checkpoint{number}:", 1)) from error
-    return Run(field, folder, loaded.agent, loaded.iteration)
+        # The loaders know one run; here there may be two.
+        field, _, rest = str(error).partition(":")
+        raise InputError(f"{field}{number}:{rest}") from error
+    field = "weights" if folder is None else "run_dir"
+    return Run(field + number, str(weights or folder), loaded.agent, loaded.iteration)
 
 
 def choose_board(rows: int | None, cols: int | None, runs: list[Run]) -> DotsAndBoxes:
@@ -61,10 +69,10 @@ def choose_board(rows: int | None, cols: int | None, runs: list[Run]) -> DotsAnd
         if known == board:
             continue
         if rows is None and cols is None:
-            raise InputError(f"{run.field}: {run.folder} plays {known}, not {board}")
+            raise InputError(f"{run.field}: {run.source} plays {known}, not {board}")
         name = "rows" if known.rows != board.rows else "cols"
         raise InputError(
-            f"{name}: {asked[name]} contradicts {getattr(known, name)} of the run in {run.folder}"
+            f"{name}: {asked[name]} contradicts {getattr(known, name)} of {run.field} {run.source}"
         )
     return board
 

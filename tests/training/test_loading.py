@@ -11,13 +11,14 @@ import pytest
 
 from jaxzero.agent.network import Network
 from jaxzero.agent.players import make_player
-from jaxzero.cli import load_config
+from jaxzero.cli import load_config, save_config
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_match
 from jaxzero.play.lineup import choose_board, choose_player, load_run
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.learner import init_learner
 from jaxzero.training.loading import load_agent
+from jaxzero.training.shipping import load_shipped, read_record, ship
 from jaxzero.training.trainer import train
 
 SHORT = (
@@ -93,11 +94,38 @@ def test_what_is_not_there_is_named(whole, run, tmp_path):
 
 
 def test_the_board_is_that_of_the_run_unless_that_is_contradicted(whole):
-    run = load_run("run_dir", whole, None)
+    run = load_run("", whole, None, None)
     board = choose_board(None, 2, [run])
     assert str(board) == "2x2"
     assert choose_player("player", None, board, run).name == "search:64"
-    with pytest.raises(InputError, match=r"^cols: 4 contradicts 2 of the run in "):
+    with pytest.raises(InputError, match=r"^cols: 4 contradicts 2 of run_dir "):
         choose_board(2, 4, [run])
     with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
-        load_run("run_dir2", whole, 9)
+        load_run("2", whole, 9, None)
+
+
+def test_weights_come_back_from_the_files_they_are_shipped_in(whole, tmp_path):
+    loaded = load_agent(whole)
+    ship(loaded, {"training": {"games": 64}}, "2x2", tmp_path)
+    back = load_shipped("2x2", tmp_path)
+    assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
+    assert read_record("2x2", tmp_path)["training"] == {"games": 64}
+    ours, theirs = (jax.tree.leaves(one.agent.params) for one in (back, loaded))
+    assert jax.tree.structure(back.agent.params) == jax.tree.structure(loaded.agent.params)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
+
+
+def test_unknown_weights_name_those_there_are(whole, tmp_path):
+    ship(load_agent(whole), {}, "2x2", tmp_path)
+    with pytest.raises(InputError, match=r"weights: '9x9' do not exist.*there: 2x2"):
+        load_shipped("9x9", tmp_path)
+
+
+def test_weights_of_another_network_are_refused(whole, tmp_path):
+    loaded = load_agent(whole)
+    ship(loaded, {}, "2x2", tmp_path)
+    config = load_config("configs/tiny.yaml", *SHORT, "--network.channels=8")
+    save_config(config, tmp_path / "2x2.yaml")
+    with pytest.raises(InputError, match="of another shape"):
+        load_shipped("2x2", tmp_path)

@@ -1,0 +1,45 @@
+"""Turn the network of a run into weights to ship or to share, with its config and its strength."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jsonargparse import ArgumentParser
+
+from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.errors import InputError
+
+
+def main(arguments: list[str]) -> None:
+    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--checkpoint", type=int, help="iteration to take; default: the newest")
+    parser.add_argument("--name", help="name of the weights; default: the board, such as 5x5")
+    parser.add_argument("--out", type=Path, help="folder; default: that of the package")
+    parser.add_argument("--opponents", default="random,greedy", help="players to meet")
+    parser.add_argument("--games", type=int, default=512, help="games per match, even")
+    parser.add_argument("--simulations", type=int, default=64, help="simulations per move")
+    options = parse(parser, arguments)
+    if options.games < 2 or options.games % 2:
+        raise InputError(f"games: {options.games} must be even and at least 2")
+    if options.simulations < 1:
+        raise InputError(f"simulations: {options.simulations} must be at least 1")
+
+    from jaxzero.training.export import measure
+    from jaxzero.training.shipping import FOLDER, ship
+
+    use_compilation_cache()
+    name, record, loaded = measure(
+        options.run_dir,
+        options.checkpoint,
+        options.opponents,
+        options.games,
+        options.simulations,
+    )
+    folder = options.out or FOLDER
+    ship(loaded, record, options.name or name, folder)
+    print(f"{folder / (options.name or name)}.safetensors, .yaml, .json")
+
+
+if __name__ == "__main__":
+    run_script(main)
