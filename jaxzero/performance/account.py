@@ -18,9 +18,8 @@ from jaxzero.training.learner import Learner
 from jaxzero.training.parallel import local_copy
 from jaxzero.training.throughput import seconds_per_call
 
-ROUNDS = 3
-ROUNDS_OF_SHORT = 11  # the clock is noisier over milliseconds
-SHORT_SECONDS = 0.5
+TIMED_SECONDS = 15.0  # of whole iterations, where one is not longer
+MOST_ROUNDS = 11
 DOUBLED = ("evaluation", "free_selfplay")
 
 
@@ -48,7 +47,9 @@ class Work(NamedTuple):
     bytes_moved: float | None  # None: the compiler does not say
 
 
-def time_iteration(config: Config, loop: Loop, network: Network, learner: Learner) -> Timed:
+def time_iteration(
+    config: Config, loop: Loop, network: Network, learner: Learner, rounds: int
+) -> Timed:
     """Time the parts on the first device, and the whole iteration, all by turns."""
     devices = len(loop.devices)
     games = config.selfplay.games // devices
@@ -56,8 +57,6 @@ def time_iteration(config: Config, loop: Loop, network: Network, learner: Learne
     larger = selfplay_parts(config, network, learner.params, 2 * games)
     larger = {name: larger[name] for name in DOUBLED}
     programs = [*parts.values(), *larger.values()]
-    short = loop.iterate()["speed/seconds"] < SHORT_SECONDS
-    rounds = ROUNDS_OF_SHORT if short else ROUNDS
     loop.host_seconds.clear()
     whole, launch, *times = seconds_per_call(
         loop.iterate, loop.launch, *(program.call for program in programs), rounds=rounds
@@ -69,6 +68,11 @@ def time_iteration(config: Config, loop: Loop, network: Network, learner: Learne
         whole=whole,
         host=statistics.median(loop.host_seconds[1:]) + launch,
     )
+
+
+def rounds_for(seconds: float) -> int:
+    """Return how often to time an iteration of about so many seconds."""
+    return max(1, min(MOST_ROUNDS, int(TIMED_SECONDS / seconds)))
 
 
 def scaled(part: Part, seconds: float) -> float:
@@ -110,6 +114,11 @@ def measure_ceilings(network: Network) -> Ceilings:
     """Measure the ceilings of one device in the network's number format."""
     dtype = compute_dtype(network.config)
     return Ceilings(matmul_flops_per_second(dtype), copy_bytes_per_second())
+
+
+def highest(*ceilings: Ceilings) -> Ceilings:
+    """Return the best of several measurements: other work on the machine only lowers them."""
+    return Ceilings(max(c.flops for c in ceilings), max(c.bytes for c in ceilings))
 
 
 def count_work(config: Config, network: Network, learner: Learner, devices: int) -> Work:

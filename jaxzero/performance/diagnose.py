@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,11 @@ from jaxzero.performance.account import (
     Work,
     count_work,
     first_learner,
+    highest,
     measure_ceilings,
     model_flops_use,
     numbers_of,
+    rounds_for,
     time_iteration,
 )
 from jaxzero.performance.busy import Busy, watch
@@ -29,6 +32,7 @@ from jaxzero.performance.verdict import CACHED_SHARE, Numbers, Verdict, judge
 from jaxzero.training.parallel import choose_devices
 from jaxzero.training.report import describe_devices
 
+WIDTH = 100
 WHAT = {
     "features": "input planes or bits, possible margins",
     "network": "forward of self-play",
@@ -64,14 +68,15 @@ def diagnose(config: Config, trace: Path | None = None) -> Diagnosis:
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     with running_loop(config, network, devices) as loop:
-        loop.iterate()  # warms up; the ring holds something from here on
-        transfers = count_transfers(loop)
+        transfers = count_transfers(loop)  # first: it also warms the iteration up
+        busy = watch(loop.iterate, devices)
         recorded = take_trace(loop.iterate, trace) if trace else None
         learner = first_learner(loop)
         ceilings = measure_ceilings(network)
         work = count_work(config, network, learner, len(devices))
-        timed = time_iteration(config, loop, network, learner)
-        busy = watch(loop.iterate, devices)
+        rounds = rounds_for(busy.seconds / busy.iterations)
+        timed = time_iteration(config, loop, network, learner, rounds)
+        ceilings = highest(ceilings, measure_ceilings(network))
     numbers = numbers_of(config, timed, work, ceilings)
     return Diagnosis(
         describe_devices(devices),
@@ -105,10 +110,19 @@ def report_lines(config: Config, found: Diagnosis) -> Iterator[str]:
     yield from section(f"Verdict: bound by {found.verdict.bound}", verdict_lines(found.verdict))
 
 
-def section(title: str, lines) -> Iterator[str]:
+def section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Write a title and its lines, indented and folded; paths stay whole."""
     yield ""
     yield title
-    yield from (f"  {line}" for line in lines)
+    for line in lines:
+        folded = textwrap.wrap(
+            line,
+            WIDTH - 4,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield from (f"  {part}" for part in folded)
 
 
 def table_lines(numbers: Numbers) -> Iterator[str]:
@@ -149,7 +163,8 @@ def use_lines(found: Diagnosis) -> Iterator[str]:
         f"{ceilings.bytes / 1e9:.3g} GB/s copies"
     )
     bandwidth = numbers.memory_share
-    yield f"while the network runs: {numbers.flops_share:.0%} of the matmul ceiling"
+    over = " (busier when that was measured)" if numbers.flops_share > 1 else ""
+    yield f"while the network runs: {numbers.flops_share:.0%} of the matmul ceiling{over}"
     if bandwidth is not None:
         cached = ": caches serve most of them" if bandwidth > CACHED_SHARE else ""
         yield f"  its bytes at the copy ceiling would take {bandwidth:.0%} of its time{cached}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,7 +36,8 @@ class Loop:
         program = parallelize(make_iteration(config, network, len(devices)), devices)
         self.compiled = program.lower(*self.arguments).compile()
         self._launch = parallelize(_nothing, devices)
-        self._writer = MetricsWriter(folder, 0, config.iterations)
+        with _silence():  # not a terminal, so no progress bar either
+            self._writer = MetricsWriter(folder, 0, config.iterations)
         self._ready = 0.0
         self.host_seconds: list[float] = []  # of each iteration, after the device had finished
 
@@ -51,7 +51,7 @@ class Loop:
         self.progress, metrics = run_iteration(
             self.config, self._timed, self.run_key, self.progress
         )
-        with contextlib.redirect_stdout(io.StringIO()):
+        with _silence():
             self._writer.write(len(self.host_seconds) + 1, metrics, headline(metrics))
         self.host_seconds.append(time.perf_counter() - self._ready)
         return metrics
@@ -69,6 +69,10 @@ class Loop:
         done = jax.block_until_ready(self.compiled(*arguments))
         self._ready = time.perf_counter()
         return done
+
+
+def _silence() -> redirect_stdout:
+    return redirect_stdout(io.StringIO())
 
 
 def _nothing(learner: chex.ArrayTree, actor: chex.ArrayTree, _: jax.Array) -> tuple:

@@ -62,9 +62,9 @@ def trace_lines(trace: Trace) -> list[str]:
     """Say where the trace lies, how to open it, and which copies it holds."""
     lines = []
     if trace.perfetto:
-        lines.append(f"{trace.perfetto}\n  open at https://ui.perfetto.dev")
+        lines += [str(trace.perfetto), "  for https://ui.perfetto.dev"]
     if trace.tensorboard:
-        lines.append(f"{trace.tensorboard}\n  open with tensorboard --logdir and xprof")
+        lines += [str(trace.tensorboard), "  for TensorBoard with its profile plugin"]
     if trace.copies:
         lines += [
             f"copies {name}: {count} of {total} bytes in all, as the device recorded them"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
@@ -101,37 +102,31 @@ def open_loops(program: str) -> int:
     return sum("known_trip_count" not in line for line in LOOP.findall(program))
 
 
-def transfer_lines(transfers: Transfers) -> list[str]:
+def transfer_lines(found: Transfers) -> Iterator[str]:
     """Say in words what crosses, what is proven, and how."""
-    found = transfers
-    lines = [
+    yield (
         f"device to host: {found.to_host_bytes} bytes an iteration, "
         f"the {found.to_host_scalars} scalars of the metrics"
-    ]
+    )
     if found.refused:
-        lines.append(f"host to device: NOT zero, the transfer guard refused: {found.refused[:160]}")
+        yield f"host to device: NOT zero, the transfer guard refused: {found.refused[:160]}"
     elif found.guards_to_device:
-        lines.append(
+        yield (
             "host to device: 0 bytes, proven: the iteration ran under a guard that refuses every "
-            "transfer"
+            "transfer, and here did refuse a deliberate one"
         )
-        lines.append("  and that did refuse a deliberate one on this backend")
     else:
-        lines.append("host to device: 0 bytes seen, not proven: the guard does not work here")
+        yield "host to device: 0 bytes seen, not proven: the guard refuses nothing here"
     if found.guards_to_host and not found.refused:
-        lines.append("nothing else to the host from outside the program: proven by the same guard")
+        yield "nothing more to the host between programs: proven by the same guard"
     elif not found.refused:
-        lines.append(
-            "nothing else to the host: not provable by the guard here (host memory is the device's)"
+        yield "nothing more to the host: the guard cannot tell here (device memory is the host's)"
+    if found.host_calls:
+        yield f"inside the program: NOT nothing, it calls {', '.join(found.host_calls)}"
+    else:
+        yield "inside the program: no callback, infeed, outfeed, send or receive, by its own text"
+    if found.open_loops:
+        yield (
+            f"  {found.open_loops} of its loops end when the data say so (descent, backup): on a "
+            "GPU the host reads one byte a round, which --trace counts as D2H"
         )
-    calls = ", ".join(found.host_calls)
-    lines.append(
-        f"inside the program: {'reaches the host by ' + calls if calls else 'no callback, '}"
-        + ("" if calls else "infeed, outfeed, send or receive in the compiled text")
-    )
-    lines.append(
-        f"  {found.open_loops} loops end when their data say so (descent, backup); on a GPU the "
-        "host reads"
-    )
-    lines.append("  one byte a round of these, which --trace shows as MemcpyD2H")
-    return lines
