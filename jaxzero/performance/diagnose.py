@@ -102,6 +102,8 @@ def report_lines(config: Config, found: Diagnosis) -> Iterator[str]:
         f"{shape.blocks} {found.numbers.dtype}"
     )
     yield from section("Where the time of one iteration goes", table_lines(found.numbers))
+    if found.devices > 1:
+        yield "  Parts on one device, the iteration on all: what they exchange is unexplained."
     yield from section("Self-play with and without the network", selfplay_lines(found))
     yield from section("Use of the device", use_lines(found))
     yield from section("Transfers between host and device", transfer_lines(found.transfers))

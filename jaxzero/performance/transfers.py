@@ -13,7 +13,7 @@ from jaxzero.performance.loop import Loop
 
 # Instructions that reach the host from inside a program.
 REACHES_HOST = re.compile(
-    r"= \S+ (infeed|outfeed|send|recv)\(|custom_call_target=\"([^\"]*callback[^\"]*)\"",
+    r"[\s)](infeed|outfeed|send|recv)\(|custom_call_target=\"([^\"]*callback[^\"]*)\"",
     re.IGNORECASE,
 )
 LOOP = re.compile(r" while\(.*")

@@ -60,7 +60,8 @@ def judge(numbers: Numbers) -> Verdict:
         return tree_bound(shares["tree"])
     if largest == "replay":
         return replay_bound(shares["replay"])
-    if MEMORY_SHARE < (numbers.memory_share or 0.0) <= CACHED_SHARE:
+    moving = MEMORY_SHARE < (numbers.memory_share or 0.0) <= CACHED_SHARE
+    if moving and numbers.flops_share < HIGH_FLOPS:
         return memory_bound(numbers)
     return network_bound(numbers, shares["network"])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import runpy
+import subprocess
+import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
@@ -135,6 +137,7 @@ def test_a_program_that_calls_the_host_is_caught():
 
     text = jax.jit(shout).lower(jnp.ones(2)).compile().as_text()
     assert transfers.host_calls(text)
+    assert transfers.host_calls("  %in = (f32[2]{0}, token[]) infeed(token[] %t)") == ("infeed",)
     assert not transfers.host_calls(jax.jit(jnp.sin).lower(jnp.ones(2)).compile().as_text())
 
 
@@ -176,6 +179,15 @@ def test_unwritable_places_are_refused_at_once(tmp_path):
         check_folder("trace", blocked / "trace")
     with pytest.raises(InputError, match=r"json: .* cannot be written"):
         main(["--config", str(CONFIG), "--json", str(tmp_path)])
+    done = subprocess.run(
+        [sys.executable, "scripts/diagnose.py", "--trace", str(blocked)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("error: trace: ")
     check_file("json", blocked)
     assert blocked.read_text() == "kept"
     check_file("json", tmp_path / "new.json")

@@ -71,8 +71,9 @@ def test_more_bytes_than_could_be_moved_say_nothing_about_memory():
     assert judge(numbers(memory_share=None)).bound == "network"
 
 
-def test_a_network_near_its_ceiling_is_not_bound_by_launches():
+def test_a_network_near_its_ceiling_is_bound_by_nothing_else():
     assert judge(numbers(doubling_gain=0.4, flops_share=0.6)).bound == "network"
+    assert judge(numbers(memory_share=0.9, flops_share=0.6)).bound == "network"
 
 
 def test_learning_that_takes_most_is_named():
