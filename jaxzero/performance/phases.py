@@ -24,16 +24,15 @@ from jaxzero.game import (
     State,
     board_planes,
     edge_permutations,
-    initial_state,
     is_over,
     margin_mask,
     random_edge,
 )
+from jaxzero.performance.inputs import full_ring, random_positions, random_state
 from jaxzero.training.learner import Learner, loss, make_optimizer, seen_through
-from jaxzero.training.replay import Replay, add, draw, empty_replay
+from jaxzero.training.replay import Replay, add, draw
 from jaxzero.training.selfplay import Positions, play_games
 
-RING_BYTES = 2**28  # a ring beyond every cache is as slow as a larger one
 UNREACHED = 1e30  # no output of a part is as large, but the compiler does not know
 
 
@@ -236,31 +235,3 @@ def optimiser_step(config: Config, weights: tuple) -> tuple:
     if config.learner.ema_decay:
         average = optax.incremental_update(params, average, 1 - config.learner.ema_decay)
     return params, average, opt_state
-
-
-def random_state(game: DotsAndBoxes, games: int) -> State:
-    """Return a batch of states with half of the edges drawn."""
-    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
-    return start._replace(drawn=jax.random.bernoulli(jax.random.key(0), 0.5, start.drawn.shape))
-
-
-def random_positions(game: DotsAndBoxes, count: int) -> Positions:
-    """Return positions to learn from with half of the edges drawn."""
-    drawn = random_state(game, count).drawn
-    legal = jnp.where(drawn, 0.0, 1.0)
-    return Positions(
-        drawn=drawn,
-        policy=legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0),
-        margin=jnp.zeros(count, jnp.int32),
-        margin_known=jnp.ones(count, bool),
-    )
-
-
-def full_ring(config: Config, block: int) -> Replay:
-    """Return a full ring of the run's size, or of `RING_BYTES` where that is less."""
-    edges = config.game.board.num_edges
-    fields = jax.eval_shape(lambda: empty_replay(block, edges))
-    block_bytes = sum(field.size * field.dtype.itemsize for field in fields)
-    blocks = min(config.iterations_kept, max(1, RING_BYTES // block_bytes))
-    ring = empty_replay(blocks * block, edges)
-    return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))

@@ -21,7 +21,8 @@ from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.performance import account, busy, diagnose, transfers
 from jaxzero.performance.diagnose import WHAT, check_file, check_folder
-from jaxzero.performance.phases import free_evaluator, iteration_parts, random_state
+from jaxzero.performance.inputs import random_state
+from jaxzero.performance.phases import free_evaluator, iteration_parts
 from jaxzero.performance.tracing import count_copies
 from jaxzero.training.learner import init_learner
 
