@@ -44,6 +44,7 @@ def run_sweep(grid: Grid, out: Path, effort: Effort) -> list[Row]:
     """
     open_folder(grid, out)
     rows = {_key(row["settings"]): row for row in read_rows(out)}
+    write_rows(out, list(rows.values()))  # without a line that a crash cut off
     ended: set[str] = set()  # series of a growing sweep that do not run any more
     for number, point in enumerate(grid.points, start=1):
         key, series = _key(point.settings), _key(_others(grid, point.settings))
@@ -145,6 +146,13 @@ def read_rows(out: Path) -> list[Row]:
         except ValueError:
             continue
     return rows
+
+
+def write_rows(out: Path, rows: list[Row]) -> None:
+    """Replace the results of a sweep, at once."""
+    new = out / f"{RESULTS_FILE}.new"
+    new.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    new.replace(out / RESULTS_FILE)
 
 
 def _key(settings: Settings) -> str:

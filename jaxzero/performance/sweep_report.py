@@ -13,13 +13,13 @@ from jaxzero.performance.sweep_figure import draw_sweep
 
 Row = dict[str, Any]
 
+WIDTH = 120  # characters of a line of the table, at most
 KNEE = 0.9  # share of the best speed that is good enough
 
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "games_per_second": ("games/s", lambda x: f"{x:,.0f}" if x >= 100 else f"{x:.3g}"),
     "evaluations_per_second": ("evals/s", lambda x: f"{x:,.0f}"),
-    "network_evaluations_per_second": ("network alone", lambda x: f"{x:,.0f}"),
-    "selfplay_of_network": ("self-play of it", lambda x: f"{x:.0%}"),
+    "selfplay_of_network": ("of the network", lambda x: f"{x:.0%}"),
     "samples_per_second": ("samples/s", lambda x: f"{x:,.0f}"),
     "learning_share": ("time learning", lambda x: f"{x:.0%}"),
     "replay_ratio": ("replay ratio", lambda x: f"{x:.3g}"),
@@ -92,7 +92,10 @@ def others(row: Row) -> tuple:
 def table(rows: list[Row], chosen: dict[str, Row]) -> str:
     """Return the rows as text, each marked with what it is chosen as."""
     names = [name.split(".")[-1].replace("_", " ") for name in rows[0]["settings"]]
-    heads = [textwrap.wrap(name, 10) for name in names + [head for head, _ in COLUMNS.values()]]
+    heads = [
+        textwrap.wrap(name, 8, break_long_words=False)
+        for name in names + [head for head, _ in COLUMNS.values()]
+    ]
     cells = [_cells(row) for row in rows]
     widths = [
         max(map(len, head + [line[i] for line in cells if i < len(line)]))
@@ -108,7 +111,8 @@ def table(rows: list[Row], chosen: dict[str, Row]) -> str:
         marks = ", ".join(name for name, other in chosen.items() if other is row)
         text = _aligned(line, widths) + (f"  {marks}" if marks else "")
         if row["status"] != "ok":
-            text = textwrap.shorten(f"{text}  {failure(row)}", 120, placeholder=" ...")
+            text = f"{text}  {failure(row)}"
+            text = text if len(text) <= WIDTH else f"{text[: WIDTH - 4]} ..."
         lines.append(text.rstrip())
     return "\n".join(lines)
 

@@ -67,7 +67,9 @@ def plan_iteration(config: Config, network: Network, devices: list[jax.Device]) 
     compiled = _compile(config, network, devices, inputs)
     predicted = predicted_memory_bytes(compiled)
     if limit is not None and predicted is not None and predicted > limit:
-        parts |= _temporary_parts(config, network, devices, inputs, compiled)
+        temporary = compiled.memory_analysis().temp_size_in_bytes
+        if temporary > max(parts.values()):
+            parts[_hungry_phase(config, network, devices, inputs, temporary)] = temporary
         raise DoesNotFit(config, predicted, limit, parts)
     return Plan(compiled, predicted, parts["replay.capacity"])
 
@@ -114,19 +116,15 @@ def _check_positions(inputs: Inputs) -> None:
         )
 
 
-def _temporary_parts(
-    config: Config,
-    network: Network,
-    devices: list[jax.Device],
-    inputs: Inputs,
-    compiled: jax.stages.Compiled,
-) -> dict[str, int]:
-    """Return the temporary memory of the phase that needs more of it, by its setting."""
+def _hungry_phase(
+    config: Config, network: Network, devices: list[jax.Device], inputs: Inputs, temporary: int
+) -> str:
+    """Return the setting of the phase that asks for the `temporary` bytes of an iteration."""
     playing = replace(config, learner=replace(config.learner, updates_per_iteration=0))
-    both = compiled.memory_analysis().temp_size_in_bytes
-    play = _compile(playing, network, devices, inputs).memory_analysis().temp_size_in_bytes
+    analysis = _compile(playing, network, devices, inputs).memory_analysis()
     # The phases share this memory, so the larger one decides.
-    return {"learner.batch_size" if both > 1.25 * play else "selfplay.games": both}
+    learning = temporary > 1.25 * analysis.temp_size_in_bytes
+    return "learner.batch_size" if learning else "selfplay.games"
 
 
 def _compile(
