@@ -90,12 +90,10 @@ def others(row: Row) -> tuple:
 
 
 def table(rows: list[Row], chosen: dict[str, Row]) -> str:
-    """Return the rows as text, each marked with what it is chosen as."""
+    """Return the rows as text, marked B, K or L where chosen as best, knee or largest."""
     names = [name.split(".")[-1].replace("_", " ") for name in rows[0]["settings"]]
-    heads = [
-        textwrap.wrap(name, 8, break_long_words=False)
-        for name in names + [head for head, _ in COLUMNS.values()]
-    ]
+    names += [head for head, _ in COLUMNS.values()]
+    heads = [textwrap.wrap(name, 8, break_long_words=False) for name in names]
     cells = [_cells(row) for row in rows]
     widths = [
         max(map(len, head + [line[i] for line in cells if i < len(line)]))
@@ -108,7 +106,7 @@ def table(rows: list[Row], chosen: dict[str, Row]) -> str:
     ]
     lines.append("-" * len(lines[0]))
     for row, line in zip(rows, cells, strict=True):
-        marks = ", ".join(name for name, other in chosen.items() if other is row)
+        marks = "".join(name[0].upper() for name, other in chosen.items() if other is row)
         text = _aligned(line, widths) + (f"  {marks}" if marks else "")
         if row["status"] != "ok":
             text = f"{text}  {failure(row)}"
@@ -146,9 +144,9 @@ def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
     }
     print()
     for name, row in chosen.items():
-        print(f"{words[name]:<22} {headline(row)}")
+        print(f"{name[0].upper()}  {words[name]:<22} {headline(row)}")
     devices = {f"{row['device']}, jax {row['jax']}" for row in rows if row["status"] == "ok"}
-    print(f"{'measured on':<22} {'; '.join(sorted(devices)) or '-'}")
+    print(f"   {'measured on':<22} {'; '.join(sorted(devices)) or '-'}")
     print(", ".join(str(out / name) for name in ("results.csv", "results.json", "figure.png")))
 
 
