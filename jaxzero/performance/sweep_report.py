@@ -107,7 +107,7 @@ def table(rows: list[Row], chosen: dict[str, Row]) -> str:
     lines.append("-" * len(lines[0]))
     for row, line in zip(rows, cells, strict=True):
         marks = "".join(name[0].upper() for name, other in chosen.items() if other is row)
-        text = _aligned(line, widths) + (f"  {marks}" if marks else "")
+        text = _aligned(line, widths) + (f" {marks}" if marks else "")
         if row["status"] != "ok":
             text = f"{text}  {failure(row)}"
             text = text if len(text) <= WIDTH else f"{text[: WIDTH - 4]} ..."
