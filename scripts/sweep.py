@@ -40,6 +40,9 @@ def main(arguments: list[str]) -> None:
     from jaxzero.performance.sweep_report import write_report
 
     grid, options = read_grid(parser, arguments)
+    for name, least in (("rounds", 1), ("point_minutes", 1e-3)):
+        if not options[name] >= least:
+            raise InputError(f"{name}: {options[name]} must be at least {least}")
     effort = Effort(options.point_minutes, options.rounds, options.retry_failed)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

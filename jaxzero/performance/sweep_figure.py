@@ -38,7 +38,8 @@ def draw_sweep(path: Path, rows: list[Row], knees: dict[Line, Row | None]) -> No
         shares.set_ylabel("of the ceiling of matrix products, %")
     for axis in (speeds, shares):
         axis.set_xlabel(fields[0] if fields else "")
-        axis.set_xticks(range(len(ticks)), [_text(tick) for tick in ticks])
+        crowded = len(ticks) > 6
+        axis.set_xticks(range(len(ticks)), list(map(_text, ticks)), rotation=45 if crowded else 0)
         axis.set_xlim(-0.4, len(ticks) - 0.6)
         axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
@@ -56,7 +57,7 @@ def _draw_speeds(
         _draw_line(axis, here, ticks, "games_per_second", _name(fields, line) or None)
         if knee is not None:
             place = ticks.index(_first(knee)), knee["games_per_second"]
-            axis.plot(*place, "o", ms=13, mfc="none", mec="black", label=marked)
+            axis.plot(*place, "o", ms=13, mfc="none", color="black", label=marked)
             marked = None
     failed = {_first(row): row["status"] for row in rows if row["status"] != "ok"}
     for value, status in failed.items():

@@ -144,9 +144,9 @@ def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
     }
     print()
     for name, row in chosen.items():
-        print(f"{name[0].upper()}  {words[name]:<22} {headline(row)}")
+        print(f"{name[0].upper()}  {words[name]:<24} {headline(row)}")
     devices = {f"{row['device']}, jax {row['jax']}" for row in rows if row["status"] == "ok"}
-    print(f"   {'measured on':<22} {'; '.join(sorted(devices)) or '-'}")
+    print(f"   {'measured on':<24} {'; '.join(sorted(devices)) or '-'}")
     print(", ".join(str(out / name) for name in ("results.csv", "results.json", "figure.png")))
 
 

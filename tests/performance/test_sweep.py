@@ -253,6 +253,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
     for arguments in (
         ("--out", tmp_path / "file" / "below", "--selfplay.games", "8,16"),
         ("--out", tmp_path / "new", "--selfplay.games", "8,"),
+        ("--out", tmp_path / "new", "--rounds", "0"),
     ):
         done = run_script(*arguments)
         assert done.returncode == 2
