@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> None:
     from jaxzero.config import GameConfig
     from jaxzero.evaluation.solving import describe, solve_board, solve_drawn
     from jaxzero.game import edge_name
-    from jaxzero.training.throughput import process_peak_bytes
+    from jaxzero.training.memory import process_peak_bytes
 
     game = GameConfig(options.rows, options.cols).board
     use_compilation_cache()

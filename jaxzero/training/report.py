@@ -14,9 +14,9 @@ from jaxzero.evaluation.arena import MatchResult
 from jaxzero.training import throughput
 from jaxzero.training.curves import draw_curves
 from jaxzero.training.learner import Learner, playing_params
+from jaxzero.training.memory import Plan, mebibytes, peak_memory_bytes
 from jaxzero.training.metrics import read_metrics
 from jaxzero.training.parallel import local_copy
-from jaxzero.training.throughput import mebibytes
 
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.png"
@@ -30,8 +30,7 @@ def print_header(
     config: Config,
     devices: list[jax.Device],
     learner: Learner,
-    replay_bytes: int,
-    predicted_bytes: int | None,
+    plan: Plan,
 ) -> None:
     """State what is about to run: device, network, memory, replay ratio."""
     network, replay = config.network, config.iterations_kept * config.positions_per_iteration
@@ -42,8 +41,8 @@ def print_header(
         f"{compute_dtype(network).name}"
     )
     print(
-        f"memory        {mebibytes(predicted_bytes)} predicted per device, "
-        f"{mebibytes(replay_bytes)} of it replay"
+        f"memory        {mebibytes(plan.predicted)} predicted per device, "
+        f"{mebibytes(plan.replay)} of it replay"
     )
     print(
         f"replay        {replay:,} positions, {config.iterations_kept} iterations; "
@@ -85,7 +84,7 @@ def summarize(
 ) -> dict[str, Any]:
     """Measure the parts, write `summary.json` and `curves.png`, and return the summary."""
     metrics = read_metrics(run_dir)
-    peak = max(throughput.peak_memory_bytes(device) for device in devices)
+    peak = max(peak_memory_bytes(device) for device in devices)
     params = local_copy(playing_params(learner))
     batch = config.selfplay.games // len(devices)
     # Measured on one device, stated for all: the devices do not talk during self-play.

@@ -1,10 +1,8 @@
-"""How fast the parts of a run are, and what they need."""
+"""How fast the parts of a run are."""
 
 from __future__ import annotations
 
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -76,34 +74,3 @@ def evaluations_per_second(
         network_call(network, params, games, repeats), selfplay_call(config, network, params, games)
     )
     return {"network": games * repeats / alone, "selfplay": evaluations / selfplay}
-
-
-def peak_memory_bytes(device: jax.Device) -> int:
-    """Return the peak memory in use: of the device, or of the process where that is the host."""
-    stats = device.memory_stats() or {}
-    return stats.get("peak_bytes_in_use") or process_peak_bytes()
-
-
-def process_peak_bytes() -> int:
-    """Return the most memory this process ever held."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def predicted_memory_bytes(compiled: jax.stages.Compiled) -> int | None:
-    """Return what XLA plans to hold on one device at once, or None where it does not say."""
-    plan = compiled.memory_analysis()
-    if plan is None:
-        return None
-    return (
-        plan.argument_size_in_bytes
-        + plan.output_size_in_bytes
-        - plan.alias_size_in_bytes
-        + plan.temp_size_in_bytes
-        + plan.generated_code_size_in_bytes
-    )
-
-
-def mebibytes(count: float | None) -> str:
-    """Write a number of bytes in MiB."""
-    return "unknown" if count is None else f"{count / 2**20:,.0f} MiB"

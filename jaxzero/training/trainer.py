@@ -14,13 +14,13 @@ from jaxzero.cli import load_config, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.training.checkpoint import Checkpoints
-from jaxzero.training.iteration import Actor, init_actor, make_iteration
+from jaxzero.training.iteration import Actor, init_actor
 from jaxzero.training.learner import Learner, init_learner
+from jaxzero.training.memory import peak_memory_bytes, plan_iteration
 from jaxzero.training.metrics import MetricsWriter
 from jaxzero.training.parallel import (
     assert_replicated,
     choose_devices,
-    parallelize,
     replicate,
     spread,
     spread_actor,
@@ -28,7 +28,6 @@ from jaxzero.training.parallel import (
 from jaxzero.training.report import headline, print_header, print_summary, summarize
 from jaxzero.training.stop import Stop
 from jaxzero.training.strength import Judge, flatten
-from jaxzero.training.throughput import peak_memory_bytes, predicted_memory_bytes
 
 CONFIG_FILE = "config.yaml"
 
@@ -46,7 +45,8 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
     """Train in `run_dir`, from scratch or from its newest good checkpoint.
 
     Returns whether the run is complete; its summary is then written. Raises: InputError when the
-    directory holds a run and `resume` is off, or holds a run of another board or network.
+    directory holds a run and `resume` is off, or holds a run of another board or network, or the
+    device has not the memory for the run.
     """
     stop = stop or Stop()
     check_run_dir(config, run_dir, resume)
@@ -54,23 +54,25 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     judge = Judge(config, network)
+    # Before the compiler runs, because an unwritable place can be told at once.
     make_run_dir(run_dir)
+    try:
+        plan = plan_iteration(config, network, devices)
+    except InputError:
+        remove_if_empty(run_dir)
+        raise
     checkpoints = Checkpoints(run_dir, config.keep_checkpoints)
     progress = start(config, network, devices, checkpoints, resume)
     save_config(config, run_dir / CONFIG_FILE)
 
     run_key = replicate(jax.random.key(config.seed), devices)
-    iterate = parallelize(make_iteration(config, network, len(devices)), devices)
-    iterate = iterate.lower(progress.learner, progress.actor, run_key).compile()
-    replay_bytes = sum(x.nbytes for x in jax.tree.leaves(progress.actor)) // len(devices)
-    predicted = predicted_memory_bytes(iterate)
-    print_header(config, devices, progress.learner, replay_bytes, predicted)
+    print_header(config, devices, progress.learner, plan)
 
     first = int(progress.learner.iteration)
     writer = MetricsWriter(run_dir, first, config.iterations)
     with stop.on_signals():
         for done in range(first + 1, config.iterations + 1):
-            progress, metrics = run_iteration(config, iterate, run_key, progress)
+            progress, metrics = run_iteration(config, plan.compiled, run_key, progress)
             metrics["memory/peak_bytes"] = max(map(peak_memory_bytes, devices))
             line = headline(metrics)
             if config.evaluation.evaluate_every and done % config.evaluation.evaluate_every == 0:
@@ -122,6 +124,12 @@ def make_run_dir(run_dir: Path) -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"run_dir: {run_dir} cannot be made ({error.strerror})") from error
+
+
+def remove_if_empty(run_dir: Path) -> None:
+    """Take back a run directory that nothing was written to."""
+    if not any(run_dir.iterdir()):
+        run_dir.rmdir()
 
 
 def refuse_contradiction(config: Config, saved: Config, run_dir: Path) -> None:

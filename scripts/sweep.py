@@ -1,0 +1,61 @@
+"""Measure training over lists of settings: speed, memory and shares for each combination.
+
+Any field of a config takes a comma list, e.g. --selfplay.games 256,512 --search.simulations 16,32.
+Each combination runs in a process of its own, so one that fails is a row of the table. The same
+command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+from jaxzero.cli import config_parser, run_script
+
+
+def main(arguments: list[str]) -> None:
+    parser = config_parser(__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the results")
+    parser.add_argument(
+        "--preset",
+        type=Literal["none", "batch", "update_interval"],
+        default="none",
+        help="batch: selfplay.games, doubling until it does not fit; update_interval: "
+        "learner.updates_per_iteration, for a fixed number of games",
+    )
+    parser.add_argument(
+        "--point_minutes", type=float, default=10.0, help="longest time a point may take"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="timed iterations of each point")
+    parser.add_argument(
+        "--retry_failed", action="store_true", help="measure again what has no numbers yet"
+    )
+
+    from jaxzero.errors import InputError
+    from jaxzero.performance.grid import read_grid
+    from jaxzero.performance.sweep import Effort, run_sweep
+    from jaxzero.performance.sweep_report import write_report
+
+    grid, options = read_grid(parser, arguments)
+    for name, least in (("rounds", 1), ("point_minutes", 1e-3)):
+        if not options[name] >= least:
+            raise InputError(f"{name}: {options[name]} must be at least {least}")
+    effort = Effort(options.point_minutes, options.rounds, options.retry_failed)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        rows = run_sweep(grid, options.out, effort)
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on with the point that was interrupted.")
+        sys.exit(130)
+    if all(row["status"] == "invalid" for row in rows):
+        raise InputError(rows[0]["error"])
+    write_report(options.out, asdict(grid.base), rows)
+    if all(row["status"] != "ok" for row in rows):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,185 @@
+"""Memory: known before it is taken, refused by the name of the setting that takes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+
+from jaxzero.agent.network import Network
+from jaxzero.cli import load_config
+from jaxzero.errors import InputError
+from jaxzero.training import memory
+from jaxzero.training.host_memory import available_host_bytes
+from jaxzero.training.iteration import init_actor
+from jaxzero.training.memory import DoesNotFit, abstract_inputs, least_bytes, plan_iteration
+from jaxzero.training.trainer import train
+
+GIB = 2**30
+PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
+LARGE = {"selfplay.games": 512, "replay.capacity": 400_000, "learner.batch_size": 16384}
+SMALL = (
+    "--devices=1",
+    "--network.channels=16",
+    "--search.simulations=4",
+    "--selfplay.games=16",
+    "--learner.batch_size=32",
+    "--learner.updates_per_iteration=2",
+    "--replay.capacity=500",
+)
+
+
+def tiny(*options: str):
+    config = load_config("configs/tiny.yaml", *SMALL, *options)
+    return config, Network(config.game.board, config.network)
+
+
+def plan(*options: str) -> memory.Plan:
+    return plan_iteration(*tiny(*options), jax.local_devices()[:1])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def each_program_is_compiled_once():
+    compile_, done = memory._compile, {}
+
+    def once(config, *arguments):
+        if config not in done:
+            done[config] = compile_(config, *arguments)
+        return done[config]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "_compile", once)
+        yield
+
+
+def least(config, devices: int = 1) -> dict[str, int]:
+    network = Network(config.game.board, config.network)
+    return least_bytes(config, abstract_inputs(config, network, devices), devices)
+
+
+def test_the_least_is_never_more_than_what_the_compiler_plans():
+    for setting, value in LARGE.items():
+        parts = least(tiny(f"--{setting}={value}")[0])
+        one_phase = sum(parts.values()) - min(parts["selfplay.games"], parts["learner.batch_size"])
+        assert one_phase <= plan(f"--{setting}={value}").predicted
+
+
+def test_the_replay_is_counted_to_the_byte():
+    config, _ = tiny()
+    ring = init_actor(config, 1)
+    assert least(config)["replay.capacity"] == sum(leaf.nbytes for leaf in jax.tree.leaves(ring))
+    assert plan().replay == least(config)["replay.capacity"]
+
+
+def test_devices_share_the_work():
+    config, _ = tiny("--replay.capacity=5000")
+    one, two = least(config, 1), least(config, 2)
+    for setting in ("selfplay.games", "learner.batch_size"):
+        assert two[setting] * 2 == one[setting]
+
+
+ABSURD = {
+    "selfplay.games": "2000000000",
+    "replay.capacity": "3000000000000",
+    "learner.batch_size": "20000000000",
+    "network.channels": "100000000",
+}
+
+
+@pytest.mark.parametrize("setting", ABSURD)
+def test_the_absurd_is_refused_by_name_without_compiling(setting, monkeypatch):
+    monkeypatch.setattr(memory, "_compile", lambda *_: pytest.fail("compiled"))
+    with pytest.raises(DoesNotFit, match=rf"^{setting}: {ABSURD[setting]} takes .* MiB"):
+        plan(f"--{setting}={ABSURD[setting]}")
+
+
+def test_more_positions_than_an_index_counts_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "memory_limit_bytes", lambda _: 10**15)
+    with pytest.raises(InputError, match=r"^replay\.capacity: .* at most 2,147,483,647"):
+        plan("--replay.capacity=3000000000")
+
+
+@pytest.mark.parametrize("setting", LARGE)
+def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, monkeypatch):
+    value = LARGE[setting]
+    predicted = plan(f"--{setting}={value}").predicted
+    monkeypatch.setattr(memory, "memory_limit_bytes", lambda _: predicted - 1)
+    with pytest.raises(DoesNotFit, match=f"^{setting}: {value} takes"):
+        plan(f"--{setting}={value}")
+    monkeypatch.setattr(memory, "memory_limit_bytes", lambda _: predicted)
+    assert plan(f"--{setting}={value}").predicted == predicted
+
+
+def test_training_that_will_not_fit_leaves_no_trace(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "memory_limit_bytes", lambda _: 1000)
+    config, _ = tiny("--evaluation.opponents=random", "--evaluation.suite=none")
+    with pytest.raises(DoesNotFit):
+        train(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def write_files(system: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (system / name).parent.mkdir(parents=True, exist_ok=True)
+        (system / name).write_text(text)
+    return system
+
+
+MACHINE = {"proc/meminfo": "MemTotal: 33554432 kB\nMemAvailable:   16777216 kB\n"}
+GROUPS = {
+    "none": ({}, 16),
+    "unlimited": (
+        {
+            "proc/self/cgroup": "0::/work\n",
+            "sys/fs/cgroup/work/memory.max": "max\n",
+            "sys/fs/cgroup/work/memory.current": "5",
+        },
+        16,
+    ),
+    "the group of the process": (
+        {
+            "proc/self/cgroup": "0::/pod/work\n",
+            "sys/fs/cgroup/pod/work/memory.max": f"{6 * GIB}\n",
+            "sys/fs/cgroup/pod/work/memory.current": f"{3 * GIB}\n",
+            "sys/fs/cgroup/pod/work/memory.stat": f"anon 1\ninactive_file {GIB}\n",
+        },
+        4,
+    ),
+    "a group around it": (
+        {
+            "proc/self/cgroup": "0::/pod/work\n",
+            "sys/fs/cgroup/pod/memory.max": f"{2 * GIB}\n",
+            "sys/fs/cgroup/pod/memory.current": "0\n",
+        },
+        2,
+    ),
+    "version 1 in a container": (
+        {
+            "proc/self/cgroup": "4:memory:/docker/of-the-host\n",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{8 * GIB}\n",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": f"{GIB}\n",
+        },
+        7,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_a_container_has_what_its_group_leaves_of_the_machine(case, tmp_path):
+    files, gibibytes = GROUPS[case]
+    assert available_host_bytes(write_files(tmp_path, MACHINE | files)) == gibibytes * GIB
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_needs_far_less_than_its_size_before_activations(name):
+    assert sum(least(load_config(f"configs/{name}.yaml")).values()) < 0.6 * PRESETS[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_fits_its_size_with_a_tenth_to_spare(name, monkeypatch):
+    """In the layout of the device the tests run on."""
+    monkeypatch.setattr(memory, "memory_limit_bytes", lambda _: int(0.9 * PRESETS[name]))
+    config = load_config(f"configs/{name}.yaml", "--devices=1")
+    plan_iteration(config, Network(config.game.board, config.network), jax.local_devices()[:1])
