@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import chex
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from jaxzero.agent.inputs import edge_inputs, grid_inputs
 from jaxzero.agent.layers import (
     PREPARED,
     AttentionBlock,
@@ -21,16 +21,9 @@ from jaxzero.agent.layers import (
 from jaxzero.config import NetworkConfig
 from jaxzero.game import (
     DotsAndBoxes,
-    board_planes,
     edges_from_planes,
     margin_bins,
     margin_mask,
-)
-from jaxzero.game.structure import structure
-from jaxzero.game.structure_features import (
-    StructureFeatures,
-    structure_features,
-    structure_planes,
 )
 
 # Finite, because mctx subtracts maxima and -inf minus -inf is not a number.
@@ -54,26 +47,17 @@ class Network(nn.Module):
     def __call__(self, drawn: jax.Array) -> Prediction:
         chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
         chex.assert_type(drawn, bool, custom_message="drawn")
-        seen = None
-        if self.config.features == "structure":
-            seen = jax.vmap(partial(_structure, self.game))(drawn)
         trunk = self._dense if self.config.trunk == "dense" else self._conv
-        policy_logits, margin_logits = trunk(drawn, seen)
+        policy_logits, margin_logits = trunk(drawn)
         possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
         return Prediction(
             policy_logits=jnp.where(drawn, IMPOSSIBLE, policy_logits.astype(jnp.float32)),
             margin_logits=jnp.where(possible, margin_logits.astype(jnp.float32), IMPOSSIBLE),
         )
 
-    def _dense(
-        self, drawn: jax.Array, seen: StructureFeatures | None
-    ) -> tuple[jax.Array, jax.Array]:
-        dtype, batch = compute_dtype(self.config), len(drawn)
-        # Centred bits: an empty board is as far from zero as a full one.
-        inputs = [drawn.astype(dtype) * 2 - 1]
-        if seen is not None:
-            inputs += [seen.edges.reshape(batch, -1), seen.boxes.reshape(batch, -1), seen.counts]
-        inputs = jnp.concatenate([part.astype(dtype) for part in inputs], axis=-1)
+    def _dense(self, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
+        dtype = compute_dtype(self.config)
+        inputs = edge_inputs(self.game, self.config, drawn, dtype)
         x = nn.Dense(self.config.channels, dtype=dtype)(inputs)
         for _ in range(self.config.blocks):
             x = DenseBlock(self.config.channels, dtype)(x)
@@ -83,28 +67,20 @@ class Network(nn.Module):
             nn.Dense(2 * self.game.num_boxes + 1, dtype=dtype, name="margin")(x),
         )
 
-    def _conv(
-        self, drawn: jax.Array, seen: StructureFeatures | None
-    ) -> tuple[jax.Array, jax.Array]:
+    def _conv(self, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
         config, dtype = self.config, compute_dtype(self.config)
         form = convolution_form(config, len(drawn))
-        planes = jax.vmap(partial(board_planes, self.game))(drawn).astype(dtype)
-        if seen is not None:
-            more = jax.vmap(partial(structure_planes, self.game))(seen)
-            planes = jnp.concatenate([planes, more.astype(dtype)], axis=-1)
+        planes, counts = grid_inputs(self.game, config, drawn, dtype)
         x = Conv3x3(config.channels, form, dtype)(planes)
-        if seen is not None:
-            counts = nn.Dense(config.channels, dtype=dtype)(seen.counts.astype(dtype))
-            x = x + counts[:, None, None]
+        if counts.shape[-1]:
+            x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
         x = nn.relu(x)
         for block in range(config.blocks):
             pooling = config.pooling_every > 0 and (block + 1) % config.pooling_every == 0
             x = ConvBlock(config, form, dtype, pooling)(x)
         if config.attention_heads:
             x = AttentionBlock(config.attention_heads, dtype)(x)
-        board = pooled(x)
-        if seen is not None:
-            board = jnp.concatenate([board, seen.counts.astype(dtype)], axis=-1)
+        board = jnp.concatenate([pooled(x), counts], axis=-1)
         # Both heads see the whole board: parity is not local.
         hidden = nn.Dense(config.channels, dtype=dtype)(x)
         hidden = nn.relu(hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None, None])
@@ -114,10 +90,6 @@ class Network(nn.Module):
             edges_from_planes(self.game, policy),
             nn.Dense(2 * self.game.num_boxes + 1, dtype=dtype, name="margin")(summary),
         )
-
-
-def _structure(game: DotsAndBoxes, drawn: jax.Array) -> StructureFeatures:
-    return structure_features(game, drawn, structure(game, drawn))
 
 
 def compute_dtype(config: NetworkConfig) -> jnp.dtype:

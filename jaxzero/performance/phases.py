@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxzero.agent.network import IMPOSSIBLE, Network, compute_dtype
+from jaxzero.agent.inputs import edge_inputs, grid_inputs
+from jaxzero.agent.network import IMPOSSIBLE, Network, compute_dtype, inference_copy
 from jaxzero.agent.search import Evaluation, Evaluator, network_evaluator, transition
 from jaxzero.config import Config
 from jaxzero.game import (
     DotsAndBoxes,
     State,
-    board_planes,
     edge_permutations,
     is_over,
     margin_mask,
@@ -66,6 +66,7 @@ def selfplay_parts(
     game, plies = network.game, network.game.num_edges
     evaluations = plies * (config.search.simulations + 1)
     evaluate = network_evaluator(network, config.search)
+    params = jax.jit(partial(inference_copy, network, batch=games))(params)
     state = random_state(game, games)
 
     def part(step: Callable, count: int, start: chex.ArrayTree, *given: chex.ArrayTree) -> Part:
@@ -122,15 +123,14 @@ def chained(
 
 def features_step(network: Network, state: State) -> State:
     """Compute what the network sees and which margins are possible; batched."""
-    game, dtype = network.game, compute_dtype(network.config)
-    if network.config.trunk == "conv":
-        seen = jax.vmap(partial(board_planes, game))(state.drawn).astype(dtype)
-    else:
-        seen = state.drawn.astype(dtype) * 2 - 1
+    game, config, dtype = network.game, network.config, compute_dtype(network.config)
+    inputs = edge_inputs if config.trunk == "dense" else grid_inputs
+    seen = inputs(game, config, state.drawn, dtype)
     possible = jax.vmap(partial(margin_mask, game))(state.drawn)
     # The barrier has them written out, as the first matrix product wants them.
     seen, possible = jax.lax.optimization_barrier((seen, possible))
-    total = seen.reshape(len(seen), -1).sum(-1) + possible.sum(-1)
+    parts = jax.tree.leaves((seen, possible))
+    total = sum(part.reshape(len(part), -1).sum(-1) for part in parts)
     return state._replace(drawn=state.drawn ^ (total > UNREACHED)[:, None])
 
 
