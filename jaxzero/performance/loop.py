@@ -12,6 +12,7 @@ from typing import Any
 
 import chex
 import jax
+import jax.numpy as jnp
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
@@ -35,7 +36,7 @@ class Loop:
         self.run_key = replicate(jax.random.key(config.seed), devices)
         program = parallelize(make_iteration(config, network, len(devices)), devices)
         self.compiled = program.lower(*self.arguments).compile()
-        self._launch = parallelize(_nothing, devices)
+        self._launch = parallelize(_nothing, devices).lower(*self.arguments).compile()
         with _silence():  # not a terminal, so no progress bar either
             self._writer = MetricsWriter(folder, 0, config.iterations)
         self._ready = 0.0
@@ -76,8 +77,12 @@ def _silence() -> redirect_stdout:
 
 
 def _nothing(learner: chex.ArrayTree, actor: chex.ArrayTree, _: jax.Array) -> tuple:
-    # Without the barrier the inputs would be handed back without a call.
-    return *jax.lax.optimization_barrier((learner, actor)), {}
+    # The counters go through the device, or there would be no call at all; the arrays stay where
+    # they are, for a copy of the ring is no part of a launch.
+    def through(leaf: jax.Array) -> jax.Array:
+        return leaf if leaf.ndim else jnp.maximum(leaf, 0)
+
+    return *jax.tree.map(through, (learner, actor)), {}
 
 
 @contextmanager
