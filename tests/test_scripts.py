@@ -38,6 +38,7 @@ WRONG = {
     "indivisible": ("--devices 3", "devices: 3"),
     "unknown opponent": ("--evaluation.opponents greed", "'greed' is unknown, did you mean greedy"),
     "missing file": ("--config nowhere.yaml", "config: nowhere.yaml cannot be read"),
+    "no memory": ("--selfplay.games 2000000000", "selfplay.games: 2000000000 takes"),
     "nothing to resume": ("--resume", "holds no run"),
 }
 
