@@ -22,7 +22,7 @@ from jaxzero.errors import InputError
 from jaxzero.performance.baseline import Evaluate, play_game
 
 START_SECONDS = 600  # that processes may take until all of them can start together
-LEAST_SECONDS = 2  # that each plays in one turn, for small boards
+LEAST_SECONDS = 1  # that each plays in one turn, for small boards
 
 
 class Played(NamedTuple):

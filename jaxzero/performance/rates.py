@@ -22,6 +22,7 @@ from jaxzero.training.replay import add
 from jaxzero.training.selfplay import Positions
 from jaxzero.training.throughput import network_call, seconds_per_call, selfplay_call
 
+PROBE_SECONDS = 0.05
 STAGES = 4  # of the game, from which the search measured starts
 
 
@@ -38,8 +39,12 @@ class Rates(NamedTuple):
 def probe_network(network: Network, params: chex.ArrayTree, games: int) -> float:
     """Return roughly how many evaluations the device does in a second."""
     batch = min(games, 64) if jax.default_backend() == "cpu" else games
-    (seconds,) = seconds_per_call(network_call(network, params, batch, 4), rounds=1)
-    return 4 * batch / seconds
+    repeats = 4
+    (seconds,) = seconds_per_call(network_call(network, params, batch, repeats), rounds=1)
+    if seconds < PROBE_SECONDS:  # then most of it may be the start of the call
+        repeats = min(1000, int(repeats * PROBE_SECONDS / seconds))
+        (seconds,) = seconds_per_call(network_call(network, params, batch, repeats), rounds=1)
+    return repeats * batch / seconds
 
 
 def measure_rates(

@@ -162,11 +162,13 @@ def comparison(now: dict[str, Any], before: dict[str, Any]) -> str:
 
 def differing(now: dict[str, Any], before: dict[str, Any]) -> Iterator[str]:
     """Name the settings that differ, one line each."""
-    for section in ("device", "platform", "versions", "config", "notes"):
+    for section in ("device", "platform", "versions", "config"):
         new, old = (dict(_leaves(section, result.get(section))) for result in (now, before))
         for name in sorted(new.keys() | old.keys()):
             if new.get(name) != old.get(name):
                 yield f"differs: {name} {new.get(name)}, before {old.get(name)}"
+    if now.get("notes") != before.get("notes"):
+        yield "differs: how much was cut, see the notes of both"
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
