@@ -16,7 +16,7 @@ from jaxzero.config import Config
 from jaxzero.performance.baseline_pool import Baseline
 from jaxzero.performance.ceilings import copy_bytes_per_second, matmul_flops_per_second
 from jaxzero.performance.costs import network_cost, update_cost
-from jaxzero.performance.host_gap import Iterations, compile_iteration, run_iterations
+from jaxzero.performance.host_gap import Iterations, compile_iteration, quiet_writer
 from jaxzero.performance.plan import Plan, make_plan
 from jaxzero.performance.rates import Rates, measure_rates, probe_network
 from jaxzero.training.learner import Learner, init_learner
@@ -33,29 +33,26 @@ def benchmark(
     """
     device = jax.local_devices()[0]
     network = Network(config.game.board, config.network)
-    compiled, compile_seconds = compile_iteration(config, network, device)
-    predicted = predicted_memory_bytes(compiled)
     learner = init_learner(network, config)
+    compiled, compile_seconds = compile_iteration(config, network, learner, device)
+    memory = {"predicted_memory_bytes": predicted_memory_bytes(compiled)}
     rate = probe_network(network, learner.params, config.selfplay.games)
-    plan = make_plan(config, rate, seconds)
+    plan = make_plan(config, rate, seconds, rounds)
     if not plan.whole_iteration(config):
-        compiled, _ = compile_iteration(plan.iteration, network, device)
-    iterations = run_iterations(plan.iteration, network, device, compiled, max(2, rounds - 1))
-    # Read before the parts are measured, which hold more than a run does.
-    peak = peak_memory_bytes(device)
-    turns = baseline.turns() if baseline else []
-    rates = measure_rates(config, network, learner, plan, rounds, turns)
+        compiled, _ = compile_iteration(plan.iteration, network, learner, device)
+    with quiet_writer(config) as writer:
+        iterations = Iterations(plan.iteration, compiled, learner, device, writer)
+        jax.block_until_ready(iterations.back_to_back())
+        # Read before the parts are measured, which hold more than a run does.
+        memory["peak_memory_bytes"] = peak_memory_bytes(device)
+        turns = baseline.turns() if baseline else []
+        rates = measure_rates(config, network, learner, plan, iterations, turns)
     result = describe_setting(config, network, learner, device)
-    result |= whole(config, plan, rates, iterations)
-    result |= shares(config, network, learner, plan, rates)
+    result |= whole(config, plan, rates)
+    result |= shares(config, network, learner, plan, rates) | memory
     if baseline:
         result["baseline"] = baseline.summary(result["games_per_second"])
-    return result | {
-        "peak_memory_bytes": peak,
-        "predicted_memory_bytes": predicted,
-        "compile_seconds": compile_seconds,
-        "notes": [*plan.notes],
-    }
+    return result | {"compile_seconds": compile_seconds, "notes": [*plan.notes]}
 
 
 def describe_setting(
@@ -82,7 +79,7 @@ def describe_setting(
     }
 
 
-def whole(config: Config, plan: Plan, rates: Rates, iterations: Iterations) -> dict[str, Any]:
+def whole(config: Config, plan: Plan, rates: Rates) -> dict[str, Any]:
     """Return rates, and the seconds of an iteration and of its phases."""
     phases = {
         "selfplay": config.evaluations_per_iteration / rates.selfplay,
@@ -90,10 +87,10 @@ def whole(config: Config, plan: Plan, rates: Rates, iterations: Iterations) -> d
         "learning": config.learner.updates_per_iteration
         * config.learner.batch_size
         / rates.samples,
-        "host_gap": iterations.gap_seconds,
+        "host_gap": rates.gap_seconds,
     }
     as_configured = plan.whole_iteration(config)
-    phases["iteration"] = iterations.seconds if as_configured else sum(phases.values())
+    phases["iteration"] = rates.iteration_seconds if as_configured else sum(phases.values())
     return {
         "games_per_second": config.selfplay.games / phases["selfplay"],
         "games_per_second_with_learning": config.selfplay.games / phases["iteration"],
@@ -101,7 +98,7 @@ def whole(config: Config, plan: Plan, rates: Rates, iterations: Iterations) -> d
         "search_evaluations_per_second": rates.search,
         "selfplay_evaluations_per_second": rates.selfplay,
         "learner_samples_per_second": rates.samples,
-        "host_gap_share": iterations.gap_seconds / phases["iteration"],
+        "host_gap_share": rates.gap_seconds / phases["iteration"],
         "phases": phases,
         "iteration_measured_whole": as_configured,
     }

@@ -8,43 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import io
-import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.training.iteration import init_actor, make_iteration
-from jaxzero.training.learner import init_learner
+from jaxzero.training.learner import Learner
 from jaxzero.training.metrics import MetricsWriter
 from jaxzero.training.parallel import parallelize, replicate, spread_actor
 from jaxzero.training.report import headline
 from jaxzero.training.throughput import peak_memory_bytes
 from jaxzero.training.trainer import Progress, run_iteration
 
-PER_TURN = 2  # iterations; at least two, or nothing could overlap
-
-
-class Iterations(NamedTuple):
-    """Medians over the turns."""
-
-    seconds: float  # of one iteration as the trainer runs it
-    gap_seconds: float  # of them the device waits for the host, at least 0
+PER_CALL = 2  # iterations; at least two, or nothing could overlap
 
 
 def compile_iteration(
-    config: Config, network: Network, device: jax.Device
+    config: Config, network: Network, learner: Learner, device: jax.Device
 ) -> tuple[jax.stages.Compiled, float]:
     """Compile the iteration of one device, past the compilation cache. Runs nothing.
 
     Returns the program and the seconds that took.
     """
-    learner = jax.eval_shape(lambda: init_learner(network, config))
     actor = jax.eval_shape(lambda: jax.tree.map(lambda x: x[None], init_actor(config, 1)))
     key = jax.eval_shape(lambda: jax.random.key(0))
     with _without_compilation_cache():
@@ -55,7 +47,7 @@ def compile_iteration(
 
 
 @contextlib.contextmanager
-def _without_compilation_cache():
+def _without_compilation_cache() -> Iterator[None]:
     before = jax.config.jax_enable_compilation_cache
     jax.config.update("jax_enable_compilation_cache", False)
     # Whether there is a cache is asked once and remembered.
@@ -67,57 +59,53 @@ def _without_compilation_cache():
         compilation_cache.reset_cache()
 
 
-def run_iterations(
-    config: Config,
-    network: Network,
-    device: jax.Device,
-    compiled: jax.stages.Compiled,
-    turns: int,
-) -> Iterations:
-    """Run iterations both ways by turns and compare them."""
-    run_key = replicate(jax.random.key(config.seed), [device])
-    learner = replicate(init_learner(network, config), [device])
-    progress = Progress(learner, spread_actor(lambda: init_actor(config, 1), [device]), 0.0, 0)
-    progress = _chained(compiled, run_key, progress)  # warms up
-    read_seconds, gaps = [], []
-    with _quiet_writer(config) as writer:
-        for _ in range(turns):
-            begin = time.perf_counter()
-            progress = _chained(compiled, run_key, progress)
-            between = time.perf_counter()
-            progress = _read(config, compiled, run_key, progress, writer, device)
-            end = time.perf_counter()
-            read_seconds.append((end - between) / PER_TURN)
-            gaps.append((end - between - (between - begin)) / PER_TURN)
-    # Noise can make the difference negative; a wait cannot be.
-    return Iterations(statistics.median(read_seconds), max(0.0, statistics.median(gaps)))
+class Iterations:
+    """A run of a compiled iteration on one device that goes on at every call."""
+
+    def __init__(
+        self,
+        config: Config,
+        compiled: jax.stages.Compiled,
+        learner: Learner,
+        device: jax.Device,
+        writer: MetricsWriter,
+    ):
+        self._config, self._compiled = config, compiled
+        self._device, self._writer = device, writer
+        self._run_key = replicate(jax.random.key(config.seed), [device])
+        # A copy: the iteration consumes what it is given.
+        learner = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))(learner)
+        actor = spread_actor(lambda: init_actor(config, 1), [device])
+        self._progress = Progress(replicate(learner, [device]), actor, 0.0, 0)
+
+    def back_to_back(self) -> Learner:
+        """Start `PER_CALL` iterations one after the other, without reading anything."""
+        learner, actor = self._progress.learner, self._progress.actor
+        for _ in range(PER_CALL):
+            learner, actor, _ = self._compiled(learner, actor, self._run_key)
+        self._progress = self._progress._replace(learner=learner, actor=actor)
+        return learner
+
+    def as_trained(self) -> Learner:
+        """Run `PER_CALL` iterations as the trainer does: read the scalars, write a line."""
+        for done in range(PER_CALL):
+            self._progress, metrics = run_iteration(
+                self._config, self._compiled, self._run_key, self._progress
+            )
+            metrics["memory/peak_bytes"] = peak_memory_bytes(self._device)
+            self._writer.write(done + 1, metrics, headline(metrics))
+        return self._progress.learner
 
 
-def _chained(compiled: jax.stages.Compiled, run_key: jax.Array, progress: Progress) -> Progress:
-    learner, actor = progress.learner, progress.actor
-    for _ in range(PER_TURN):
-        learner, actor, metrics = compiled(learner, actor, run_key)
-    jax.block_until_ready((learner, actor, metrics))
-    return progress._replace(learner=learner, actor=actor)
-
-
-def _read(
-    config: Config,
-    compiled: jax.stages.Compiled,
-    run_key: jax.Array,
-    progress: Progress,
-    writer: MetricsWriter,
-    device: jax.Device,
-) -> Progress:
-    for done in range(PER_TURN):
-        progress, metrics = run_iteration(config, compiled, run_key, progress)
-        metrics["memory/peak_bytes"] = peak_memory_bytes(device)
-        writer.write(done + 1, metrics, headline(metrics))
-    return progress
+def gap_seconds(trained: float, back_to_back: float) -> float:
+    """Return what the device waits for the host after an iteration, from the times of two calls."""
+    # `PER_CALL` iterations back to back end with one wait, too. Noise can make the difference
+    # negative; a wait cannot be.
+    return max(0.0, trained - back_to_back) / (PER_CALL - 1)
 
 
 @contextlib.contextmanager
-def _quiet_writer(config: Config):
+def quiet_writer(config: Config) -> Iterator[MetricsWriter]:
     """Give a writer that does all its work, to files that go and a terminal that nobody sees."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         writer = MetricsWriter(Path(folder), 0, config.iterations)

@@ -11,13 +11,14 @@ from jaxzero.config import Config
 # Work of one sample of an update, in evaluations: forward, and backward through both operands.
 EVALUATIONS_PER_SAMPLE = 4
 
-# Longest call of each kind, as a share of the seconds asked for. With three rounds they add up.
-SELFPLAY_SHARE, ITERATION_SHARE, CALL_SHARE = 1 / 12, 1 / 20, 1 / 48
+# Longest call of each kind, as a share of the seconds there are for one round.
+SELFPLAY_SHARE, ITERATION_SHARE, CALL_SHARE = 0.3, 0.1, 0.1
 
 
 class Plan(NamedTuple):
     """What is run; the rates stay those of the config as far as a shorter run can show them."""
 
+    rounds: int  # all parts once by turns, after one round to warm up
     games: int  # batch of the network, the search and self-play
     plies: int  # of self-play
     searches: int  # one after the other in one call
@@ -32,9 +33,12 @@ class Plan(NamedTuple):
         return self.iteration == config
 
 
-def make_plan(config: Config, evaluations_per_second: float, seconds: float) -> Plan:
+def make_plan(
+    config: Config, evaluations_per_second: float, seconds: float, rounds: int = 3
+) -> Plan:
     """Fit the work into about `seconds`, given the speed of the network on this device."""
     rate = evaluations_per_second
+    seconds = seconds / (rounds + 1)
     per_search = config.search.simulations + 1
     edges = config.game.board.num_edges
     call = CALL_SHARE * seconds
@@ -50,7 +54,8 @@ def make_plan(config: Config, evaluations_per_second: float, seconds: float) -> 
     updates = _clamp(call * sample_rate / samples, max(1, config.learner.updates_per_iteration))
 
     iteration = _shorten(config, rate, ITERATION_SHARE * seconds)
-    plan = Plan(games, plies, searches, network_batches, samples, updates, iteration, ())
+    calls = (games, plies, searches, network_batches, samples, updates)
+    plan = Plan(rounds, *calls, iteration, ())
     return plan._replace(notes=tuple(_notes(config, plan)))
 
 

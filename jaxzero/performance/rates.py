@@ -13,8 +13,9 @@ import jax.numpy as jnp
 
 from jaxzero.agent.network import Network
 from jaxzero.agent.search import network_evaluator, search
-from jaxzero.config import Config
+from jaxzero.config import Config, ReplayConfig
 from jaxzero.game import DotsAndBoxes, State, initial_state, random_edge, step
+from jaxzero.performance.host_gap import PER_CALL, Iterations, gap_seconds
 from jaxzero.performance.plan import Plan
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import Learner, learn
@@ -27,13 +28,15 @@ STAGES = 4  # of the game, from which the search measured starts
 
 
 class Rates(NamedTuple):
-    """Work done in a second by one device."""
+    """Work done in a second by one device, and seconds of what has no rate."""
 
     network: float  # evaluations, the network alone
     search: float  # evaluations, within searches
     selfplay: float  # evaluations, within self-play
     samples: float  # of learning
     write_seconds: float  # to put the positions of one iteration into the replay
+    iteration_seconds: float  # of one iteration of the plan, as the trainer runs it
+    gap_seconds: float  # of them the device waits for the host
 
 
 def probe_network(network: Network, params: chex.ArrayTree, games: int) -> float:
@@ -52,24 +55,26 @@ def measure_rates(
     network: Network,
     learner: Learner,
     plan: Plan,
-    rounds: int,
+    iterations: Iterations,
     others: Sequence[Callable[[], object]] = (),
 ) -> Rates:
-    """Measure all parts by turns, `rounds` times each, and take the medians.
+    """Measure all parts by turns and take the medians.
 
     `others` take their turns too, so that what they measure compares with the rates.
     """
     params, games = learner.params, plan.games
-    alone, searched, played, learnt, *_ = seconds_per_call(
+    alone, searched, played, learnt, chained, trained, *_ = seconds_per_call(
         network_call(network, params, games, plan.network_batches),
         search_call(config, network, params, games, plan.searches),
         selfplay_call(config, network, params, games, plan.plies),
         learn_call(config, network, learner, plan.samples, plan.updates),
+        iterations.back_to_back,
+        iterations.as_trained,
         *others,
-        rounds=rounds,
+        rounds=plan.rounds,
     )
-    # Apart from the others: it holds a second ring, and takes no time beside them.
-    (written,) = seconds_per_call(write_call(config), rounds=rounds)
+    # Apart from the rest: it holds a ring of its own, and takes no time beside the others.
+    (written,) = seconds_per_call(write_call(config), rounds=plan.rounds)
     per_search = games * (config.search.simulations + 1)
     return Rates(
         network=games * plan.network_batches / alone,
@@ -77,6 +82,8 @@ def measure_rates(
         selfplay=per_search * plan.plies / played,
         samples=plan.samples * plan.updates / learnt,
         write_seconds=written,
+        iteration_seconds=trained / PER_CALL,
+        gap_seconds=gap_seconds(trained, chained),
     )
 
 
@@ -121,8 +128,8 @@ def learn_call(
 ) -> Callable[[], chex.ArrayTree]:
     """Return a call that takes `updates` steps on `samples` positions each from a full replay."""
     config = replace(config, learner=replace(config.learner, updates_per_iteration=updates))
-    # An empty board again and again: what the positions are does not change the time.
-    replay = init_actor(config, 1).replay
+    # One block of empty boards: what the positions are does not change the time.
+    replay = init_actor(replace(config, replay=ReplayConfig(capacity=1)), 1).replay
     replay = replay._replace(size=jnp.int32(replay.margin.shape[0]))
 
     @jax.jit
