@@ -14,8 +14,8 @@ import jaxzero
 from jaxzero.agent.network import Network, compute_dtype, convolution_form, count_params
 from jaxzero.config import Config
 from jaxzero.performance.baseline_pool import Baseline
-from jaxzero.performance.ceilings import copy_bytes_per_second, matmul_flops_per_second
-from jaxzero.performance.costs import network_cost, update_cost
+from jaxzero.performance.ceilings import Ceilings
+from jaxzero.performance.costs import Cost, network_cost, update_cost
 from jaxzero.performance.host_gap import Iterations, compile_iteration, quiet_writer
 from jaxzero.performance.plan import Plan, make_plan
 from jaxzero.performance.rates import Rates, measure_rates, probe_network
@@ -45,11 +45,12 @@ def benchmark(
         jax.block_until_ready(iterations.back_to_back())
         # Read before the parts are measured, which hold more than a run does.
         memory["peak_memory_bytes"] = peak_memory_bytes(device)
-        turns = baseline.turns() if baseline else []
+        ceilings = Ceilings(compute_dtype(network.config))
+        turns = [ceilings.measure, *(baseline.turns() if baseline else [])]
         rates = measure_rates(config, network, learner, plan, iterations, turns)
     result = describe_setting(config, network, learner, device)
     result |= whole(config, plan, rates)
-    result |= shares(config, network, learner, plan, rates) | memory
+    result |= shares(costs(config, network, learner, plan), rates, ceilings) | memory
     if baseline:
         result["baseline"] = baseline.summary(result["games_per_second"])
     return result | {"compile_seconds": compile_seconds, "notes": [*plan.notes]}
@@ -104,20 +105,23 @@ def whole(config: Config, plan: Plan, rates: Rates) -> dict[str, Any]:
     }
 
 
-def shares(
-    config: Config, network: Network, learner: Learner, plan: Plan, rates: Rates
-) -> dict[str, Any]:
-    """Return what the work takes and its shares of the ceilings, measured here and now."""
-    evaluation = network_cost(network, learner.params, plan.games)
-    sample = update_cost(network, config, learner, plan.samples)
+def costs(config: Config, network: Network, learner: Learner, plan: Plan) -> tuple[Cost, Cost]:
+    """Count the work of one evaluation and of one sample of learning."""
+    return (
+        network_cost(network, learner.params, plan.games),
+        update_cost(network, config, learner, plan.samples),
+    )
+
+
+def shares(work: tuple[Cost, Cost], rates: Rates, ceilings: Ceilings) -> dict[str, Any]:
+    """Return what the work takes and its shares of the ceilings."""
+    evaluation, sample = work
     flops = {
         "network": evaluation.flops * rates.network,
         "selfplay": evaluation.flops * rates.selfplay,
         "learner": sample.flops * rates.samples,
     }
-    matmul = matmul_flops_per_second(compute_dtype(network.config))
-    copy = copy_bytes_per_second()
-    moved = evaluation.bytes_moved
+    matmul, copy, moved = ceilings.matmul, ceilings.copy, evaluation.bytes_moved
     return {
         "flops_per_evaluation": evaluation.flops,
         "flops_per_sample": sample.flops,
