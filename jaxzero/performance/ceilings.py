@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import statistics
+
 import jax
 import jax.numpy as jnp
 
 from jaxzero.training.throughput import seconds_per_call
+
+
+class Ceilings:
+    """Both ceilings, as medians over the calls of `measure`, which take turns with the work."""
+
+    def __init__(self, dtype: jnp.dtype):
+        self._dtype = dtype
+        self._matmul: list[float] = []  # FLOP/s
+        self._copy: list[float] = []  # bytes/s
+
+    def measure(self) -> None:
+        self._matmul.append(matmul_flops_per_second(self._dtype))
+        self._copy.append(copy_bytes_per_second())
+
+    @property
+    def matmul(self) -> float:
+        """Matrix products, FLOP/s."""
+        return statistics.median(self._matmul)
+
+    @property
+    def copy(self) -> float:
+        """Passes over an array, read once and written once, bytes/s."""
+        return statistics.median(self._copy)
 
 
 def matmul_flops_per_second(dtype: jnp.dtype, size: int = 0) -> float:

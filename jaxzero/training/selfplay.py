@@ -43,8 +43,12 @@ def play_games(
     params: chex.ArrayTree,
     key: jax.Array,
     games: int,
+    plies: int = 0,
 ) -> tuple[Positions, dict[str, jax.Array]]:
-    """Play `games` games from the empty board and return their positions and scalar metrics."""
+    """Play `games` games from the empty board and return their positions and scalar metrics.
+
+    With `plies` the games are cut after so many; that is for measuring speed, not for learning.
+    """
     opening_key, play_key = jax.random.split(key)
     longest = min(config.selfplay.opening_plies, game.num_edges)
     random_plies = jax.random.randint(opening_key, (games,), 0, longest + 1)
@@ -62,7 +66,7 @@ def play_games(
         closed = jax.vmap(boxes_gained)(state, next_state, again)
         return next_state, Ply(state.drawn, found.policy, state.player, closed, is_random)
 
-    end, plies = jax.lax.scan(play_ply, start, jnp.arange(game.num_edges))
+    end, plies = jax.lax.scan(play_ply, start, jnp.arange(plies or game.num_edges))
     margins = jax.vmap(remaining_margins, in_axes=1, out_axes=1)(plies.closed, plies.player)
     positions = Positions(plies.drawn, plies.policy, margins, ~plies.random)
     first_margin = jnp.where(end.player == 0, end.margin, -end.margin)

@@ -50,15 +50,15 @@ def network_call(
 
 
 def selfplay_call(
-    config: Config, network: Network, params: chex.ArrayTree, games: int
+    config: Config, network: Network, params: chex.ArrayTree, games: int, plies: int = 0
 ) -> Callable[[], chex.ArrayTree]:
-    """Return a call that plays `games` games on one device."""
+    """Return a call that plays `games` games on one device, or with `plies` the start of them."""
     evaluate = network_evaluator(network, config.search)
 
     @jax.jit
     def run(params: chex.ArrayTree, key: jax.Array) -> jax.Array:
         params = inference_copy(network, params, games)
-        positions, _ = play_games(network.game, config, evaluate, params, key, games)
+        positions, _ = play_games(network.game, config, evaluate, params, key, games, plies)
         return jnp.sum(positions.margin)
 
     return partial(run, params, jax.random.key(0))

@@ -1,0 +1,69 @@
+"""Measure how fast a config runs on this machine and how near to its limits.
+
+Takes one device and gives it all games and samples of the config.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
+from jaxzero.errors import InputError
+
+
+def main(arguments: list[str]) -> None:
+    parser = config_parser(__doc__)
+    parser.add_argument("--seconds", type=float, default=120.0, help="about how long to measure")
+    parser.add_argument("--rounds", type=int, default=3, help="times that each part is measured")
+    parser.add_argument("--json", type=Path, help="file to write the results to")
+    parser.add_argument("--compare", type=Path, help="earlier --json file to compare with")
+    parser.add_argument(
+        "--baseline",
+        action="store_true",
+        help="also play with a tree in Python on the host and batches of one",
+    )
+    parser.add_argument(
+        "--baseline_processes",
+        default=f"1,{os.cpu_count()}",
+        help="numbers of processes of the baseline, separated by commas",
+    )
+    parser.add_argument(
+        "--baseline_games", type=int, default=1, help="least games of each process of the baseline"
+    )
+    options = parse(parser, arguments)
+    config = config_of(parser, options)
+    for name in ("seconds", "rounds", "baseline_games"):
+        if not options[name] > 0:
+            raise InputError(f"{name}: {options[name]} must be > 0")
+
+    from jaxzero.performance.baseline_pool import Baseline, parse_counts
+    from jaxzero.performance.benchmark import benchmark
+    from jaxzero.performance.report import (
+        check_writable,
+        comparison,
+        read_result,
+        table,
+        write_result,
+    )
+
+    processes = parse_counts(options.baseline_processes)
+    before = read_result(options.compare) if options.compare else None
+    if options.json:
+        check_writable(options.json)
+
+    use_compilation_cache()
+    if options.baseline:
+        with Baseline(config, processes, options.baseline_games) as baseline:
+            result = benchmark(config, options.seconds, options.rounds, baseline)
+    else:
+        result = benchmark(config, options.seconds, options.rounds)
+    print(table(result))
+    if options.json:
+        write_result(options.json, result)
+    if before:
+        print(f"\n{comparison(result, before)}")
+
+
+if __name__ == "__main__":
+    run_script(main)
