@@ -122,7 +122,7 @@ def fastest_form(config: Config) -> str:
     if config.network.trunk != "conv":
         return ""
     if jax.default_backend() != "cpu":
-        return convolution_form(config.network)
+        return convolution_form(config.network, 1)
     return min(("direct", "shifted"), key=lambda form: _seconds(config, form))
 
 

@@ -76,7 +76,9 @@ def describe_setting(
         "config": asdict(config),
         "parameters": count_params(learner.params),
         "compute_dtype": compute_dtype(network.config).name,
-        "convolution": convolution_form(network.config) if network.config.trunk == "conv" else None,
+        "convolution": convolution_form(network.config, config.selfplay.games)
+        if network.config.trunk == "conv"
+        else None,
     }
 
 
