@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
@@ -31,6 +32,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--baseline_games", type=int, default=1, help="least games of each process of the baseline"
     )
+    parser.add_argument(
+        "--baseline_network",
+        type=Literal["compiled", "torch"],
+        default="compiled",
+        help="its network: ours, compiled for batches of one, or PyTorch's where installed",
+    )
     options = parse(parser, arguments)
     config = config_of(parser, options)
     for name in ("seconds", "rounds", "baseline_games"):
@@ -46,15 +53,19 @@ def main(arguments: list[str]) -> None:
         table,
         write_result,
     )
+    from jaxzero.performance.torch_network import check_torch
 
     processes = parse_counts(options.baseline_processes)
     before = read_result(options.compare) if options.compare else None
     if options.json:
         check_writable(options.json)
+    if options.baseline and options.baseline_network == "torch":
+        check_torch(config)
 
     use_compilation_cache()
     if options.baseline:
-        with Baseline(config, processes, options.baseline_games) as baseline:
+        kind = options.baseline_network
+        with Baseline(config, processes, options.baseline_games, kind) as baseline:
             result = benchmark(config, options.seconds, options.rounds, baseline)
     else:
         result = benchmark(config, options.seconds, options.rounds)

@@ -20,6 +20,7 @@ from jaxzero.agent.network import Network, convolution_form, expected_margin, in
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.performance.baseline import Evaluate, play_game
+from jaxzero.performance.torch_network import torch_evaluate
 
 START_SECONDS = 600  # that processes may take until all of them can start together
 LEAST_SECONDS = 1  # that each plays in one turn, for small boards
@@ -37,17 +38,22 @@ class Baseline:
     """Processes that wait for their turns. Make it before the device is in use, in a `with`.
 
     Each of `counts` is a number of processes to measure, with at least `games` games a process.
+    `network` is "compiled", ours in its fastest form, or "torch", as the replaced systems ran it.
     """
 
-    def __init__(self, config: Config, counts: list[int], games: int):
+    def __init__(self, config: Config, counts: list[int], games: int, network: str = "compiled"):
         context = multiprocessing.get_context("spawn")
         barriers = {count: context.Barrier(count) for count in counts}
         self._pool = ProcessPoolExecutor(
             max(counts), mp_context=context, initializer=_set_up, initargs=(barriers,)
         )
         self._config, self._games = config, games
+        self._network = network
         # One process alone decides, before others disturb it.
-        self._form = self._pool.submit(fastest_form, config).result()
+        if network == "torch":
+            self._form = "torch"
+        else:
+            self._form = self._pool.submit(fastest_form, config).result()
         self._turns: dict[int, list[list[Played]]] = {count: [] for count in counts}
 
     def __enter__(self) -> Baseline:
@@ -84,6 +90,7 @@ class Baseline:
         best = max(measured, key=lambda one: one["games_per_second"])
         names = ("games_per_second", "ratio", "processes")
         return {name: best[name] for name in names} | {
+            "network": self._network,
             "convolution": self._form or None,
             "by_processes": measured,
         }
@@ -99,7 +106,12 @@ def parse_counts(text: str) -> list[int]:
 
 @cache
 def network_evaluate(config: Config, form: str) -> Evaluate:
-    """Return the network of the config as a function of one board, compiled for batches of one."""
+    """Return the network of the config as a function of one board, for batches of one.
+
+    `form` is that of its convolutions, or "torch" for PyTorch instead of a compiled program.
+    """
+    if form == "torch":
+        return torch_evaluate(config)
     game = config.game.board
     network = Network(game, replace(config.network, convolution=form or "auto"))
     params = init_params(network, jax.random.key(config.seed))

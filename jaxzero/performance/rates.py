@@ -98,15 +98,15 @@ def search_call(
 
     @jax.jit
     def run(params: chex.ArrayTree, state: State, key: jax.Array) -> jax.Array:
-        weights = inference_copy(network, params, games)
-
         def one_search(key: jax.Array, _) -> tuple[jax.Array, jax.Array]:
-            found = search(network.game, config.search, evaluate, weights, key, state)
+            found = search(network.game, config.search, evaluate, params, key, state)
             # The next key depends on this result, so nothing can be left out or done ahead.
             return jax.random.fold_in(key, found.edge.sum()), found.policy.sum()
 
         return jax.lax.scan(one_search, key, None, length=searches)[1]
 
+    # Prepared ahead: a whole game, which searches more often, does it once.
+    params = jax.jit(partial(inference_copy, network, batch=games))(params)
     return partial(run, params, staged_positions(network.game, games), jax.random.key(0))
 
 

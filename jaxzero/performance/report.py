@@ -139,8 +139,10 @@ def _memory(result: dict[str, Any]) -> Iterator[str]:
 
 
 def _baseline(baseline: dict[str, Any]) -> Iterator[str]:
-    form = f", convolution {baseline['convolution']}" if baseline["convolution"] else ""
-    yield f"baseline: a tree in Python on the host, batches of one{form}"
+    network = "PyTorch" if baseline["network"] == "torch" else "network compiled"
+    if baseline["convolution"] not in (None, "torch"):
+        network += f", convolution {baseline['convolution']}"
+    yield f"baseline: a tree in Python on the host, batches of one, {network}"
     yield f"{'processes':<16}{'games':>12}{'games/s':>10}{'evaluations/s':>15}{'we play':>12}"
     for one in baseline["by_processes"]:
         yield (

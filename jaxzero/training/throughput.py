@@ -57,10 +57,11 @@ def selfplay_call(
 
     @jax.jit
     def run(params: chex.ArrayTree, key: jax.Array) -> jax.Array:
-        params = inference_copy(network, params, games)
         positions, _ = play_games(network.game, config, evaluate, params, key, games, plies)
         return jnp.sum(positions.margin)
 
+    # Prepared ahead, as an iteration does once: a part of a game would otherwise pay for a whole.
+    params = jax.jit(partial(inference_copy, network, batch=games))(params)
     return partial(run, params, jax.random.key(0))
 
 
