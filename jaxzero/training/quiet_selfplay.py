@@ -2,8 +2,8 @@
 
 A step first searches the quiet position P behind what the side to move faces. The value it finds
 decides about the free boxes, which gives P its side to move and its margin; then the move of the
-search opens the next position. Games differ a little in length, so a block of fixed size, that of the shortest
-games there can be, is picked from what was played.
+search opens the next position. Games differ a little in length: of what was played a block of
+fixed size is picked, as many positions a game as the shortest has.
 """
 
 from __future__ import annotations
