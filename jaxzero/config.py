@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.game.quiet import fewest_decisions, most_decisions
 
 
 def _require(section: str, settings: Any, condition: str, *names: str) -> None:
@@ -108,11 +109,18 @@ class SearchConfig:
     """Utility: 0 is the margin in boxes, 1 the win probability, between them a mixture."""
     max_depth: int = 0
     """Deepest descent below the root, in plies; 0: no limit."""
+    reduction: Literal["none", "exact"] = "none"
+    """none: every position is searched; exact: only those without a free box, as what becomes of
+    free boxes follows from the value of the position behind them."""
 
     def __post_init__(self):
         _require("search", self, ">= 1", "simulations", "considered")
         _require("search", self, ">= 0", "value_scale", "visit_offset", "win_weight", "max_depth")
         _require("search", self, "<= 1", "win_weight")
+        if self.reduction == "exact" and self.win_weight:
+            raise InputError(
+                f"search.win_weight: {self.win_weight} needs search.reduction none, not exact"
+            )
 
 
 @dataclass(frozen=True)
@@ -251,9 +259,23 @@ class Config:
         _require("", self, ">= 1", "iterations", "checkpoint_every", "keep_checkpoints")
 
     @property
+    def positions_per_game(self) -> int:
+        """Positions that self-play adds for each game: one an edge, or with the reduction `exact`
+        one a decision, of which the few beyond the fewest there can be are left out."""
+        board = self.game.board
+        exact = self.search.reduction == "exact"
+        return fewest_decisions(board) if exact else board.num_edges
+
+    @property
+    def steps_per_game(self) -> int:
+        """Steps of self-play that there is room for, in each game."""
+        board = self.game.board
+        return most_decisions(board) if self.search.reduction == "exact" else board.num_edges
+
+    @property
     def positions_per_iteration(self) -> int:
         """Positions that self-play adds in one iteration, all devices together."""
-        return self.selfplay.games * self.game.board.num_edges
+        return self.selfplay.games * self.positions_per_game
 
     @property
     def iterations_kept(self) -> int:
@@ -268,7 +290,10 @@ class Config:
 
     @property
     def evaluations_per_iteration(self) -> int:
-        """Network evaluations of self-play in one iteration: one a simulation, one a root."""
+        """Network evaluations of self-play in one iteration: one a simulation, one a root.
+
+        Those of decisions that are left out and of games that wait for the last are not counted.
+        """
         return self.positions_per_iteration * (self.search.simulations + 1)
 
     def check_devices(self, devices: int) -> None:

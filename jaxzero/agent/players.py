@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxzero.agent.choosing import at_sight, choose, searched
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator, search
 from jaxzero.config import SearchConfig
@@ -173,7 +174,8 @@ def _perfect(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) 
 def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     _refuse_argument(name, argument)
     agent = _needed(name, agent)
-    return Player(name, partial(_act_policy, agent.network), agent.params)
+    act = _act_quiet_policy if agent.settings.reduction == "exact" else _act_policy
+    return Player(name, partial(act, agent.network), agent.params)
 
 
 def _act_policy(
@@ -181,6 +183,12 @@ def _act_policy(
 ) -> jax.Array:
     logits = network.apply(params, state.drawn).policy_logits
     return jnp.argmax(logits, axis=-1).astype(jnp.int32)
+
+
+def _act_quiet_policy(
+    network: Network, params: chex.ArrayTree, _keys: jax.Array, state: State
+) -> jax.Array:
+    return choose(network.game, at_sight(network, params), state).edge
 
 
 def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
@@ -197,8 +205,11 @@ def _act_search(
     _keys: jax.Array,
     state: State,
 ) -> jax.Array:
-    # Without Gumbel noise the search draws nothing, so one key for the batch will do.
     evaluate = network_evaluator(network, settings)
-    key = jax.random.key(0)
     params = inference_copy(network, params, len(state.drawn))
+    if settings.reduction == "exact":
+        judge = searched(network.game, settings, evaluate, params)
+        return choose(network.game, judge, state).edge
+    # Without Gumbel noise the search draws nothing, so one key for the batch will do.
+    key = jax.random.key(0)
     return search(network.game, settings, evaluate, params, key, state, gumbel_scale=0.0).edge

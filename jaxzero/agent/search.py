@@ -13,8 +13,10 @@ import mctx
 
 from jaxzero.agent.backup import in_place_backup
 from jaxzero.agent.network import Network, expected_margin, win_balance
+from jaxzero.agent.reduction import Transition, close_move, next_quiet, open_move, quiet_priors
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_gained, discount, is_over, legal_edges, step
+from jaxzero.game.structure import structure
 
 
 class Evaluation(NamedTuple):
@@ -53,14 +55,6 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluator:
     return evaluate
 
 
-class Transition(NamedTuple):
-    """One move of one game as the search sees it."""
-
-    state: State
-    reward: jax.Array  # [] float32, utility gained by the mover
-    discount: jax.Array  # [] float32, -1, 0 or 1
-
-
 def transition(game: DotsAndBoxes, win_weight: float, state: State, edge: jax.Array) -> Transition:
     """Play `edge` in one game. Past the end nothing is gained and nothing follows."""
     already_over = is_over(state)
@@ -72,6 +66,56 @@ def transition(game: DotsAndBoxes, win_weight: float, state: State, edge: jax.Ar
         state=next_state,
         reward=jnp.where(already_over, 0.0, reward),
         discount=jnp.where(already_over, 0.0, discount(next_state, again)),
+    )
+
+
+class Growth(NamedTuple):
+    """How a tree begins and grows, for a batch. `at` evaluates a batch of positions."""
+
+    start: Callable  # (at, State [B]) to the evaluation of the root and what is legal [B, A]
+    expand: Callable  # (at, edges [B], State [B]) to what mctx wants to know of the next positions
+
+
+def _plain_growth(game: DotsAndBoxes, win_weight: float) -> Growth:
+    """Return the growth in which every position is a node."""
+
+    def start(at, state):
+        return at(state), legal_edges(state)
+
+    def expand(at, edge, state):
+        moved = jax.vmap(partial(transition, game, win_weight))(state, edge)
+        there = at(moved.state)
+        return _grown(moved, there), moved.state
+
+    return Growth(start, expand)
+
+
+def _quiet_growth(game: DotsAndBoxes) -> Growth:
+    """Return the growth in which only quiet positions are nodes."""
+    priors = jax.vmap(partial(quiet_priors, game))
+
+    def start(at, state):
+        there = at(state)
+        found = jax.vmap(partial(structure, game))(state.drawn)
+        logits, legal = priors(found, there.prior_logits)
+        return there._replace(prior_logits=logits), legal
+
+    def expand(at, edge, state):
+        opened = jax.vmap(partial(open_move, game))(state, edge)
+        there = at(jax.vmap(next_quiet)(opened))
+        moved = jax.vmap(partial(close_move, game))(opened, there.value)
+        logits, _ = priors(opened.found, there.prior_logits)
+        return _grown(moved, there._replace(prior_logits=logits)), moved.state
+
+    return Growth(start, expand)
+
+
+def _grown(moved: Transition, there: Evaluation) -> mctx.RecurrentFnOutput:
+    return mctx.RecurrentFnOutput(
+        reward=moved.reward,
+        discount=moved.discount,
+        prior_logits=there.prior_logits,
+        value=there.value,
     )
 
 
@@ -87,24 +131,20 @@ def search(
 ) -> SearchResult:
     """Search a batch of positions (State [B]) with Gumbel MuZero planning on the true rules.
 
-    `gumbel_scale` 1 explores at the root, 0 is deterministic play. Source: Danihelka et al. 2022,
-    "Policy improvement by planning with Gumbel".
+    `gumbel_scale` 1 explores at the root, 0 is deterministic play. With the reduction `exact` the
+    positions must be quiet, and edge, policy and visits are of the moves of the quiet game.
+    Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
     """
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
 
-    def expand(params, _key, edge, state):
-        moved = jax.vmap(partial(transition, game, settings.win_weight))(state, edge)
-        there = evaluate(params, moved.state)
-        output = mctx.RecurrentFnOutput(
-            reward=moved.reward,
-            discount=moved.discount,
-            prior_logits=there.prior_logits,
-            value=there.value,
-        )
-        return output, moved.state
+    reduced = settings.reduction == "exact"
+    growth = _quiet_growth(game) if reduced else _plain_growth(game, settings.win_weight)
 
-    root = evaluate(params, state)
+    def expand(params, _key, edge, state):
+        return growth.expand(partial(evaluate, params), edge, state)
+
+    root, legal = growth.start(partial(evaluate, params), state)
     chex.assert_shape(root.prior_logits, state.drawn.shape, custom_message="prior_logits")
     chex.assert_shape(root.value, state.margin.shape, custom_message="value")
     with in_place_backup():
@@ -116,7 +156,7 @@ def search(
             ),
             recurrent_fn=expand,
             num_simulations=settings.simulations,
-            invalid_actions=~legal_edges(state),
+            invalid_actions=~legal,
             max_depth=settings.max_depth or None,
             qtransform=partial(
                 mctx.qtransform_completed_by_mix_value,

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxzero.agent.choosing import at_sight, choose, searched, win_probability
 from jaxzero.agent.network import (
     Network,
     expected_margin,
@@ -31,6 +32,8 @@ Answering = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, ...]]
 
 def answering(network: Network, settings: SearchConfig, simulations: int) -> Answering:
     """Return the compiled answers of a network, raw for 0 simulations. Make it once, call often."""
+    if settings.reduction == "exact":
+        return quiet_answering(network, settings, simulations)
     game = network.game
 
     @jax.jit
@@ -50,6 +53,25 @@ def answering(network: Network, settings: SearchConfig, simulations: int) -> Ans
         # With another utility than the margin the value of the tree is not in boxes.
         value = value if settings.win_weight else found.value * game.num_boxes
         return found.edge, value
+
+    return answer
+
+
+def quiet_answering(network: Network, settings: SearchConfig, simulations: int) -> Answering:
+    """Return the compiled answers of a network that knows quiet positions only."""
+    game = network.game
+    thinking = replace(settings, simulations=max(1, simulations))
+    evaluate = network_evaluator(network, thinking)
+
+    @jax.jit
+    def answer(params: chex.ArrayTree, drawn: jax.Array):
+        params = inference_copy(network, params, len(drawn))
+        zeros = jnp.zeros(len(drawn), jnp.int32)
+        state = State(drawn, zeros, zeros)
+        if simulations:
+            return tuple(choose(game, searched(game, thinking, evaluate, params), state))
+        choice = choose(game, at_sight(network, params), state)
+        return (*choice, win_probability(network, params, drawn))
 
     return answer
 

@@ -37,6 +37,7 @@ class Structure(NamedTuple):
     length: jax.Array  # [rows, cols] int32, boxes of the chain or loop here in `quiet`, 0: neither
     loop: jax.Array  # [rows, cols] bool, it is a loop
     open_sides: jax.Array  # [rows, cols] int32, sides not drawn in `quiet`
+    first: jax.Array  # [rows, cols] int32, first box of the chain or loop here; num_boxes: neither
 
 
 def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
@@ -46,7 +47,7 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
     after = take_all(game, before)
     taken = _all_sides(_sides(after)) & ~_all_sides(_sides(before))
     chained = _two_sides(_sides(after))
-    length, loop = _components(game, after, chained)
+    length, loop, first = _components(game, after, chained)
     sides = jnp.stack([unpack(side, game.cols) for side in _sides(after)])
     return Structure(
         taken=jnp.sum(jax.lax.population_count(taken), dtype=jnp.int32),
@@ -57,6 +58,7 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
         length=length,
         loop=loop,
         open_sides=4 - jnp.sum(sides, axis=0, dtype=jnp.int32),
+        first=first,
     )
 
 
@@ -168,11 +170,13 @@ def _untouched(game: DotsAndBoxes, drawn: Rows, chained: jax.Array) -> Rows:
     )
 
 
-def _components(game: DotsAndBoxes, drawn: Rows, chained: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _components(
+    game: DotsAndBoxes, drawn: Rows, chained: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return the size of the chain or loop of every box of `chained` [rows], and what is a loop.
 
-    Both [rows, cols], int32 and bool. Every box gathers the set of boxes it can reach, a bit each,
-    from its neighbours until nothing changes.
+    And the first of its boxes, row by row: each [rows, cols], int32, bool and int32. Every box
+    gathers the set of boxes it can reach, a bit each, from its neighbours until nothing changes.
     """
     rows, cols = game.rows, game.cols
     inside = unpack(chained, cols)
@@ -217,4 +221,7 @@ def _components(game: DotsAndBoxes, drawn: Rows, chained: jax.Array) -> tuple[ja
     ends = jnp.where((links < 2)[..., None], own, 0)
     ends = jnp.bitwise_or.reduce(ends.reshape(-1, words), axis=0)
     loop = inside & jnp.all(reached & ends[None, None] == 0, axis=-1)
-    return jnp.sum(jax.lax.population_count(reached), axis=-1, dtype=jnp.int32), loop
+    length = jnp.sum(jax.lax.population_count(reached), axis=-1, dtype=jnp.int32)
+    lowest = jax.lax.population_count((reached & (~reached + 1)) - 1) + 32 * word
+    first = jnp.min(jnp.where(reached > 0, lowest, game.num_boxes), axis=-1)
+    return length, loop, first.astype(jnp.int32)

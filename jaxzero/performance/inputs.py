@@ -7,8 +7,8 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State, initial_state
+from jaxzero.training.positions import Positions
 from jaxzero.training.replay import Replay, empty_replay
-from jaxzero.training.selfplay import Positions
 
 RING_BYTES = 2**28  # a ring beyond every cache is as slow as a larger one
 

@@ -116,7 +116,7 @@ def _seconds(
         return metrics
 
     batch = config.selfplay.games // len(devices)
-    repeats = max(1, config.game.board.num_edges * (config.search.simulations + 1) // 4)
+    repeats = max(1, config.positions_per_game * (config.search.simulations + 1) // 4)
     train, play, alone = seconds_per_call(
         lambda: run(compiled),
         lambda: run(playing),

@@ -18,6 +18,7 @@ import optax
 
 from jaxzero.agent.inputs import edge_inputs, grid_inputs
 from jaxzero.agent.network import IMPOSSIBLE, Network, compute_dtype, inference_copy
+from jaxzero.agent.reduction import close_move, open_move
 from jaxzero.agent.search import Evaluation, Evaluator, network_evaluator, transition
 from jaxzero.config import Config
 from jaxzero.game import (
@@ -30,8 +31,9 @@ from jaxzero.game import (
 )
 from jaxzero.performance.inputs import full_ring, random_positions, random_state
 from jaxzero.training.learner import Learner, loss, make_optimizer, seen_through
+from jaxzero.training.positions import Positions
 from jaxzero.training.replay import Replay, add, draw
-from jaxzero.training.selfplay import Positions, play_games
+from jaxzero.training.selfplay import play_games
 
 UNREACHED = 1e30  # no output of a part is as large, but the compiler does not know
 
@@ -63,7 +65,7 @@ def selfplay_parts(
     `features` are a part of `evaluation`, which with `rules` and `moves` is a part of `selfplay`;
     `free_selfplay` is the same games with an evaluator that costs next to nothing.
     """
-    game, plies = network.game, network.game.num_edges
+    game, plies = network.game, config.positions_per_game
     evaluations = plies * (config.search.simulations + 1)
     evaluate = network_evaluator(network, config.search)
     params = jax.jit(partial(inference_copy, network, batch=games))(params)
@@ -147,7 +149,11 @@ def rules_step(
     """Play one move in every game as the search does; batched."""
     state, total = carry
     edge = (jnp.abs(state.margin) + jnp.arange(len(total), dtype=jnp.int32)) % game.num_edges
-    moved = jax.vmap(partial(transition, game, config.search.win_weight))(state, edge)
+    if config.search.reduction == "exact":
+        opened = jax.vmap(partial(open_move, game))(state, edge)
+        moved = jax.vmap(partial(close_move, game))(opened, total / UNREACHED)
+    else:
+        moved = jax.vmap(partial(transition, game, config.search.win_weight))(state, edge)
     return moved.state, total + moved.reward * moved.discount
 
 

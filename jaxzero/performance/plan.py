@@ -20,7 +20,7 @@ class Plan(NamedTuple):
 
     rounds: int  # all parts once by turns, after one round to warm up
     games: int  # batch of the network, the search and self-play
-    plies: int  # of self-play
+    plies: int  # moves of self-play
     searches: int  # one after the other in one call
     network_batches: int  # one after the other in one call
     samples: int  # of one update
@@ -40,14 +40,14 @@ def make_plan(
     rate = evaluations_per_second
     seconds = seconds / (rounds + 1)
     per_search = config.search.simulations + 1
-    edges = config.game.board.num_edges
+    moves = config.positions_per_game
     call = CALL_SHARE * seconds
 
     games = _halve(config.selfplay.games, lambda count: count * per_search / rate <= call)
     search_seconds = games * per_search / rate
-    plies = _clamp(SELFPLAY_SHARE * seconds / search_seconds, edges)
-    searches = _clamp(call / search_seconds, edges)
-    network_batches = _clamp(call * rate / games, edges * per_search)
+    plies = _clamp(SELFPLAY_SHARE * seconds / search_seconds, moves)
+    searches = _clamp(call / search_seconds, moves)
+    network_batches = _clamp(call * rate / games, moves * per_search)
 
     sample_rate = rate / EVALUATIONS_PER_SAMPLE
     samples = _halve(config.learner.batch_size, lambda count: count / sample_rate <= call)
@@ -90,12 +90,12 @@ def _clamp(count: float, most: int) -> int:
 
 def _notes(config: Config, plan: Plan) -> list[str]:
     """Say what is measured on less than the config asks for."""
-    edges = config.game.board.num_edges
+    moves = config.positions_per_game
     said = []
     if plan.games < config.selfplay.games:
         said.append(f"batch of {plan.games} games instead of {config.selfplay.games}")
-    if plan.plies < edges:
-        said.append(f"self-play measured over its first {plan.plies} of {edges} plies")
+    if plan.plies < moves:
+        said.append(f"self-play measured over its first {plan.plies} of {moves} moves")
     if plan.samples < config.learner.batch_size:
         said.append(f"updates of {plan.samples} samples instead of {config.learner.batch_size}")
     if plan.updates < config.learner.updates_per_iteration:

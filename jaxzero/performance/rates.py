@@ -15,6 +15,7 @@ from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator, search
 from jaxzero.config import Config, ReplayConfig
 from jaxzero.game import DotsAndBoxes, State, initial_state, random_edge, step
+from jaxzero.game.structure import structure
 from jaxzero.performance.host_gap import PER_CALL, Iterations, gap_seconds
 from jaxzero.performance.plan import Plan
 from jaxzero.training.iteration import init_actor
@@ -66,7 +67,8 @@ def measure_rates(
     alone, searched, played, learnt, chained, trained, *_ = seconds_per_call(
         network_call(network, params, games, plan.network_batches),
         search_call(config, network, params, games, plan.searches),
-        selfplay_call(config, network, params, games, plan.plies),
+        # The whole of a game goes to its end, which in the quiet game is not the same for all.
+        selfplay_call(config, network, params, games, plan.plies % config.positions_per_game),
         learn_call(config, network, learner, plan.samples, plan.updates),
         iterations.back_to_back,
         iterations.as_trained,
@@ -107,7 +109,11 @@ def search_call(
 
     # Prepared ahead: a whole game, which searches more often, does it once.
     params = jax.jit(partial(inference_copy, network, batch=games))(params)
-    return partial(run, params, staged_positions(network.game, games), jax.random.key(0))
+    state = staged_positions(network.game, games)
+    if config.search.reduction == "exact":
+        found = jax.jit(jax.vmap(partial(structure, network.game)))(state.drawn)
+        state = state._replace(drawn=found.quiet)
+    return partial(run, params, state, jax.random.key(0))
 
 
 def staged_positions(game: DotsAndBoxes, count: int) -> State:

@@ -13,8 +13,8 @@ import optax
 from jaxzero.agent.network import Network, Prediction, expected_margin, init_params
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.training.positions import Positions, policy_entropy
 from jaxzero.training.replay import Replay, draw
-from jaxzero.training.selfplay import Positions, policy_entropy
 
 
 class Learner(NamedTuple):

@@ -96,7 +96,8 @@ def least_bytes(config: Config, inputs: Inputs, devices: int) -> dict[str, int]:
     games = config.selfplay.games // devices
     nodes = games * (config.search.simulations + 1)
     trees = nodes * edges * 4 * _NODE_NUMBERS
-    positions = games * edges * (edges * 5 + 9)  # edges and policy; player, boxes, random or not
+    # Edges and policy; player, boxes, random or not.
+    positions = games * config.steps_per_game * (edges * 5 + 9)
     played = positions + trees
     drawn = config.learner.batch_size // devices * edges * 10  # edges and policy, before and after
     replay = _tree_bytes(inputs.actor) // devices

@@ -12,7 +12,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.training.selfplay import Positions
+from jaxzero.training.positions import Positions
 
 
 class Replay(NamedTuple):

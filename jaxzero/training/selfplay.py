@@ -1,6 +1,7 @@
 """Self-play: whole games on the device, one scan over the plies.
 
-Every game lasts exactly A plies, so there is nothing to reset, truncate or mask.
+Every game lasts exactly A plies, so there is nothing to reset, truncate or mask. With the
+reduction `exact` games differ in length; they are played in `quiet_selfplay.py`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,8 @@ import jax.numpy as jnp
 from jaxzero.agent.search import Evaluator, search
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State, boxes_gained, initial_state, random_edge, step
-
-
-class Positions(NamedTuple):
-    """Positions to learn from, the games of all plies one after the other: P = T * B."""
-
-    drawn: jax.Array  # [P, A] bool, edges on the board
-    policy: jax.Array  # [P, A] float32, improved policy of the search
-    margin: jax.Array  # [P] int32, boxes the side to move won from here on minus those it lost
-    margin_known: jax.Array  # [P] bool, no random move of the opening comes after
+from jaxzero.training.positions import Positions, policy_entropy
+from jaxzero.training.quiet_selfplay import play_quiet_games
 
 
 class Ply(NamedTuple):
@@ -49,6 +43,8 @@ def play_games(
 
     With `plies` the games are cut after so many; that is for measuring speed, not for learning.
     """
+    if config.search.reduction == "exact":
+        return play_quiet_games(game, config, evaluate, params, key, games, plies)
     opening_key, play_key = jax.random.split(key)
     longest = min(config.selfplay.opening_plies, game.num_edges)
     random_plies = jax.random.randint(opening_key, (games,), 0, longest + 1)
@@ -88,8 +84,3 @@ def remaining_margins(closed: jax.Array, player: jax.Array) -> jax.Array:
     sign = 1 - 2 * player
     to_first = jnp.cumsum((sign * closed)[::-1])[::-1]
     return sign * to_first
-
-
-def policy_entropy(policy: jax.Array) -> jax.Array:
-    """Return the entropy of policies, in nats: [..., A] to [...]."""
-    return -jnp.sum(jax.scipy.special.xlogy(policy, policy), axis=-1)

@@ -69,7 +69,7 @@ def evaluations_per_second(
     config: Config, network: Network, params: chex.ArrayTree, games: int
 ) -> dict[str, float]:
     """Measure `network` alone and `selfplay` alone at the same batch on one device."""
-    evaluations = games * network.game.num_edges * (config.search.simulations + 1)
+    evaluations = games * config.positions_per_game * (config.search.simulations + 1)
     repeats = max(1, evaluations // games // 4)
     alone, selfplay = seconds_per_call(
         network_call(network, params, games, repeats), selfplay_call(config, network, params, games)

@@ -1,0 +1,187 @@
+"""Self-play in the quiet game: one loop over decisions, until the last game is over.
+
+A step first searches the quiet position P behind what the side to move faces. The value it finds
+decides about the free boxes, which gives P its side to move and its margin; then the move of the
+search opens the next position. Games differ a little in length: of what was played a block of
+fixed size is picked, as many positions a game as the shortest has.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.agent.search import Evaluator, search
+from jaxzero.config import Config
+from jaxzero.game import DotsAndBoxes, State, initial_state, is_over
+from jaxzero.game.closing import declines, open_up, settle
+from jaxzero.game.quiet import equivalence, spread
+from jaxzero.game.structure import Structure, structure
+from jaxzero.training.positions import Positions, policy_entropy
+
+
+class Decisions(NamedTuple):
+    """The decisions of all games, step by step; those past the end of a game count for nothing."""
+
+    drawn: jax.Array  # [T, B, A] bool, edges of the quiet position
+    policy: jax.Array  # [T, B, A] float32, improved policy, shared among the edges of one move
+    player: jax.Array  # [T, B] int32, side to move
+    ahead: jax.Array  # [T, B] int32, boxes of the first player minus those of the second
+    entropy: jax.Array  # [T, B] float32, of the improved policy over moves, in nats
+    random: jax.Array  # [T, B] bool, the move was a random one of the opening
+    played: jax.Array  # [T, B] bool, the game was not over
+
+
+class Play(NamedTuple):
+    """Games between two decisions."""
+
+    number: jax.Array  # [] int32, decisions so far
+    facing: State  # [B], positions with free boxes or without
+    found: Structure  # [B], their structure
+    decisions: Decisions
+
+
+def play_quiet_games(
+    game: DotsAndBoxes,
+    config: Config,
+    evaluate: Evaluator,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    games: int,
+    most: int = 0,
+) -> tuple[Positions, dict[str, jax.Array]]:
+    """Play `games` games of the quiet game and return positions to learn from and scalar metrics.
+
+    There are `config.positions_per_game` positions a game, evenly from all that were played. With
+    `most` the games are cut after so many decisions; that is for measuring speed alone.
+    """
+    opening_key, play_key, pick_key = jax.random.split(key, 3)
+    keys = (opening_key, play_key)
+    decisions, end = play_decisions(game, config, evaluate, params, *keys, games, most)
+    first_margin = to_first(end)
+    count = jnp.sum(decisions.played)
+    positions = pick_positions(
+        learnable(decisions, first_margin),
+        decisions.played.ravel(),
+        config.positions_per_game * games,
+        jax.random.uniform(pick_key),
+    )
+    return positions, {
+        "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / count,
+        "selfplay/first_margin": first_margin.mean(dtype=jnp.float32),
+        "selfplay/first_wins": jnp.mean(first_margin > 0),
+        "selfplay/draws": jnp.mean(first_margin == 0),
+        "selfplay/decisions": count / games,
+        "selfplay/longest": jnp.sum(jnp.any(decisions.played, axis=1), dtype=jnp.float32),
+    }
+
+
+def play_decisions(
+    game: DotsAndBoxes,
+    config: Config,
+    evaluate: Evaluator,
+    params: chex.ArrayTree,
+    opening_key: jax.Array,
+    play_key: jax.Array,
+    games: int,
+    most: int = 0,
+) -> tuple[Decisions, State]:
+    """Play all games to their end and return what was decided, and the end: State [B].
+
+    With `most` they end after so many decisions.
+    """
+    longest = min(config.selfplay.opening_plies, game.num_edges)
+    random_moves = jax.random.randint(opening_key, (games,), 0, longest + 1)
+    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+
+    def decide(play: Play) -> Play:
+        keys = jax.random.split(jax.random.fold_in(play_key, play.number), 3)
+        search_key, random_key, sample_key = keys
+        # The search looks at edges only: margin and player follow from what it finds.
+        behind = play.facing._replace(drawn=play.found.quiet)
+        searched = search(game, config.search, evaluate, params, search_key, behind)
+        over = is_over(behind)
+        value = jnp.where(over, 0.0, searched.value * game.num_boxes)
+        state = jax.vmap(settle)(play.facing, play.found, declines(play.found, value))
+        same = jax.vmap(partial(equivalence, game))(play.found)
+        sampled = jax.random.categorical(sample_key, jnp.log(searched.policy)).astype(jnp.int32)
+        chosen = jnp.where(play.number < config.selfplay.sampled_plies, sampled, searched.edge)
+        uniform = jnp.where(same.moves, 0.0, -jnp.inf)
+        is_random = play.number < random_moves
+        edge = jnp.where(is_random, jax.random.categorical(random_key, uniform), chosen)
+        facing, found = jax.vmap(partial(open_up, game))(state, edge.astype(jnp.int32))
+        decision = Decisions(
+            drawn=state.drawn,
+            policy=jax.vmap(partial(spread, game))(play.found, same, searched.policy),
+            player=state.player,
+            ahead=to_first(state),
+            entropy=policy_entropy(searched.policy),
+            random=is_random,
+            played=~over,
+        )
+        decisions = jax.tree.map(
+            lambda all_, new: all_.at[play.number].set(new), play.decisions, decision
+        )
+        return Play(play.number + 1, facing, found, decisions)
+
+    found = jax.vmap(partial(structure, game))(start.drawn)
+    none = empty_decisions(config.steps_per_game, games, game.num_edges)
+    play = Play(jnp.zeros((), jnp.int32), start, found, none)
+
+    def unfinished(play: Play) -> jax.Array:
+        going_on = ~jnp.all(play.found.quiet)
+        return going_on & (play.number < most) if most else going_on
+
+    play = jax.lax.while_loop(unfinished, decide, play)
+    take_all = jnp.zeros(games, bool)
+    return play.decisions, jax.vmap(settle)(play.facing, play.found, take_all)
+
+
+def empty_decisions(steps: int, games: int, num_edges: int) -> Decisions:
+    """Return room for the decisions of `games` games, with nothing played."""
+    shape = (steps, games)
+    return Decisions(
+        drawn=jnp.zeros((*shape, num_edges), bool),
+        policy=jnp.zeros((*shape, num_edges), jnp.float32),
+        player=jnp.zeros(shape, jnp.int32),
+        ahead=jnp.zeros(shape, jnp.int32),
+        entropy=jnp.zeros(shape, jnp.float32),
+        random=jnp.zeros(shape, bool),
+        played=jnp.zeros(shape, bool),
+    )
+
+
+def to_first(state: State) -> jax.Array:
+    """Return the boxes of the first player minus those of the second."""
+    return jnp.where(state.player == 0, state.margin, -state.margin)
+
+
+def learnable(decisions: Decisions, first_margin: jax.Array) -> Positions:
+    """Return all decisions as positions, given the final margins [B] of the first player."""
+    to_come = first_margin[None, :] - decisions.ahead
+    positions = Positions(
+        drawn=decisions.drawn,
+        policy=decisions.policy,
+        margin=jnp.where(decisions.player == 0, to_come, -to_come),
+        margin_known=~decisions.random,
+    )
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)
+
+
+def pick_positions(
+    positions: Positions, valid: jax.Array, count: int, offset: jax.Array
+) -> Positions:
+    """Pick `count` of the positions that are `valid` [P], at even distances from `offset` on.
+
+    `offset` [], 0 to 1, is where in the first stretch the picks begin.
+    """
+    rank = jnp.cumsum(valid)
+    there = rank[-1]
+    wanted = (jnp.arange(count) + offset) * (there / count)
+    wanted = jnp.minimum(wanted.astype(jnp.int32), there - 1)
+    rows = jnp.searchsorted(rank, wanted + 1)
+    return jax.tree.map(lambda x: x[rows], positions)

@@ -1,0 +1,188 @@
+"""Search in the quiet game with exact values plays perfectly, and what it plays is legal."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from referee import Referee
+
+from jaxzero.agent.choosing import choose, searched
+from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.players import Agent, make_player
+from jaxzero.agent.reduction import close_move, open_move, quiet_priors
+from jaxzero.agent.search import Evaluation, search
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.evaluation.examine import examine_agent
+from jaxzero.evaluation.suite import table_suite
+from jaxzero.evaluation.tablebase import build_table, move_values, table_value
+from jaxzero.game import DotsAndBoxes, State, initial_state, step
+from jaxzero.game.structure import structure
+
+SETTINGS = SearchConfig(simulations=32, value_scale=2.0, reduction="exact")
+
+
+def states(drawn) -> State:
+    zeros = jnp.zeros(len(drawn), jnp.int32)
+    return State(jnp.asarray(drawn), zeros, zeros)
+
+
+def boards(game: DotsAndBoxes, codes) -> np.ndarray:
+    return (np.asarray(codes)[:, None] >> np.arange(game.num_edges)) & 1 > 0
+
+
+def planted(game: DotsAndBoxes, prior_weight: float):
+    """Return an evaluator that knows every value, and every best edge with this logit."""
+    table = build_table(game)
+
+    def evaluate(_params, state: State) -> Evaluation:
+        value = jax.vmap(partial(table_value, table))(state.drawn)
+        worth = jax.vmap(partial(move_values, game, table))(state.drawn)
+        best = worth == jnp.max(worth, axis=-1, keepdims=True)
+        logits = jnp.where(state.drawn, -1e9, prior_weight * best)
+        return Evaluation(logits, value / game.num_boxes)
+
+    return evaluate, table
+
+
+def positions_of(game: DotsAndBoxes) -> np.ndarray:
+    """Return all positions of a small board with a move left, or many of a larger one."""
+    last = (1 << game.num_edges) - 1
+    return boards(game, np.arange(last) if last < 5000 else np.arange(0, last, last // 4000))
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 4), (2, 2), (2, 3)])
+def test_every_choice_is_optimal_and_every_value_exact(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    evaluate, table = planted(game, prior_weight=8.0)
+    drawn = positions_of(game)
+    run = jax.jit(lambda state: choose(game, searched(game, SETTINGS, evaluate, ()), state))
+    choice = jax.device_get(run(states(drawn)))
+    worth = np.asarray(jax.vmap(partial(move_values, game, table))(jnp.asarray(drawn)))
+    np.testing.assert_array_equal(worth[np.arange(len(drawn)), choice.edge], worth.max(axis=1))
+    np.testing.assert_allclose(choice.value, worth.max(axis=1), atol=1e-3)
+
+
+def test_a_look_ahead_at_every_move_is_exact_without_priors():
+    """A visit of every move and nothing deeper is right only when rewards and signs are."""
+    game = DotsAndBoxes(2, 3)
+    evaluate, table = planted(game, prior_weight=0.0)
+    look = SearchConfig(
+        simulations=17, considered=17, value_scale=2.0, max_depth=1, reduction="exact"
+    )
+    drawn = positions_of(game)
+    run = jax.jit(lambda state: choose(game, searched(game, look, evaluate, ()), state).edge)
+    worth = np.asarray(jax.vmap(partial(move_values, game, table))(jnp.asarray(drawn)))
+    edges = np.asarray(run(states(drawn)))
+    np.testing.assert_array_equal(worth[np.arange(len(drawn)), edges], worth.max(axis=1))
+
+
+def row_of_boxes(cols: int, verticals: list[int], horizontals: list[int]) -> tuple:
+    """Return a single row with only these edges open, player 0 one box ahead."""
+    game = DotsAndBoxes(1, cols)
+    drawn = np.ones(game.num_edges, bool)
+    drawn[horizontals + [game.num_horizontal + vertical for vertical in verticals]] = False
+    return game, State(jnp.asarray(drawn), jnp.int32(1), jnp.int32(0))
+
+
+def test_the_opponent_takes_all_or_declines_by_the_value_behind():
+    # Two chains of three, each from one end to the top: 2 boxes of each may be left.
+    game, state = row_of_boxes(7, [0, 1, 2, 5, 6, 7], [2, 4])
+    opened = open_move(game, state, jnp.int32(game.num_horizontal + 1))
+    assert (int(opened.found.taken), int(opened.found.declined)) == (3, 2)
+    taken = close_move(game, opened, jnp.float32(0.1))
+    assert (float(taken.reward), float(taken.discount)) == (pytest.approx(-3 / 7), -1.0)
+    assert (int(taken.state.player), int(taken.state.margin)) == (1, 2)
+    declined = close_move(game, opened, jnp.float32(-0.5))
+    assert (float(declined.reward), float(declined.discount)) == (pytest.approx(1 / 7), 1.0)
+    assert (int(declined.state.player), int(declined.state.margin)) == (0, 2)
+    np.testing.assert_array_equal(taken.state.drawn, declined.state.drawn)
+
+
+def test_nothing_follows_the_end():
+    game, state = row_of_boxes(3, [0, 1, 2, 3], [])
+    end = close_move(game, open_move(game, state, jnp.int32(game.num_horizontal)), jnp.float32(0))
+    assert bool(end.state.drawn.all())
+    assert (float(end.reward), float(end.discount)) == (-1.0, 0.0)
+    past = close_move(game, open_move(game, end.state, jnp.int32(0)), jnp.float32(0))
+    assert (float(past.reward), float(past.discount)) == (0.0, 0.0)
+    jax.tree.map(np.testing.assert_array_equal, past.state, end.state)
+
+
+def test_priors_of_edges_that_are_one_move_count_together():
+    game, state = row_of_boxes(3, [0, 1, 2, 3], [0])  # a box with three open sides, a chain of two
+    logits = jnp.where(state.drawn, -1e9, 0.0)
+    folded, moves = quiet_priors(game, structure(game, state.drawn), logits)
+    np.testing.assert_allclose(jnp.exp(folded[moves]), [0.2, 0.2, 0.6], rtol=1e-5)
+    assert int(moves.sum()) == 3
+
+
+def test_policies_are_distributions_over_quiet_moves():
+    game = DotsAndBoxes(2, 2)
+    evaluate, _ = planted(game, prior_weight=1.0)
+    found = jax.vmap(partial(structure, game))(jnp.asarray(positions_of(game)))
+    quiet = np.unique(np.asarray(found.quiet), axis=0)
+    quiet = quiet[~quiet.all(axis=1)]
+    run = jax.jit(partial(search, game, SETTINGS, evaluate))
+    result = run((), jax.random.key(3), states(quiet))
+    _, moves = jax.vmap(partial(quiet_priors, game))(
+        jax.vmap(partial(structure, game))(jnp.asarray(quiet)), jnp.zeros(quiet.shape)
+    )
+    np.testing.assert_allclose(result.policy.sum(-1), 1, rtol=1e-5)
+    assert float(jnp.where(moves, 0, result.policy).max()) < 1e-6
+    assert int(jnp.where(moves, 0, result.visits).max()) == 0
+    assert bool(moves[jnp.arange(len(quiet)), result.edge].all())
+
+
+@pytest.fixture(scope="module")
+def agents():
+    """Two untrained networks on 3x3."""
+    game = DotsAndBoxes(3, 3)
+    network = Network(game, NetworkConfig(trunk="dense", channels=32, blocks=1))
+    settings = SearchConfig(simulations=8, considered=4, reduction="exact")
+    keys = jax.random.split(jax.random.key(0))
+    return game, [Agent(network, init_params(network, key), settings) for key in keys]
+
+
+@pytest.mark.parametrize("names", [("search:8", "search:4"), ("policy", "search:8")])
+def test_matches_obey_the_rules(agents, names):
+    game, (one, two) = agents
+    first, second = make_player(names[0], game, one), make_player(names[1], game, two)
+    games = 12
+    state = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+    referees = [Referee(game) for _ in range(games)]
+    rng = np.random.default_rng(0)
+    advance, keys = jax.jit(jax.vmap(partial(step, game))), jax.random.split(jax.random.key(1), 12)
+    for ply in range(game.num_edges):
+        by_player = [player.choose(keys, state) for player in (first, second)]
+        edges = np.where(np.asarray(state.player) == 0, *by_player)
+        if ply < 4:
+            edges = np.array([rng.choice(referee.legal()) for referee in referees])
+        for referee, edge in zip(referees, edges, strict=True):
+            referee.play(int(edge))
+        state, _ = advance(state, jnp.asarray(edges))
+        assert [referee.player for referee in referees] == state.player.tolist()
+        ahead = [(r.scores[0] - r.scores[1]) * (1 - 2 * r.player) for r in referees]
+        assert ahead == state.margin.tolist()
+    assert bool(state.drawn.all())
+
+
+def test_agents_sit_suites(agents):
+    _, (agent, _) = agents
+    suite = table_suite(DotsAndBoxes(2, 2), 64)
+    network = Network(suite.game, NetworkConfig(trunk="dense", channels=16, blocks=1))
+    small = Agent(network, init_params(network, jax.random.key(0)), agent.settings)
+    for simulations in (0, 8):
+        answers = examine_agent(suite, small, simulations)
+        assert not suite.drawn[np.arange(len(suite)), answers.edge].any()
+        if not simulations:
+            assert (answers.win >= 0).all() and (answers.win <= 1 + 1e-6).all()
+
+
+def test_a_utility_of_wins_is_refused():
+    with pytest.raises(InputError, match=r"search\.win_weight: 0\.5 needs search\.reduction none"):
+        SearchConfig(win_weight=0.5, reduction="exact")

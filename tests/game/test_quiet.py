@@ -1,0 +1,194 @@
+"""The quiet game has the values of the whole one, and its decisions can be played edge by edge."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from referee import Referee, boxes_of
+
+from jaxzero.evaluation.tablebase import Table, build_table, table_value
+from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.game.closing import closing_edge, declines, whole_value
+from jaxzero.game.quiet import (
+    equivalence,
+    fewest_decisions,
+    fold,
+    most_decisions,
+    quiet_moves,
+    spread,
+)
+from jaxzero.game.structure import structure
+
+CHUNK = 1 << 14
+
+
+def random_boards(game: DotsAndBoxes, count: int, least: float = 0.0) -> jax.Array:
+    rng = np.random.default_rng(game.num_edges)
+    return jnp.asarray(rng.random((count, game.num_edges)) < np.linspace(least, 1, count)[:, None])
+
+
+def after_each_edge(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    return drawn[None, :] | jnp.eye(game.num_edges, dtype=bool)
+
+
+def proof(game: DotsAndBoxes, table: Table, code: jax.Array) -> tuple[jax.Array, ...]:
+    """Check one position: whether it is quiet; its value, openings and best move by the table."""
+    drawn = (code >> jnp.arange(game.num_edges)) & 1 > 0
+    found = structure(game, drawn)
+    same = equivalence(game, found)
+    after = after_each_edge(game, drawn)
+    there = jax.vmap(partial(structure, game))(after)
+    behind = jax.vmap(partial(table_value, table))(there.quiet)
+    worth = -whole_value(there, behind, declines(there, behind))
+    equal = worth == -jax.vmap(partial(table_value, table))(after)
+    best = jnp.max(jnp.where(same.moves, worth, -game.num_boxes - 1))
+    stands = same.moves[same.canonical] & (worth <= worth[same.canonical])
+    return (
+        found.taken == 0,
+        drawn.all() | (best == table_value(table, drawn)),
+        jnp.all(drawn | equal),
+        jnp.all(drawn | stands),
+    )
+
+
+def prove(game: DotsAndBoxes) -> None:
+    table = build_table(game)
+    check = jax.jit(jax.vmap(partial(proof, game, table)))
+    for first in range(0, 1 << game.num_edges, CHUNK):
+        last = min(first + CHUNK, 1 << game.num_edges)
+        quiet, *claims = jax.device_get(check(jnp.arange(first, last)))
+        for claim in claims:
+            assert claim[quiet].all()
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (1, 4), (2, 2), (2, 3)])
+def test_the_best_quiet_move_has_the_value_of_the_position(rows, cols):
+    prove(DotsAndBoxes(rows, cols))
+
+
+@pytest.mark.slow
+def test_the_best_quiet_move_has_the_value_of_the_position_on_3x3():
+    prove(DotsAndBoxes(3, 3))
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(2, 3), (4, 4), (5, 5)])
+def test_one_edge_stands_for_each_chain_and_loop(rows, cols):
+    """All its edges open the same, and no other leaves the opponent less choice."""
+    game = DotsAndBoxes(rows, cols)
+    boxes = boxes_of(game)
+
+    @jax.jit
+    @jax.vmap
+    def look(drawn):
+        found = structure(game, structure(game, drawn).quiet)
+        there = jax.vmap(partial(structure, game))(after_each_edge(game, found.quiet))
+        return found, equivalence(game, found), there
+
+    found, same, there = jax.device_get(look(random_boards(game, 300, least=0.3)))
+    choice = np.select([there.declined == 0, there.declined == 4], [0, 1], 2)
+    for i in range(len(found.quiet)):
+        first, length = found.first[i].ravel(), found.length[i].ravel()
+        chains = np.unique(first[length > 0])
+        assert same.moves[i].sum() == found.safe[i].sum() + len(chains)
+        for edge in np.flatnonzero(~found.quiet[i]):
+            one = same.canonical[i, edge]
+            chain, its = (
+                {first[b] for b, sides in enumerate(boxes) if e in sides and length[b]}
+                for e in (edge, one)
+            )
+            assert same.moves[i, one] and chain == its and (chain or one == edge)
+            assert there.taken[i, one] == there.taken[i, edge]
+            np.testing.assert_array_equal(there.quiet[i, one], there.quiet[i, edge])
+            assert choice[i, one] <= choice[i, edge]
+
+
+def test_weights_are_spread_over_equal_edges_and_folded_back():
+    game = DotsAndBoxes(4, 4)
+    drawn = random_boards(game, 100)
+    weights = jax.random.uniform(jax.random.key(0), drawn.shape)
+
+    @jax.jit
+    @jax.vmap
+    def there_and_back(drawn, weights):
+        found = structure(game, drawn)
+        same = equivalence(game, found)
+        weights = jnp.where(same.moves, weights, 0)
+        shared = spread(game, found, same, weights)
+        return weights, shared, fold(same, shared), found.quiet
+
+    weights, shared, folded, quiet = there_and_back(drawn, weights)
+    np.testing.assert_allclose(folded, weights, rtol=1e-5)
+    assert float(jnp.where(quiet, shared, 0).max()) == 0
+
+
+def test_what_is_spread_has_the_symmetries_of_the_board():
+    game = DotsAndBoxes(3, 3)
+    drawn = random_boards(game, 100)
+
+    @jax.jit
+    @jax.vmap
+    def even(drawn):
+        found = structure(game, drawn)
+        same = equivalence(game, found)
+        return spread(game, found, same, same.moves.astype(jnp.float32))
+
+    for permutation in edge_permutations(game):
+        np.testing.assert_allclose(even(drawn[:, permutation]), even(drawn)[:, permutation])
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 5), (3, 3), (5, 5)])
+def test_decisions_about_free_boxes_are_carried_out_edge_by_edge(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    analyse = jax.jit(jax.vmap(partial(structure, game)))
+    choose = jax.jit(jax.vmap(partial(closing_edge, game)))
+    drawn = random_boards(game, 400, least=0.4)
+    found = analyse(drawn)
+    for decline in (False, True):
+        open_now = np.asarray((found.declined if decline else found.taken) > 0)
+        boards, still = np.asarray(drawn)[open_now].copy(), np.ones(open_now.sum(), bool)
+        start = jax.tree.map(lambda x, keep=open_now: np.asarray(x)[keep], found)
+        closed = np.zeros(len(boards), int)
+        while still.any():
+            now = analyse(boards)
+            edges = np.asarray(choose(boards, now, np.full(len(boards), decline)))
+            for i in np.flatnonzero(still):
+                assert not boards[i, edges[i]]
+                referee = Referee(game)
+                referee.drawn = set(np.flatnonzero(boards[i]).tolist())
+                gained = referee.play(int(edges[i]))
+                closed[i] += gained
+                boards[i, edges[i]] = True
+                # Declining ends with the edge that closes nothing, taking with the last box.
+                still[i] = gained > 0 if decline else closed[i] < start.taken[i]
+        left = analyse(boards)
+        np.testing.assert_array_equal(left.quiet, start.quiet)
+        expected = start.taken - start.declined if decline else start.taken
+        np.testing.assert_array_equal(closed, expected)
+        np.testing.assert_array_equal(left.taken, start.declined if decline else 0)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 2), (3, 4), (5, 5)])
+def test_games_have_the_decisions_they_can_have(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+
+    def play(key):
+        def decide(carry):
+            drawn, key, count = carry
+            key, own = jax.random.split(key)
+            moves = quiet_moves(game, structure(game, drawn))
+            edge = jax.random.categorical(own, jnp.where(moves, 0.0, -jnp.inf))
+            opened = structure(game, drawn | (jnp.arange(game.num_edges) == edge))
+            return opened.quiet, key, count + 1
+
+        start = (jnp.zeros(game.num_edges, bool), key, 0)
+        return jax.lax.while_loop(lambda carry: ~carry[0].all(), decide, start)[2]
+
+    counts = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), 200)))
+    assert counts.min() == fewest_decisions(game)
+    assert counts.max() <= most_decisions(game)
+    if (rows, cols) == (5, 5):
+        assert counts.max() > fewest_decisions(game)  # there were loops

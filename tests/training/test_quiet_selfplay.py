@@ -1,0 +1,179 @@
+"""Self-play of the quiet game: edge by edge it obeys the rules, and targets are what was won."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from referee import Referee
+
+from jaxzero.agent.network import Network
+from jaxzero.agent.search import Evaluation
+from jaxzero.cli import load_config
+from jaxzero.game import DotsAndBoxes, State
+from jaxzero.game.closing import closing_edge
+from jaxzero.game.quiet import fewest_decisions, quiet_moves
+from jaxzero.game.structure import structure
+from jaxzero.training.iteration import init_actor, make_iteration
+from jaxzero.training.learner import init_learner
+from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
+from jaxzero.training.positions import Positions
+from jaxzero.training.quiet_selfplay import learnable, pick_positions, play_decisions, to_first
+from jaxzero.training.selfplay import play_games
+
+GAMES = 24
+CONFIG = load_config(
+    "configs/tiny.yaml",
+    "--game.rows=3",
+    "--game.cols=3",
+    "--search.simulations=4",
+    "--search.reduction=exact",
+    "--selfplay.opening_plies=3",
+)
+GAME = CONFIG.game.board
+
+
+def hashed(_params, state: State) -> Evaluation:
+    """Evaluate with flat priors and wild values, so that boxes are declined and taken."""
+    waves = np.random.default_rng(0).uniform(0, 6, GAME.num_edges).astype(np.float32)
+    value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)
+    value = jnp.where(state.drawn.all(-1), 0.0, value)
+    return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Return all decisions [T, B], the ends [B], and the same as positions [T, B]."""
+    keys = jax.random.split(jax.random.key(7))
+    run = jax.jit(partial(play_decisions, GAME, CONFIG, hashed, games=GAMES))
+    decisions, end = run((), *keys)
+    positions = learnable(decisions, to_first(end))
+    by_step = jax.tree.map(lambda x: np.asarray(x).reshape(-1, GAMES, *x.shape[1:]), positions)
+    return jax.device_get(decisions), jax.device_get(end), by_step
+
+
+@jax.jit
+def openings(drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the moves [A] of a quiet position and the quiet positions behind each [A, A]."""
+    after = drawn[None, :] | jnp.eye(GAME.num_edges, dtype=bool)
+    behind = jax.vmap(partial(structure, GAME))(after).quiet
+    return quiet_moves(GAME, structure(GAME, drawn)), behind
+
+
+@jax.jit
+def close(drawn: jax.Array, decline: jax.Array) -> jax.Array:
+    return closing_edge(GAME, drawn, structure(GAME, drawn), decline)
+
+
+def board(referee: Referee) -> np.ndarray:
+    drawn = np.zeros(referee.num_edges, bool)
+    drawn[list(referee.drawn)] = True
+    return drawn
+
+
+def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
+    """Open what leads to `quiet` with `player` to move, give out the boxes; was any declined?"""
+    moves, behind = jax.device_get(openings(board(referee)))
+    mover = referee.player
+    (edge, *_) = np.flatnonzero(moves & (behind == quiet).all(axis=1))
+    referee.play(int(edge))
+    declined = player == mover
+    while referee.player != mover and len(referee.drawn) < quiet.sum():
+        referee.play(int(close(board(referee), np.asarray(declined))))
+    while len(referee.drawn) < quiet.sum():
+        referee.play(int(close(board(referee), np.asarray(False))))
+    return declined
+
+
+def test_games_expanded_into_edges_obey_the_rules(played):
+    decisions, end, positions = played
+    declined = 0
+    for number in range(GAMES):
+        referee, steps = Referee(GAME), int(decisions.played[:, number].sum())
+        assert decisions.played[:steps, number].all()
+        ahead, movers = [], []
+        for step in range(steps):
+            quiet = decisions.drawn[step, number]
+            if step:
+                declined += play_to(referee, quiet, decisions.player[step, number])
+            assert set(np.flatnonzero(quiet)) == referee.drawn
+            assert decisions.player[step, number] == referee.player
+            ahead.append(referee.scores[0] - referee.scores[1])
+            movers.append(referee.player)
+        # The last free boxes are all taken.
+        play_to(referee, np.ones(GAME.num_edges, bool), 1 - referee.player)
+        final = referee.scores[0] - referee.scores[1]
+        assert decisions.ahead[:steps, number].tolist() == ahead
+        assert final == (1 - 2 * end.player[number]) * end.margin[number]
+        still = [(final - a) * (1 - 2 * p) for a, p in zip(ahead, movers, strict=True)]
+        assert positions.margin[:steps, number].tolist() == still
+    assert declined > 0
+
+
+def test_policies_lie_on_legal_edges_of_quiet_positions(played):
+    decisions, _, _ = played
+    drawn, policy = (x[decisions.played] for x in (decisions.drawn, decisions.policy))
+    np.testing.assert_allclose(policy.sum(-1), 1, rtol=1e-5)
+    assert policy[drawn].max() == 0
+    found = jax.vmap(partial(structure, GAME))(jnp.asarray(drawn))
+    assert int(found.taken.max()) == 0
+
+
+def test_openings_are_random_and_of_every_length(played):
+    decisions, _, _ = played
+    lengths = decisions.random.sum(0)
+    assert set(lengths.tolist()) == set(range(CONFIG.selfplay.opening_plies + 1))
+    np.testing.assert_array_equal(~decisions.random, np.sort(~decisions.random, axis=0))
+
+
+def test_a_block_holds_only_positions_that_were_played():
+    run = jax.jit(partial(play_games, GAME, CONFIG, hashed, games=GAMES))
+    positions, metrics = run((), jax.random.key(1))
+    assert len(positions.margin) == GAMES * CONFIG.positions_per_game
+    assert not bool(positions.drawn.all(axis=-1).any())
+    np.testing.assert_allclose(positions.policy.sum(-1), 1, rtol=1e-5)
+    assert float(metrics["selfplay/decisions"]) >= fewest_decisions(GAME)
+    # The empty board of every game is there, but for what a longest game pushes out.
+    assert int((positions.drawn.sum(-1) == 0).sum()) >= GAMES - 2
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.999])
+@pytest.mark.parametrize("count", [1, 5, 7, 20])
+def test_picks_are_even_and_valid(offset, count):
+    valid = jnp.array([True, True, False, True, False, True, True, True, True, False])
+    numbers = jnp.arange(10)
+    picked = pick_positions(Positions(numbers, numbers, numbers, valid), valid, count, offset)
+    assert bool(picked.margin_known.all())
+    times = np.bincount(picked.margin, minlength=10)[np.asarray(valid)]
+    assert times.max() - times.min() <= 1
+    assert (np.diff(picked.margin) >= 0).all()
+
+
+def test_settings_state_what_is_played():
+    plain = replace(CONFIG, search=replace(CONFIG.search, reduction="none"))
+    assert plain.positions_per_iteration == 64 * 24
+    assert CONFIG.positions_per_iteration == 64 * 15
+    assert CONFIG.evaluations_per_iteration == 64 * 15 * 5
+    assert DotsAndBoxes(5, 5).num_edges - 25 == fewest_decisions(DotsAndBoxes(5, 5)) == 35
+
+
+def test_an_iteration_learns_from_the_quiet_game():
+    config = load_config(
+        "configs/tiny.yaml",
+        "--search.reduction=exact",
+        "--network.channels=16",
+        "--selfplay.games=16",
+        "--learner.updates_per_iteration=2",
+    )
+    devices = choose_devices(2)
+    network = Network(config.game.board, config.network)
+    iterate = parallelize(make_iteration(config, network, len(devices)), devices)
+    learner = replicate(init_learner(network, config), devices)
+    actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
+    learner, actor, metrics = iterate(learner, actor, replicate(jax.random.key(0), devices))
+    assert actor.replay.size.tolist() == [config.positions_per_iteration // 2] * 2
+    assert all(np.isfinite(value) for value in jax.device_get(metrics).values())
