@@ -109,7 +109,7 @@ class SearchConfig:
     """Utility: 0 is the margin in boxes, 1 the win probability, between them a mixture."""
     max_depth: int = 0
     """Deepest descent below the root, in plies; 0: no limit."""
-    reduction: Literal["none", "exact"] = "none"
+    reduction: Literal["none", "exact"] = "exact"
     """none: every position is searched; exact: only those without a free box, as what becomes of
     free boxes follows from the value of the position behind them."""
 

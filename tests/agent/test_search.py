@@ -61,11 +61,13 @@ def share_wrong(truth, settings: SearchConfig, prior_weight: float) -> float:
 
 
 # A visit of every edge and nothing deeper is one look ahead: exact when the signs are.
-LOOK_AHEAD = SearchConfig(simulations=12, considered=12, value_scale=2.0, max_depth=1)
+LOOK_AHEAD = SearchConfig(
+    reduction="none", simulations=12, considered=12, value_scale=2.0, max_depth=1
+)
 
 
 def test_every_move_is_optimal_on_every_position(truth):
-    assert share_wrong(truth, SearchConfig(simulations=24), prior_weight=8.0) == 0
+    assert share_wrong(truth, SearchConfig(reduction="none", simulations=24), prior_weight=8.0) == 0
     assert share_wrong(truth, LOOK_AHEAD, prior_weight=0.0) == 0
 
 
@@ -103,7 +105,9 @@ def test_the_utility_can_be_the_win_alone(truth):
 
 
 def test_policies_are_distributions_over_legal_edges(truth):
-    run = jax.jit(partial(search, GAME, SearchConfig(simulations=8), planted(truth, 1.0)))
+    run = jax.jit(
+        partial(search, GAME, SearchConfig(reduction="none", simulations=8), planted(truth, 1.0))
+    )
     found = run((), jax.random.key(3), positions())
     drawn = positions().drawn
     np.testing.assert_allclose(found.policy.sum(-1), 1, rtol=1e-5)
@@ -115,7 +119,7 @@ def test_policies_are_distributions_over_legal_edges(truth):
 
 @pytest.mark.parametrize("max_depth", [0, 2])
 def test_the_in_place_backup_equals_that_of_mctx(truth, monkeypatch, max_depth):
-    settings = SearchConfig(simulations=24, value_scale=1.0, max_depth=max_depth)
+    settings = SearchConfig(reduction="none", simulations=24, value_scale=1.0, max_depth=max_depth)
     state = jax.tree.map(lambda leaf: leaf[::16], positions())
 
     def run():

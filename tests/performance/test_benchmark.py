@@ -139,9 +139,9 @@ SMALL = Config(
 def test_a_fast_device_runs_all_and_a_slow_one_less_and_says_so():
     fast = make_plan(SMALL, 1e9, 60)
     assert fast.notes == () and fast.whole_iteration(SMALL)
-    assert (fast.games, fast.plies, fast.samples, fast.updates) == (1024, 12, 32, 2)
+    assert (fast.games, fast.plies, fast.samples, fast.updates) == (1024, SMALL.positions_per_game, 32, 2)
     slow = make_plan(SMALL, 1e3, 60)
-    assert slow.plies < 12 and not slow.whole_iteration(SMALL)
+    assert slow.plies < SMALL.positions_per_game and not slow.whole_iteration(SMALL)
     assert len(slow.notes) >= 2
     slowest = make_plan(SMALL, 1e-3, 60)
     assert min(slowest[1:7]) == 1
