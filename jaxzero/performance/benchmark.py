@@ -18,7 +18,7 @@ from jaxzero.performance.ceilings import Ceilings
 from jaxzero.performance.costs import Cost, network_cost, update_cost
 from jaxzero.performance.host_gap import Iterations, compile_iteration, quiet_writer
 from jaxzero.performance.plan import Plan, make_plan
-from jaxzero.performance.rates import Rates, measure_rates, probe_network
+from jaxzero.performance.rates import Rates, measure_rates, probe
 from jaxzero.training.learner import Learner, init_learner
 from jaxzero.training.memory import peak_memory_bytes, predicted_memory_bytes
 
@@ -36,8 +36,7 @@ def benchmark(
     learner = init_learner(network, config)
     compiled, compile_seconds = compile_iteration(config, network, learner, device)
     memory = {"predicted_memory_bytes": predicted_memory_bytes(compiled)}
-    rate = probe_network(network, learner.params, config.selfplay.games)
-    plan = make_plan(config, rate, seconds, rounds)
+    plan = make_plan(config, probe(config, network, learner), seconds, rounds)
     if not plan.whole_iteration(config):
         compiled, _ = compile_iteration(plan.iteration, network, learner, device)
     with quiet_writer(config) as writer:

@@ -8,11 +8,15 @@ from typing import NamedTuple
 
 from jaxzero.config import Config
 
-# Work of one sample of an update, in evaluations: forward, and backward through both operands.
-EVALUATIONS_PER_SAMPLE = 4
-
 # Longest call of each kind, as a share of the seconds there are for one round.
 SELFPLAY_SHARE, ITERATION_SHARE, CALL_SHARE = 0.3, 0.1, 0.1
+
+
+class Speed(NamedTuple):
+    """Roughly what the device does in a second, found in a moment."""
+
+    evaluations: float
+    samples: float  # of learning; no fixed multiple of an evaluation, which depends on the form
 
 
 class Plan(NamedTuple):
@@ -33,11 +37,9 @@ class Plan(NamedTuple):
         return self.iteration == config
 
 
-def make_plan(
-    config: Config, evaluations_per_second: float, seconds: float, rounds: int = 3
-) -> Plan:
+def make_plan(config: Config, speed: Speed, seconds: float, rounds: int = 3) -> Plan:
     """Fit the work into about `seconds`, given the speed of the network on this device."""
-    rate = evaluations_per_second
+    rate, sample_rate = speed
     seconds = seconds / (rounds + 1)
     per_search = config.search.simulations + 1
     moves = config.positions_per_game
@@ -49,21 +51,20 @@ def make_plan(
     searches = _clamp(call / search_seconds, moves)
     network_batches = _clamp(call * rate / games, moves * per_search)
 
-    sample_rate = rate / EVALUATIONS_PER_SAMPLE
     samples = _halve(config.learner.batch_size, lambda count: count / sample_rate <= call)
     updates = _clamp(call * sample_rate / samples, max(1, config.learner.updates_per_iteration))
 
-    iteration = _shorten(config, rate, ITERATION_SHARE * seconds)
+    iteration = _shorten(config, speed, ITERATION_SHARE * seconds)
     calls = (games, plies, searches, network_batches, samples, updates)
     plan = Plan(rounds, *calls, iteration, ())
     return plan._replace(notes=tuple(_notes(config, plan)))
 
 
-def _shorten(config: Config, rate: float, seconds: float) -> Config:
+def _shorten(config: Config, speed: Speed, seconds: float) -> Config:
     """Cut games, then updates, until an iteration takes about `seconds`."""
-    per_game = config.evaluations_per_iteration / config.selfplay.games / rate
+    per_game = config.evaluations_per_iteration / config.selfplay.games / speed.evaluations
     learner = config.learner
-    sample_seconds = EVALUATIONS_PER_SAMPLE / rate
+    sample_seconds = 1 / speed.samples
     learning = learner.updates_per_iteration * learner.batch_size * sample_seconds
     if config.selfplay.games * per_game + learning <= seconds:
         return config

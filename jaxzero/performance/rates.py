@@ -17,7 +17,7 @@ from jaxzero.config import Config, ReplayConfig
 from jaxzero.game import DotsAndBoxes, State, initial_state, random_edge, step
 from jaxzero.game.structure import structure
 from jaxzero.performance.host_gap import PER_CALL, Iterations, gap_seconds
-from jaxzero.performance.plan import Plan
+from jaxzero.performance.plan import Plan, Speed
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import Learner, learn
 from jaxzero.training.replay import add
@@ -40,14 +40,23 @@ class Rates(NamedTuple):
     gap_seconds: float  # of them the device waits for the host
 
 
-def probe_network(network: Network, params: chex.ArrayTree, games: int) -> float:
-    """Return roughly how many evaluations the device does in a second."""
-    batch = min(games, 64) if jax.default_backend() == "cpu" else games
-    repeats = 4
-    (seconds,) = seconds_per_call(network_call(network, params, batch, repeats), rounds=1)
+def probe(config: Config, network: Network, learner: Learner) -> Speed:
+    """Find out roughly how fast this device is, to plan the measurement."""
+    on_host = jax.default_backend() == "cpu"
+    games = min(config.selfplay.games, 64 if on_host else config.selfplay.games)
+    samples = min(config.learner.batch_size, 32 if on_host else config.learner.batch_size)
+    return Speed(
+        evaluations=_probe(partial(network_call, network, learner.params, games), games),
+        samples=_probe(partial(learn_call, config, network, learner, samples), samples),
+    )
+
+
+def _probe(call_of: Callable[[int], Callable[[], chex.ArrayTree]], batch: int) -> float:
+    repeats = 2
+    (seconds,) = seconds_per_call(call_of(repeats), rounds=1)
     if seconds < PROBE_SECONDS:  # then most of it may be the start of the call
         repeats = min(1000, int(repeats * PROBE_SECONDS / seconds))
-        (seconds,) = seconds_per_call(network_call(network, params, batch, repeats), rounds=1)
+        (seconds,) = seconds_per_call(call_of(repeats), rounds=1)
     return repeats * batch / seconds
 
 

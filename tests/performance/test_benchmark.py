@@ -15,7 +15,7 @@ import pytest
 
 from jaxzero.config import Config, GameConfig, LearnerConfig, NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.performance.plan import make_plan
+from jaxzero.performance.plan import Speed, make_plan
 from jaxzero.performance.rates import STAGES, staged_positions
 from jaxzero.performance.report import check_writable, comparison, read_result
 
@@ -137,16 +137,17 @@ SMALL = Config(
 
 
 def test_a_fast_device_runs_all_and_a_slow_one_less_and_says_so():
-    fast = make_plan(SMALL, 1e9, 60)
+    fast = make_plan(SMALL, Speed(1e9, 1e9), 60)
     assert fast.notes == () and fast.whole_iteration(SMALL)
-    assert (fast.games, fast.plies, fast.samples, fast.updates) == (1024, SMALL.positions_per_game, 32, 2)
-    slow = make_plan(SMALL, 1e3, 60)
-    assert slow.plies < SMALL.positions_per_game and not slow.whole_iteration(SMALL)
+    moves = SMALL.positions_per_game
+    assert (fast.games, fast.plies, fast.samples, fast.updates) == (1024, moves, 32, 2)
+    slow = make_plan(SMALL, Speed(1e3, 1e3), 60)
+    assert slow.plies < moves and not slow.whole_iteration(SMALL)
     assert len(slow.notes) >= 2
-    slowest = make_plan(SMALL, 1e-3, 60)
+    slowest = make_plan(SMALL, Speed(1e-3, 1e-3), 60)
     assert min(slowest[1:7]) == 1
     learning_off = replace(SMALL, learner=replace(SMALL.learner, updates_per_iteration=0))
-    assert make_plan(learning_off, 1e3, 60).iteration.learner.updates_per_iteration == 0
+    assert make_plan(learning_off, Speed(1e3, 1e3), 60).iteration.learner.updates_per_iteration == 0
 
 
 def test_positions_are_of_all_stages_of_the_game():
