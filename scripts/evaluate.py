@@ -29,8 +29,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--json", type=Path, help="file to write the results to")
     parser.add_argument("--figures", type=Path, help="folder of figures; the run's, else figures")
     options = parse(parser, arguments)
-    if (options.run_dir is None) == (options.weights is None):
-        raise InputError(f"weights: {options.weights} needs to stand in place of --run_dir")
+    if options.run_dir is None and options.weights is None:
+        raise InputError("run_dir: name a run with --run_dir or a network with --weights")
+    if options.run_dir is not None and options.weights is not None:
+        raise InputError(f"weights: {options.weights} cannot stand beside --run_dir")
     if options.weights and (options.ladder or options.checkpoint is not None):
         name = "ladder" if options.ladder else "checkpoint"
         raise InputError(f"{name}: {options[name]} needs --run_dir")

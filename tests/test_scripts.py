@@ -102,6 +102,9 @@ def test_a_writer_that_cannot_write_is_told(tmp_path):
         ("solve.py --position 3,3", "listed twice"),
         ("evaluate.py --run_dir nowhere --suite table", "run_dir: nowhere holds no run"),
         ("evaluate.py --run_dir nowhere --games 3", "games: 3 must be even"),
+        ("evaluate.py --suite table", "run_dir: name a run with --run_dir or a network"),
+        ("evaluate.py --weights 9x9 --suite table", "weights: '9x9' do not exist"),
+        ("play.py --weights 9x9", "weights: '9x9' do not exist"),
     ],
 )
 def test_the_other_scripts_name_bad_input_too(command_line, message):
