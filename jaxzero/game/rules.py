@@ -63,6 +63,11 @@ def initial_state(game: DotsAndBoxes) -> State:
     return State(drawn=jnp.zeros(game.num_edges, bool), margin=zero, player=zero)
 
 
+def initial_states(game: DotsAndBoxes, games: int) -> State:
+    """Return `games` empty boards: State [B]."""
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+
+
 def split_edges(game: DotsAndBoxes, values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Split one value per edge into horizontals [rows + 1, cols] and verticals [rows, cols + 1]."""
     chex.assert_shape(values, (game.num_edges,), custom_message="values")

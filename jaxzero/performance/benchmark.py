@@ -16,7 +16,7 @@ from jaxzero.config import Config
 from jaxzero.performance.baseline_pool import Baseline
 from jaxzero.performance.ceilings import Ceilings
 from jaxzero.performance.costs import Cost, network_cost, update_cost
-from jaxzero.performance.host_gap import Iterations, compile_iteration, quiet_writer
+from jaxzero.performance.host_gap import Iterations, quiet_writer, timed_compilation
 from jaxzero.performance.plan import Plan, make_plan
 from jaxzero.performance.rates import Rates, measure_rates, probe
 from jaxzero.training.learner import Learner, init_learner
@@ -34,11 +34,11 @@ def benchmark(
     device = jax.local_devices()[0]
     network = Network(config.game.board, config.network)
     learner = init_learner(network, config)
-    compiled, compile_seconds = compile_iteration(config, network, learner, device)
+    compiled, compile_seconds = timed_compilation(config, network, device)
     memory = {"predicted_memory_bytes": predicted_memory_bytes(compiled)}
     plan = make_plan(config, probe(config, network, learner), seconds, rounds)
     if not plan.whole_iteration(config):
-        compiled, _ = compile_iteration(plan.iteration, network, learner, device)
+        compiled, _ = timed_compilation(plan.iteration, network, device)
     with quiet_writer(config) as writer:
         iterations = Iterations(plan.iteration, compiled, learner, device, writer)
         jax.block_until_ready(iterations.back_to_back())

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
+from jaxzero.performance.inputs import random_positions
 from jaxzero.training.learner import Learner, update
-from jaxzero.training.selfplay import Positions
 
 
 class Cost(NamedTuple):
@@ -24,17 +24,15 @@ class Cost(NamedTuple):
     bytes_moved: float | None  # read and written by the compiled kernels; None: not known
 
 
-def cost_of(call: Callable, *arguments: chex.ArrayTree, positions: int) -> Cost:
-    """Count the work of `call` on arguments of `positions` positions, per position.
+def flops_of(call: Callable, *arguments: chex.ArrayTree) -> float:
+    """Count the operations of `call` as written. Loops would count once: pass none."""
+    return (jax.jit(call).lower(*arguments).cost_analysis() or {}).get("flops", 0.0)
 
-    The operations are those of the program as written, the bytes those of the compiled one, in
-    which fused operations share their reads. Loops would count once: pass none.
-    """
-    lowered = jax.jit(call).lower(*arguments)
-    written = lowered.cost_analysis() or {}
-    compiled = lowered.compile().cost_analysis() or {}
-    moved = compiled.get("bytes accessed")
-    return Cost(written.get("flops", 0.0) / positions, moved and moved / positions)
+
+def bytes_of(call: Callable, *arguments: chex.ArrayTree) -> float | None:
+    """Count the bytes that the compiled `call` moves; fused operations share their reads."""
+    compiled = jax.jit(call).lower(*arguments).compile()
+    return (compiled.cost_analysis() or {}).get("bytes accessed")
 
 
 def plain(network: Network) -> Network:
@@ -46,22 +44,27 @@ def plain(network: Network) -> Network:
     return Network(network.game, replace(network.config, convolution="shifted"))
 
 
+def network_flops(network: Network, params: chex.ArrayTree, batch: int) -> float:
+    """Count the operations of one evaluation in a batch of `batch`."""
+    drawn = jnp.zeros((batch, network.game.num_edges), bool)
+    return flops_of(plain(network).apply, params, drawn) / batch
+
+
 def network_cost(network: Network, params: chex.ArrayTree, batch: int) -> Cost:
     """Count the work of one evaluation in a batch of `batch`."""
     drawn = jnp.zeros((batch, network.game.num_edges), bool)
-    flops = cost_of(plain(network).apply, params, drawn, positions=batch).flops
-    return cost_of(network.apply, params, drawn, positions=batch)._replace(flops=flops)
+    moved = bytes_of(network.apply, params, drawn)
+    return Cost(network_flops(network, params, batch), moved and moved / batch)
+
+
+def update_flops(network: Network, config: Config, learner: Learner, batch: int) -> float:
+    """Count the operations of one sample of an update on `batch` positions."""
+    positions = random_positions(network.game, batch)
+    return flops_of(partial(update, plain(network), config), learner, positions) / batch
 
 
 def update_cost(network: Network, config: Config, learner: Learner, batch: int) -> Cost:
     """Count the work of one sample of an update on `batch` positions."""
-    edges = network.game.num_edges
-    positions = Positions(
-        drawn=jnp.zeros((batch, edges), bool),
-        policy=jnp.full((batch, edges), 1 / edges),
-        margin=jnp.zeros(batch, jnp.int32),
-        margin_known=jnp.ones(batch, bool),
-    )
-    step, plain_step = (partial(update, form, config) for form in (network, plain(network)))
-    flops = cost_of(plain_step, learner, positions, positions=batch).flops
-    return cost_of(step, learner, positions, positions=batch)._replace(flops=flops)
+    positions = random_positions(network.game, batch)
+    moved = bytes_of(partial(update, network, config), learner, positions)
+    return Cost(update_flops(network, config, learner, batch), moved and moved / batch)

@@ -19,30 +19,28 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
-from jaxzero.training.iteration import init_actor, make_iteration
+from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import Learner
-from jaxzero.training.memory import peak_memory_bytes
+from jaxzero.training.memory import abstract_inputs, compile_iteration, peak_memory_bytes
 from jaxzero.training.metrics import MetricsWriter
-from jaxzero.training.parallel import parallelize, replicate, spread_actor
+from jaxzero.training.parallel import replicate, spread_actor
 from jaxzero.training.report import headline
 from jaxzero.training.trainer import Progress, run_iteration
 
 PER_CALL = 2  # iterations; at least two, or nothing could overlap
 
 
-def compile_iteration(
-    config: Config, network: Network, learner: Learner, device: jax.Device
+def timed_compilation(
+    config: Config, network: Network, device: jax.Device
 ) -> tuple[jax.stages.Compiled, float]:
     """Compile the iteration of one device, past the compilation cache. Runs nothing.
 
     Returns the program and the seconds that took.
     """
-    actor = jax.eval_shape(lambda: jax.tree.map(lambda x: x[None], init_actor(config, 1)))
-    key = jax.eval_shape(lambda: jax.random.key(0))
+    inputs = abstract_inputs(config, network, 1)
     with _without_compilation_cache():
         begin = time.perf_counter()
-        compiled = parallelize(make_iteration(config, network, 1), [device])
-        compiled = compiled.lower(learner, actor, key).compile()
+        compiled = compile_iteration(config, network, [device], inputs)
         return compiled, time.perf_counter() - begin
 
 
@@ -100,8 +98,9 @@ class Iterations:
 def gap_seconds(trained: float, back_to_back: float) -> float:
     """Return what the device waits for the host after an iteration, from the times of two calls."""
     # `PER_CALL` iterations back to back end with one wait, too. Noise can make the difference
-    # negative; a wait cannot be.
-    return max(0.0, trained - back_to_back) / (PER_CALL - 1)
+    # negative or longer than an iteration; a wait can be neither.
+    wait = (trained - back_to_back) / (PER_CALL - 1)
+    return min(max(0.0, wait), trained / PER_CALL)
 
 
 @contextlib.contextmanager

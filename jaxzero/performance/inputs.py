@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
-from jaxzero.game import DotsAndBoxes, State, initial_state
+from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.training.positions import Positions
 from jaxzero.training.replay import Replay, empty_replay
 
@@ -15,7 +15,7 @@ RING_BYTES = 2**28  # a ring beyond every cache is as slow as a larger one
 
 def random_state(game: DotsAndBoxes, games: int) -> State:
     """Return a batch of states with half of the edges drawn."""
-    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+    start = initial_states(game, games)
     return start._replace(drawn=jax.random.bernoulli(jax.random.key(0), 0.5, start.drawn.shape))
 
 

@@ -16,8 +16,9 @@ import jax.numpy as jnp
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
-from jaxzero.training.iteration import init_actor, make_iteration
+from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
+from jaxzero.training.memory import abstract_inputs, compile_iteration
 from jaxzero.training.metrics import MetricsWriter
 from jaxzero.training.parallel import parallelize, replicate, spread_actor
 from jaxzero.training.report import headline
@@ -34,8 +35,8 @@ class Loop:
         actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
         self.progress = Progress(learner, actor, 0.0, 0)
         self.run_key = replicate(jax.random.key(config.seed), devices)
-        program = parallelize(make_iteration(config, network, len(devices)), devices)
-        self.compiled = program.lower(*self.arguments).compile()
+        shapes = abstract_inputs(config, network, len(devices))
+        self.compiled = compile_iteration(config, network, devices, shapes)
         self._launch = parallelize(_nothing, devices).lower(*self.arguments).compile()
         with _silence():  # not a terminal, so no progress bar either
             self._writer = MetricsWriter(folder, 0, config.iterations)

@@ -22,7 +22,7 @@ from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.performance.ceilings import matmul_flops_per_second
-from jaxzero.performance.costs import network_cost, update_cost
+from jaxzero.performance.costs import network_flops, update_flops
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner, playing_params
 from jaxzero.training.memory import (
@@ -132,8 +132,8 @@ def _costs(config: Config, network: Network, known: Known) -> dict[str, float]:
     if key not in known["costs"]:
         learner = abstract_inputs(config, network, 1).learner
         known["costs"][key] = {
-            "evaluation": network_cost(network, learner.params, COST_BATCH).flops,
-            "sample": update_cost(network, config, learner, COST_BATCH).flops,
+            "evaluation": network_flops(network, learner.params, COST_BATCH),
+            "sample": update_flops(network, config, learner, COST_BATCH),
         }
     return known["costs"][key]
 

@@ -17,11 +17,11 @@ from jaxzero.config import Config, ReplayConfig
 from jaxzero.game import DotsAndBoxes, State, initial_state, random_edge, step
 from jaxzero.game.structure import structure
 from jaxzero.performance.host_gap import PER_CALL, Iterations, gap_seconds
+from jaxzero.performance.inputs import random_positions
 from jaxzero.performance.plan import Plan, Speed
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import Learner, learn
 from jaxzero.training.replay import add
-from jaxzero.training.selfplay import Positions
 from jaxzero.training.throughput import network_call, seconds_per_call, selfplay_call
 
 PROBE_SECONDS = 0.05
@@ -158,13 +158,7 @@ def learn_call(
 
 def write_call(config: Config) -> Callable[[], chex.ArrayTree]:
     """Return a call that writes the positions of one iteration into the replay, in place."""
-    count, edges = config.positions_per_iteration, config.game.board.num_edges
-    positions = Positions(
-        drawn=jnp.zeros((count, edges), bool),
-        policy=jnp.zeros((count, edges), jnp.float32),
-        margin=jnp.zeros(count, jnp.int32),
-        margin_known=jnp.ones(count, bool),
-    )
+    positions = random_positions(config.game.board, config.positions_per_iteration)
     write = jax.jit(add, donate_argnums=0)
     ring = [init_actor(config, 1).replay]
 

@@ -64,7 +64,7 @@ def plan_iteration(config: Config, network: Network, devices: list[jax.Device]) 
     if limit is not None and least > limit:
         raise DoesNotFit(config, least, limit, parts, at_least=True)
     _check_positions(inputs)
-    compiled = _compile(config, network, devices, inputs)
+    compiled = compile_iteration(config, network, devices, inputs)
     predicted = predicted_memory_bytes(compiled)
     if limit is not None and predicted is not None and predicted > limit:
         temporary = compiled.memory_analysis().temp_size_in_bytes
@@ -122,15 +122,16 @@ def _hungry_phase(
 ) -> str:
     """Return the setting of the phase that asks for the `temporary` bytes of an iteration."""
     playing = replace(config, learner=replace(config.learner, updates_per_iteration=0))
-    analysis = _compile(playing, network, devices, inputs).memory_analysis()
+    analysis = compile_iteration(playing, network, devices, inputs).memory_analysis()
     # The phases share this memory, so the larger one decides.
     learning = temporary > 1.25 * analysis.temp_size_in_bytes
     return "learner.batch_size" if learning else "selfplay.games"
 
 
-def _compile(
+def compile_iteration(
     config: Config, network: Network, devices: list[jax.Device], inputs: Inputs
 ) -> jax.stages.Compiled:
+    """Compile the iteration that runs on `devices`, from the shapes of what it takes."""
     iteration = parallelize(make_iteration(config, network, len(devices)), devices)
     return iteration.lower(*inputs).compile()
 

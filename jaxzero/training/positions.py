@@ -7,6 +7,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxzero.game import State
+
 
 class Positions(NamedTuple):
     """Positions to learn from, those of all games of one ply after the other: P of them."""
@@ -20,3 +22,17 @@ class Positions(NamedTuple):
 def policy_entropy(policy: jax.Array) -> jax.Array:
     """Return the entropy of policies, in nats: [..., A] to [...]."""
     return -jnp.sum(jax.scipy.special.xlogy(policy, policy), axis=-1)
+
+
+def to_first(state: State) -> jax.Array:
+    """Return the boxes of the first player minus those of the second."""
+    return jnp.where(state.player == 0, state.margin, -state.margin)
+
+
+def results(first_margin: jax.Array) -> dict[str, jax.Array]:
+    """Return metrics of the results of games, given the first player's final margins [B]."""
+    return {
+        "selfplay/first_margin": first_margin.mean(dtype=jnp.float32),
+        "selfplay/first_wins": jnp.mean(first_margin > 0),
+        "selfplay/draws": jnp.mean(first_margin == 0),
+    }

@@ -17,11 +17,11 @@ import jax.numpy as jnp
 
 from jaxzero.agent.search import Evaluator, search
 from jaxzero.config import Config
-from jaxzero.game import DotsAndBoxes, State, initial_state, is_over
+from jaxzero.game import DotsAndBoxes, State, initial_states, is_over
 from jaxzero.game.closing import declines, open_up, settle
 from jaxzero.game.quiet import equivalence, spread
 from jaxzero.game.structure import Structure, structure
-from jaxzero.training.positions import Positions, policy_entropy
+from jaxzero.training.positions import Positions, policy_entropy, results, to_first
 
 
 class Decisions(NamedTuple):
@@ -72,9 +72,7 @@ def play_quiet_games(
     )
     return positions, {
         "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / count,
-        "selfplay/first_margin": first_margin.mean(dtype=jnp.float32),
-        "selfplay/first_wins": jnp.mean(first_margin > 0),
-        "selfplay/draws": jnp.mean(first_margin == 0),
+        **results(first_margin),
         "selfplay/decisions": count / games,
         "selfplay/longest": jnp.sum(jnp.any(decisions.played, axis=1), dtype=jnp.float32),
     }
@@ -96,7 +94,7 @@ def play_decisions(
     """
     longest = min(config.selfplay.opening_plies, game.num_edges)
     random_moves = jax.random.randint(opening_key, (games,), 0, longest + 1)
-    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+    start = initial_states(game, games)
 
     def decide(play: Play) -> Play:
         keys = jax.random.split(jax.random.fold_in(play_key, play.number), 3)
@@ -153,11 +151,6 @@ def empty_decisions(steps: int, games: int, num_edges: int) -> Decisions:
         random=jnp.zeros(shape, bool),
         played=jnp.zeros(shape, bool),
     )
-
-
-def to_first(state: State) -> jax.Array:
-    """Return the boxes of the first player minus those of the second."""
-    return jnp.where(state.player == 0, state.margin, -state.margin)
 
 
 def learnable(decisions: Decisions, first_margin: jax.Array) -> Positions:

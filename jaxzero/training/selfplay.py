@@ -15,8 +15,8 @@ import jax.numpy as jnp
 
 from jaxzero.agent.search import Evaluator, search
 from jaxzero.config import Config
-from jaxzero.game import DotsAndBoxes, State, boxes_gained, initial_state, random_edge, step
-from jaxzero.training.positions import Positions, policy_entropy
+from jaxzero.game import DotsAndBoxes, State, boxes_gained, initial_states, random_edge, step
+from jaxzero.training.positions import Positions, policy_entropy, results, to_first
 from jaxzero.training.quiet_selfplay import play_quiet_games
 
 
@@ -48,7 +48,7 @@ def play_games(
     opening_key, play_key = jax.random.split(key)
     longest = min(config.selfplay.opening_plies, game.num_edges)
     random_plies = jax.random.randint(opening_key, (games,), 0, longest + 1)
-    start = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+    start = initial_states(game, games)
 
     def play_ply(state: State, ply: jax.Array) -> tuple[State, Ply]:
         search_key, random_key, sample_key = jax.random.split(jax.random.fold_in(play_key, ply), 3)
@@ -65,12 +65,10 @@ def play_games(
     end, plies = jax.lax.scan(play_ply, start, jnp.arange(plies or game.num_edges))
     margins = jax.vmap(remaining_margins, in_axes=1, out_axes=1)(plies.closed, plies.player)
     positions = Positions(plies.drawn, plies.policy, margins, ~plies.random)
-    first_margin = jnp.where(end.player == 0, end.margin, -end.margin)
+    first_margin = to_first(end)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions), {
         "selfplay/policy_entropy": policy_entropy(plies.policy).mean(),
-        "selfplay/first_margin": first_margin.mean(dtype=jnp.float32),
-        "selfplay/first_wins": jnp.mean(first_margin > 0),
-        "selfplay/draws": jnp.mean(first_margin == 0),
+        **results(first_margin),
     }
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from jaxzero.config import Config, GameConfig, LearnerConfig, NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
+from jaxzero.performance.host_gap import PER_CALL, gap_seconds
 from jaxzero.performance.plan import Speed, make_plan
 from jaxzero.performance.rates import STAGES, staged_positions
 from jaxzero.performance.report import check_writable, comparison, read_result
@@ -57,10 +58,16 @@ def test_the_file_has_every_measure(measured):
         assert isinstance(result[name], int | float) and result[name] > 0, name
     assert set(result["mfu"]) == {"network", "selfplay", "learner"}
     assert all(0 < share < math.inf for share in result["mfu"].values())
-    assert 0 <= result["host_gap_share"] < 1
+    assert 0 <= result["host_gap_share"] <= 1
     assert {"jax", "jaxlib", "mctx", "python", "jaxzero"} == set(result["versions"])
     assert result["config"]["selfplay"]["games"] == 16
     assert result["platform"] == "cpu" and result["device"] and result["date"]
+
+
+def test_a_wait_is_neither_negative_nor_longer_than_an_iteration():
+    assert gap_seconds(trained=10.0, back_to_back=9.5) == pytest.approx(0.5 / (PER_CALL - 1))
+    assert gap_seconds(trained=10.0, back_to_back=11.0) == 0.0
+    assert gap_seconds(trained=10.0, back_to_back=1.0) == pytest.approx(10.0 / PER_CALL)
 
 
 def test_the_numbers_add_up(measured):

@@ -41,7 +41,7 @@ def plan(*options: str) -> memory.Plan:
 
 @pytest.fixture(autouse=True, scope="module")
 def each_program_is_compiled_once():
-    compile_, done = memory._compile, {}
+    compile_, done = memory.compile_iteration, {}
 
     def once(config, *arguments):
         if config not in done:
@@ -49,7 +49,7 @@ def each_program_is_compiled_once():
         return done[config]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "_compile", once)
+        patch.setattr(memory, "compile_iteration", once)
         yield
 
 
@@ -89,7 +89,7 @@ ABSURD = {
 
 @pytest.mark.parametrize("setting", ABSURD)
 def test_the_absurd_is_refused_by_name_without_compiling(setting, monkeypatch):
-    monkeypatch.setattr(memory, "_compile", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(memory, "compile_iteration", lambda *_: pytest.fail("compiled"))
     with pytest.raises(DoesNotFit, match=rf"^{setting}: {ABSURD[setting]} takes .* MiB"):
         plan(f"--{setting}={ABSURD[setting]}")
 
