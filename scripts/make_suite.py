@@ -8,6 +8,7 @@ import numpy as np
 from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.errors import InputError
 
 
 def main(arguments: list[str]) -> None:
@@ -15,6 +16,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rows", type=int, default=5, help="rows of boxes")
     parser.add_argument("--cols", type=int, default=5, help="columns of boxes")
     parser.add_argument("--run_dir", type=Path, help="run whose search:16 plays; none: left out")
+    parser.add_argument("--weights", help="instead of a run: a network that is shipped, as 5x5")
     parser.add_argument("--per_stratum", type=int, default=200, help="positions per stratum")
     parser.add_argument("--fewest", type=int, default=8, help="fewest undrawn edges")
     parser.add_argument("--most", type=int, default=36, help="most undrawn edges")
@@ -22,6 +24,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
     options = parse(parser, arguments)
+    if options.run_dir and options.weights:
+        raise InputError(f"weights: {options.weights} cannot stand beside --run_dir")
 
     from jaxzero.agent.players import make_player
     from jaxzero.evaluation.collect import collect, solve_all
@@ -31,10 +35,15 @@ def main(arguments: list[str]) -> None:
     use_compilation_cache()
     game = DotsAndBoxes(options.rows, options.cols)
     players = {name: make_player(name, game) for name in ("random", "greedy", "perfect:0.15")}
-    if options.run_dir:
+    if options.run_dir or options.weights:
         from jaxzero.training.loading import load_agent
+        from jaxzero.training.shipping import load_shipped
 
-        loaded = load_agent(options.run_dir)
+        weights = options.weights
+        loaded = load_shipped(weights) if weights else load_agent(options.run_dir)
+        if loaded.config.game.board != game:
+            source = f"weights: {weights}" if weights else f"run_dir: {options.run_dir}"
+            raise InputError(f"{source} plays {loaded.config.game.board}, not {game}")
         players["search:16"] = make_player("search:16", game, loaded.agent)
     drawn, origin = collect(
         game, players, options.per_stratum, (options.fewest, options.most), options.seed

@@ -18,6 +18,9 @@ def main(arguments: list[str]) -> None:
         help="go on from the newest checkpoint, with the run's own config unless --config is given",
     )
     parser.add_argument(
+        "--weights", help="network to begin with, as 5x5; of another board, what fits is taken"
+    )
+    parser.add_argument(
         "--max_minutes", type=float, default=0.0, help="save and stop after so long; 0: never"
     )
     parser.add_argument(
@@ -30,16 +33,20 @@ def main(arguments: list[str]) -> None:
         return predict_memory(config_of(parser, options))
     if options.run_dir is None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
+    if options.weights and options.resume:
+        raise InputError(f"weights: {options.weights} cannot stand beside --resume")
     saved = options.run_dir / "config.yaml"
     if options.resume and not options.config and saved.exists():
         options = parse(parser, ["--config", str(saved), *arguments])
     config = config_of(parser, options)
 
+    from jaxzero.training.shipping import load_shipped
     from jaxzero.training.stop import Stop
     from jaxzero.training.trainer import train
 
     use_compilation_cache()
-    train(config, options.run_dir, options.resume, Stop(options.max_minutes))
+    weights = load_shipped(options.weights).agent.params if options.weights else None
+    train(config, options.run_dir, options.resume, Stop(options.max_minutes), weights)
 
 
 def predict_memory(config: Config) -> None:

@@ -105,6 +105,9 @@ def test_a_writer_that_cannot_write_is_told(tmp_path):
         ("evaluate.py --suite table", "run_dir: name a run with --run_dir or a network"),
         ("evaluate.py --weights 9x9 --suite table", "weights: '9x9' do not exist"),
         ("play.py --weights 9x9", "weights: '9x9' do not exist"),
+        ("train.py --weights 9x9 --run_dir nowhere", "weights: '9x9' do not exist"),
+        ("train.py --weights 2x2 --run_dir nowhere --resume", "weights: 2x2 cannot stand beside"),
+        ("make_suite.py --weights 2x2 --out nowhere.npz", "weights: 2x2 plays 2x2, not 5x5"),
     ],
 )
 def test_the_other_scripts_name_bad_input_too(command_line, message):

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import chex
 import jax
 
 from jaxzero.agent.network import Network
@@ -28,6 +29,7 @@ from jaxzero.training.parallel import (
 from jaxzero.training.report import headline, print_header, print_summary, summarize
 from jaxzero.training.stop import Stop
 from jaxzero.training.strength import Judge, flatten
+from jaxzero.training.transfer import begin_with, transfer
 
 CONFIG_FILE = "config.yaml"
 
@@ -41,8 +43,14 @@ class Progress(NamedTuple):
     games: int  # played so far
 
 
-def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None = None) -> bool:
-    """Train in `run_dir`, from scratch or from its newest good checkpoint.
+def train(
+    config: Config,
+    run_dir: Path,
+    resume: bool = False,
+    stop: Stop | None = None,
+    weights: chex.ArrayTree | None = None,
+) -> bool:
+    """Train in `run_dir`, from scratch, from `weights` or from its newest good checkpoint.
 
     Returns whether the run is complete; its summary is then written. Raises: InputError when the
     directory holds a run and `resume` is off, or holds a run of another board or network, or the
@@ -54,6 +62,7 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     judge = Judge(config, network)
+    learner = first_learner(config, network, weights)
     # Before the compiler runs, because an unwritable place can be told at once.
     make_run_dir(run_dir)
     try:
@@ -62,7 +71,7 @@ def train(config: Config, run_dir: Path, resume: bool = False, stop: Stop | None
         remove_if_empty(run_dir)
         raise
     checkpoints = Checkpoints(run_dir, config.keep_checkpoints)
-    progress = start(config, network, devices, checkpoints, resume)
+    progress = start(config, learner, devices, checkpoints, resume)
     save_config(config, run_dir / CONFIG_FILE)
 
     run_key = replicate(jax.random.key(config.seed), devices)
@@ -143,15 +152,29 @@ def refuse_contradiction(config: Config, saved: Config, run_dir: Path) -> None:
                 )
 
 
+def first_learner(config: Config, network: Network, weights: chex.ArrayTree | None) -> Learner:
+    """Return a learner with fresh weights, or with all of `weights` that fits its network.
+
+    Raises: InputError when nothing does.
+    """
+    learner = init_learner(network, config)
+    if weights is None:
+        return learner
+    found = transfer(weights, learner.params)
+    if not found.taken:
+        raise InputError("weights: no array of theirs fits this network")
+    print(f"weights       {found.taken} of {found.arrays} arrays taken over, the others are fresh")
+    return begin_with(learner, found.params)
+
+
 def start(
     config: Config,
-    network: Network,
+    learner: Learner,
     devices: list[jax.Device],
     checkpoints: Checkpoints,
     resume: bool,
 ) -> Progress:
-    """Return fresh weights and an empty replay, or those of the newest good checkpoint."""
-    learner = init_learner(network, config)
+    """Return `learner` and an empty replay, or those of the newest good checkpoint."""
     actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
     if resume and not checkpoints.iterations():
         print("The run has no checkpoint yet: it starts from the beginning.")
