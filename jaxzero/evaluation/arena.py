@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,16 +21,46 @@ Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
 @dataclass(frozen=True)
 class MatchResult:
-    """A match from the first player's side."""
+    """A match from one player's side: its games by their final margin, in boxes."""
 
-    wins: int
-    draws: int
-    losses: int
-    margin: float  # mean boxes ahead at the end
+    first: dict[int, int]  # final margin: games, of those in which the player had the first seat
+    second: dict[int, int]  # the same of those in the second seat
+
+    @classmethod
+    def of(cls, margins: np.ndarray) -> MatchResult:
+        """Count the games [B] of a match, in which the seats alternate."""
+        return cls(_count(margins[0::2]), _count(margins[1::2]))
+
+    def mirrored(self) -> MatchResult:
+        """Return the match from the other player's side."""
+        return MatchResult(
+            *({-m: n for m, n in seat.items()} for seat in (self.second, self.first))
+        )
+
+    @property
+    def wins(self) -> int:
+        return self._games(lambda margin: margin > 0)
+
+    @property
+    def draws(self) -> int:
+        return self._games(lambda margin: margin == 0)
+
+    @property
+    def losses(self) -> int:
+        return self._games(lambda margin: margin < 0)
 
     @property
     def games(self) -> int:
-        return self.wins + self.draws + self.losses
+        return self._games(lambda margin: True)
+
+    @property
+    def margin(self) -> float:
+        """Mean boxes ahead at the end."""
+        return _mean(Counter(self.first) + Counter(self.second))
+
+    def _games(self, of: Callable[[int], bool]) -> int:
+        seats = (self.first, self.second)
+        return sum(games for seat in seats for margin, games in seat.items() if of(margin))
 
     @property
     def points(self) -> float:
@@ -40,7 +72,11 @@ class MatchResult:
         return wilson_interval(self.points, self.games)
 
     def to_dict(self) -> dict:
-        """Return the result as JSON: points, low, high, games, margin, wins, draws, losses."""
+        """Return the result as JSON.
+
+        Keys: points, low, high, games, margin, wins, draws, losses, and margins: by seat, the
+        number of games that ended with each margin.
+        """
         low, high = self.interval
         return {
             "points": round(self.points, 4),
@@ -51,14 +87,28 @@ class MatchResult:
             "wins": self.wins,
             "draws": self.draws,
             "losses": self.losses,
+            "margins": {"first": _by_margin(self.first), "second": _by_margin(self.second)},
         }
 
     def __str__(self) -> str:
         low, high = self.interval
         return (
             f"{self.points:6.1%} [{low:.1%}, {high:.1%}]  "
-            f"{self.wins} won {self.draws} drawn {self.losses} lost  margin {self.margin:+.2f}"
+            f"{self.wins} won {self.draws} drawn {self.losses} lost  margin {self.margin:+.2f} "
+            f"({_mean(self.first):+.2f} moving first, {_mean(self.second):+.2f} second)"
         )
+
+
+def _count(margins: np.ndarray) -> dict[int, int]:
+    return dict(Counter(margins.tolist()))
+
+
+def _mean(seat: Mapping[int, int]) -> float:
+    return sum(m * games for m, games in seat.items()) / max(1, sum(seat.values()))
+
+
+def _by_margin(seat: dict[int, int]) -> dict[str, int]:
+    return {f"{margin:+d}": seat[margin] for margin in sorted(seat)}
 
 
 def wilson_interval(share: float, games: int, z: float = Z_95) -> tuple[float, float]:
@@ -89,12 +139,7 @@ def play_match(
     else:
         acts, params = (first.act, second.act), (first.params, second.params)
         margins = jax.device_get(_play(game, acts, games, opening_plies, params, key))
-    return MatchResult(
-        wins=int((margins > 0).sum()),
-        draws=int((margins == 0).sum()),
-        losses=int((margins < 0).sum()),
-        margin=float(margins.mean()),
-    )
+    return MatchResult.of(np.asarray(margins))
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3))

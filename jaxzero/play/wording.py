@@ -55,7 +55,6 @@ def result(record: Record, sides: Sides) -> str:
 
 def match_report(names: tuple[str, str], outcome: MatchResult) -> str:
     """Return a line for each player: points with their 95 % interval, games, margin."""
-    mirrored = MatchResult(outcome.losses, outcome.draws, outcome.wins, -outcome.margin)
     width = max(map(len, names))
-    rows = zip(names, (outcome, mirrored), strict=True)
+    rows = zip(names, (outcome, outcome.mirrored()), strict=True)
     return "\n".join(f"{name:<{width}}  {one}" for name, one in rows)

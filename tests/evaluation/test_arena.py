@@ -98,9 +98,21 @@ def test_wilson_interval_by_hand():
 
 
 def test_results_add_up():
-    result = MatchResult(wins=3, draws=2, losses=5, margin=-0.5)
+    result = MatchResult.of(np.array([3, -1, 3, 0, -2, -1, 0, -4, 1, -3]))
+    assert (result.wins, result.draws, result.losses) == (3, 2, 5)
     assert result.points == 0.4
+    assert result.margin == pytest.approx(-0.4)
     assert result.to_dict()["games"] == 10
+    assert result.to_dict()["margins"]["first"] == {"-2": 1, "+0": 1, "+1": 1, "+3": 2}
+    assert result.mirrored().second == {2: 1, 0: 1, -1: 1, -3: 2}
+    assert result.mirrored().mirrored() == result
+
+
+def test_the_seat_decides_who_moves_first():
+    """2x2 is won by two boxes for whoever starts, between perfect players."""
+    perfect = make_player("perfect", GAME)
+    result = play_match(GAME, perfect, perfect, games=8, opening_plies=0, seed=0)
+    assert (result.first, result.second) == ({2: 4}, {-2: 4})
 
 
 @pytest.mark.parametrize("name", ["greedi", "search", "search:0", "search:x", "greedy:3", "policy"])

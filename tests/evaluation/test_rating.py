@@ -30,7 +30,7 @@ PLANTED = {"a": 0.0, "b": 80.0, "c": 150.0, "d": -120.0, "e": 300.0}
 
 
 def match(first: str, second: str, wins: int, draws: int, losses: int) -> Match:
-    return Match(first, second, MatchResult(wins, draws, losses, margin=0.0))
+    return Match(first, second, MatchResult({1: wins, 0: draws, -1: losses}, {}))
 
 
 def simulate(rng: np.random.Generator, games: int, drawn: float) -> list[Match]:
