@@ -199,8 +199,9 @@ def test_a_match_reports_both_players(capsys):
     own, other = lines[-2].split(), lines[-1].split()
     assert own[:2] == ["A", "lowest"] and other[:2] == ["B", "random"]
     assert float(own[2][:-1]) + float(other[2][:-1]) == pytest.approx(100)
-    assert float(own[-1]) == -float(other[-1])
-    assert "[" in lines[-1] and "margin" in lines[-1]
+    margins = [float(words[words.index("margin") + 1]) for words in (own, other)]
+    assert margins[0] == -margins[1]
+    assert "[" in lines[-1] and lines[-1].endswith("second)")
 
 
 def test_boards_and_players_that_do_not_exist_are_named():
