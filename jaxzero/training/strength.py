@@ -23,7 +23,7 @@ from jaxzero.training.parallel import local_copy
 
 TABLE_EDGES = 24  # a table of 3x3 takes seconds, larger ones minutes
 SUITE_POSITIONS = 2048
-TRACKED = ("optimal_share", "boxes_lost", "value_error")
+TRACKED = ("optimal_share", "decisive_optimal_share", "boxes_lost", "value_error")
 
 
 class Judge:

@@ -1,0 +1,42 @@
+"""Set runs side by side: wrong moves on solved positions against games and minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jsonargparse import ArgumentParser
+
+from jaxzero.cli import parse, run_script
+from jaxzero.errors import InputError
+
+
+def main(arguments: list[str]) -> None:
+    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser.add_argument("--runs", type=Path, nargs="+", help="folders of runs")
+    parser.add_argument("--names", nargs="*", help="what to call them; default: what differs")
+    parser.add_argument("--out", type=Path, help="figure to draw, .png")
+    options = parse(parser, arguments)
+    if not options.runs:
+        raise InputError("runs: name the folders of one run or more")
+
+    from jaxzero.training.compare import Entry, group, levels, read_run, table
+    from jaxzero.training.compare_figure import draw_comparison
+
+    runs = [read_run(run_dir) for run_dir in options.runs]
+    if options.names and len(options.names) != len(runs):
+        raise InputError(f"names: {len(options.names)} names for {len(runs)} runs")
+    named = zip(options.names or (), runs, strict=False)
+    entries = [Entry(name, [run]) for name, run in named] or group(runs)
+    print(table(entries))
+    for entry in entries:
+        print(f"\n{levels(entry)}")
+    if options.out:
+        try:
+            draw_comparison(options.out, entries)
+        except OSError as error:
+            raise InputError(f"out: {options.out} cannot be written ({error.strerror})") from error
+        print(options.out)
+
+
+if __name__ == "__main__":
+    run_script(main)
