@@ -77,7 +77,7 @@ def test_the_figure_is_drawn(runs, tmp_path):
 
 
 def test_what_is_no_run_is_named(tmp_path):
-    with pytest.raises(InputError, match="runs: .* holds no run"):
+    with pytest.raises(InputError, match=r"runs: .* holds no run"):
         read_run(tmp_path)
     make_run(tmp_path / "blind", wrong=())
     with pytest.raises(InputError, match="never measured"):
