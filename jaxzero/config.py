@@ -133,10 +133,14 @@ class SelfplayConfig:
     """Each game starts with 0 to this many uniformly random moves."""
     sampled_plies: int = 8
     """Before this ply the move is drawn from the search policy, after it the best is taken."""
+    deviations: float = 0.0
+    """Share of the games in which one later move, at any point, is uniformly random: what both
+    sides agree about is put to the test. Results teach the value only from there on."""
 
     def __post_init__(self):
         _require("selfplay", self, ">= 1", "games")
-        _require("selfplay", self, ">= 0", "opening_plies", "sampled_plies")
+        _require("selfplay", self, ">= 0", "opening_plies", "sampled_plies", "deviations")
+        _require("selfplay", self, "<= 1", "deviations")
 
 
 @dataclass(frozen=True)

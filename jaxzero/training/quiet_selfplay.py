@@ -21,7 +21,14 @@ from jaxzero.game import DotsAndBoxes, State, initial_states, is_over
 from jaxzero.game.closing import declines, open_up, settle
 from jaxzero.game.quiet import equivalence, spread
 from jaxzero.game.structure import Structure, structure
-from jaxzero.training.positions import Positions, policy_entropy, results, to_first
+from jaxzero.training.positions import (
+    Positions,
+    policy_entropy,
+    random_moves,
+    results,
+    results_known,
+    to_first,
+)
 
 
 class Decisions(NamedTuple):
@@ -32,7 +39,7 @@ class Decisions(NamedTuple):
     player: jax.Array  # [T, B] int32, side to move
     ahead: jax.Array  # [T, B] int32, boxes of the first player minus those of the second
     entropy: jax.Array  # [T, B] float32, of the improved policy over moves, in nats
-    random: jax.Array  # [T, B] bool, the move was a random one of the opening
+    random: jax.Array  # [T, B] bool, the move was a random one
     played: jax.Array  # [T, B] bool, the game was not over
 
 
@@ -59,8 +66,8 @@ def play_quiet_games(
     There are `config.positions_per_game` positions a game, evenly from all that were played. With
     `most` the games are cut after so many decisions; that is for measuring speed alone.
     """
-    opening_key, play_key, pick_key = jax.random.split(key, 3)
-    keys = (opening_key, play_key)
+    random_key, play_key, pick_key = jax.random.split(key, 3)
+    keys = (random_key, play_key)
     decisions, end = play_decisions(game, config, evaluate, params, *keys, games, most)
     first_margin = to_first(end)
     count = jnp.sum(decisions.played)
@@ -83,7 +90,7 @@ def play_decisions(
     config: Config,
     evaluate: Evaluator,
     params: chex.ArrayTree,
-    opening_key: jax.Array,
+    random_key: jax.Array,
     play_key: jax.Array,
     games: int,
     most: int = 0,
@@ -92,13 +99,12 @@ def play_decisions(
 
     With `most` they end after so many decisions.
     """
-    longest = min(config.selfplay.opening_plies, game.num_edges)
-    random_moves = jax.random.randint(opening_key, (games,), 0, longest + 1)
+    random = random_moves(config.selfplay, random_key, games, config.positions_per_game)
     start = initial_states(game, games)
 
     def decide(play: Play) -> Play:
         keys = jax.random.split(jax.random.fold_in(play_key, play.number), 3)
-        search_key, random_key, sample_key = keys
+        search_key, uniform_key, sample_key = keys
         # The search looks at edges only: margin and player follow from what it finds.
         behind = play.facing._replace(drawn=play.found.quiet)
         searched = search(game, config.search, evaluate, params, search_key, behind)
@@ -109,8 +115,8 @@ def play_decisions(
         sampled = jax.random.categorical(sample_key, jnp.log(searched.policy)).astype(jnp.int32)
         chosen = jnp.where(play.number < config.selfplay.sampled_plies, sampled, searched.edge)
         uniform = jnp.where(same.moves, 0.0, -jnp.inf)
-        is_random = play.number < random_moves
-        edge = jnp.where(is_random, jax.random.categorical(random_key, uniform), chosen)
+        is_random = random.at(play.number)
+        edge = jnp.where(is_random, jax.random.categorical(uniform_key, uniform), chosen)
         facing, found = jax.vmap(partial(open_up, game))(state, edge.astype(jnp.int32))
         decision = Decisions(
             drawn=state.drawn,
@@ -160,7 +166,7 @@ def learnable(decisions: Decisions, first_margin: jax.Array) -> Positions:
         drawn=decisions.drawn,
         policy=decisions.policy,
         margin=jnp.where(decisions.player == 0, to_come, -to_come),
-        margin_known=~decisions.random,
+        margin_known=results_known(decisions.random),
     )
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)
 

@@ -16,7 +16,14 @@ import jax.numpy as jnp
 from jaxzero.agent.search import Evaluator, search
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State, boxes_gained, initial_states, random_edge, step
-from jaxzero.training.positions import Positions, policy_entropy, results, to_first
+from jaxzero.training.positions import (
+    Positions,
+    policy_entropy,
+    random_moves,
+    results,
+    results_known,
+    to_first,
+)
 from jaxzero.training.quiet_selfplay import play_quiet_games
 
 
@@ -27,7 +34,7 @@ class Ply(NamedTuple):
     policy: jax.Array  # [B, A] float32, improved policy of the search
     player: jax.Array  # [B] int32, side to move
     closed: jax.Array  # [B] int32, boxes the move closed
-    random: jax.Array  # [B] bool, the move was a random one of the opening
+    random: jax.Array  # [B] bool, the move was a random one
 
 
 def play_games(
@@ -45,18 +52,17 @@ def play_games(
     """
     if config.search.reduction == "exact":
         return play_quiet_games(game, config, evaluate, params, key, games, plies)
-    opening_key, play_key = jax.random.split(key)
-    longest = min(config.selfplay.opening_plies, game.num_edges)
-    random_plies = jax.random.randint(opening_key, (games,), 0, longest + 1)
+    random_key, play_key = jax.random.split(key)
+    random = random_moves(config.selfplay, random_key, games, game.num_edges)
     start = initial_states(game, games)
 
     def play_ply(state: State, ply: jax.Array) -> tuple[State, Ply]:
-        search_key, random_key, sample_key = jax.random.split(jax.random.fold_in(play_key, ply), 3)
+        search_key, uniform_key, sample_key = jax.random.split(jax.random.fold_in(play_key, ply), 3)
         found = search(game, config.search, evaluate, params, search_key, state)
         sampled = jax.random.categorical(sample_key, jnp.log(found.policy)).astype(jnp.int32)
         chosen = jnp.where(ply < config.selfplay.sampled_plies, sampled, found.edge)
-        at_random = jax.vmap(random_edge)(jax.random.split(random_key, games), state)
-        is_random = ply < random_plies
+        at_random = jax.vmap(random_edge)(jax.random.split(uniform_key, games), state)
+        is_random = random.at(ply)
         edge = jnp.where(is_random, at_random, chosen)
         next_state, again = jax.vmap(partial(step, game))(state, edge)
         closed = jax.vmap(boxes_gained)(state, next_state, again)
@@ -64,7 +70,7 @@ def play_games(
 
     end, plies = jax.lax.scan(play_ply, start, jnp.arange(plies or game.num_edges))
     margins = jax.vmap(remaining_margins, in_axes=1, out_axes=1)(plies.closed, plies.player)
-    positions = Positions(plies.drawn, plies.policy, margins, ~plies.random)
+    positions = Positions(plies.drawn, plies.policy, margins, results_known(plies.random))
     first_margin = to_first(end)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions), {
         "selfplay/policy_entropy": policy_entropy(plies.policy).mean(),
