@@ -107,6 +107,8 @@ def test_a_writer_that_cannot_write_is_told(tmp_path):
         ("play.py --weights 9x9", "weights: '9x9' do not exist"),
         ("train.py --weights 9x9 --run_dir nowhere", "weights: '9x9' do not exist"),
         ("train.py --weights 2x2 --run_dir nowhere --resume", "weights: 2x2 cannot stand beside"),
+        ("export.py", "run_dir: name a run with --run_dir or a network with --weights"),
+        ("export.py --weights 2x2 --checkpoint 3", "checkpoint: 3 needs --run_dir"),
         ("make_suite.py --weights 2x2 --out nowhere.npz", "weights: 2x2 plays 2x2, not 5x5"),
     ],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -45,6 +45,13 @@ class Suite:
 
     def __len__(self) -> int:
         return len(self.drawn)
+
+    def sample(self, most: int) -> Suite:
+        """Return `most` of the positions, always the same random ones, or all there are."""
+        # At random, because every n-th position may be of the same kind, such as of even plies.
+        rows = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
+        picked = {name: getattr(self, name)[rows] for name in ("drawn", "moves", "origin")}
+        return replace(self, **picked)
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ from jaxzero.evaluation.suite import score
 from jaxzero.training.assess import meet
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.loading import LoadedAgent, load_agent
-from jaxzero.training.shipping import flatten, unflatten
+from jaxzero.training.shipping import flatten, load_shipped, read_record, unflatten
 from jaxzero.training.strength import choose_suite
 
 
-def measure(
+def measure_run(
     run_dir: Path, checkpoint: int | None, opponents: str, games: int, simulations: int
-) -> tuple[str, dict[str, Any], LoadedAgent]:
-    """Return the board of a run, a record of its training and strength, and its network.
+) -> tuple[LoadedAgent, dict[str, Any]]:
+    """Return the network of a run and a record of its training and strength.
 
-    Matches and the suite of the board are played anew, by the weights as they will be shipped.
+    It is measured with its weights as they will be shipped.
     """
     loaded = load_agent(run_dir, checkpoint)
     shipped = unflatten(flatten(loaded.agent.params), loaded.agent.params)
@@ -29,16 +29,28 @@ def measure(
     checkpoints = Checkpoints(run_dir)
     saved = checkpoints.record(loaded.iteration)
     checkpoints.close()
-    record = {
-        "training": {name: saved[name] for name in ("minutes", "games", "version")},
-        "versus": meet(loaded, opponents, simulations, games, opening_plies=4, seed=0),
-    }
-    board = loaded.config.game.board
-    suite = choose_suite("auto", board)
+    training = {name: saved[name] for name in ("minutes", "games", "version")}
+    return loaded, {"training": training, **strength(loaded, opponents, games, simulations)}
+
+
+def measure_shipped(
+    name: str, opponents: str, games: int, simulations: int
+) -> tuple[LoadedAgent, dict[str, Any]]:
+    """Return a network that is shipped, and its record with its strength measured anew."""
+    loaded, record = load_shipped(name), read_record(name)
+    return loaded, {**record, **strength(loaded, opponents, games, simulations)}
+
+
+def strength(
+    loaded: LoadedAgent, opponents: str, games: int, simulations: int
+) -> dict[str, dict[str, Any]]:
+    """Play matches, sit the suite of the board, print and return the results."""
+    record = {"versus": meet(loaded, opponents, simulations, games, opening_plies=4, seed=0)}
+    suite = choose_suite("auto", loaded.config.game.board)
     if suite is not None:
         record["suite"] = {
             player: score(suite, examine_agent(suite, loaded.agent, count))
             for player, count in (("policy", 0), (f"search:{simulations}", simulations))
         }
         print(format_scores(record["suite"]))
-    return str(board), record, loaded
+    return record

@@ -85,13 +85,7 @@ def choose_suite(name: str, game: DotsAndBoxes) -> Suite | None:
     if name == "none":
         return None
     suite = load_suite(name, game)
-    step = -(-len(suite) // SUITE_POSITIONS)
-    return replace(
-        suite,
-        drawn=suite.drawn[::step],
-        moves=suite.moves[::step],
-        origin=suite.origin[::step],
-    )
+    return suite.sample(SUITE_POSITIONS)
 
 
 def flatten(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict[str, float]:

@@ -62,6 +62,23 @@ def test_scores_by_hand():
     assert [part["positions"] for part in calibration(suite, answers)] == [1, 1]
 
 
+def test_a_sample_holds_every_ply_alike(small):
+    """Positions lie in the order of their plies, so every second one would be of even plies."""
+    sample = small.sample(120)
+    assert len(sample) == 120
+    np.testing.assert_array_equal(sample.drawn, small.sample(120).drawn)
+    odd = sample.undrawn % 2 == 1
+    assert 0.3 < odd.mean() < 0.7
+    rows = {
+        (drawn.tobytes(), moves.tobytes())
+        for drawn, moves in zip(small.drawn, small.moves, strict=True)
+    }
+    assert all(
+        (d.tobytes(), m.tobytes()) in rows for d, m in zip(sample.drawn, sample.moves, strict=True)
+    )
+    np.testing.assert_array_equal(small.sample(1000).drawn, small.drawn)
+
+
 def test_choosing_a_drawn_edge_is_an_error(small):
     with pytest.raises(ValueError, match="drawn"):
         score(small, Answers(np.argmax(small.drawn, axis=1)))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
+import chex
 import pytest
 
 import jaxzero
 from jaxzero.agent.players import make_player
 from jaxzero.evaluation.examine import examine_agent
 from jaxzero.evaluation.suite import score
-from jaxzero.training.shipping import load_shipped, read_record, shipped_names
+from jaxzero.training.export import measure_shipped
+from jaxzero.training.shipping import load_shipped, read_record, ship, shipped_names
 from jaxzero.training.strength import choose_suite
 
 
@@ -25,6 +29,17 @@ def test_they_score_what_their_record_says(name):
     measured = score(suite, examine_agent(suite, loaded.agent, 0))["all"]
     for key in ("positions", "optimal_share", "boxes_lost"):
         assert measured[key] == pytest.approx(record["suite"]["policy"]["all"][key], abs=2e-3)
+
+
+def test_what_is_shipped_is_measured_and_shipped_again(tmp_path):
+    loaded, record = measure_shipped("2x2", "random", games=8, simulations=4)
+    assert record["training"] == read_record("2x2")["training"]
+    assert set(record["versus"]) == {"random"} and set(record["suite"]) == {"policy", "search:4"}
+    ship(loaded, record, "again", tmp_path)
+    again = load_shipped("again", tmp_path)
+    chex.assert_trees_all_equal(again.agent.params, loaded.agent.params)
+    assert again.config == loaded.config and again.iteration == loaded.iteration
+    assert read_record("again", tmp_path) == json.loads(json.dumps(record))
 
 
 def test_a_loaded_agent_plays():
