@@ -40,9 +40,10 @@ def main(arguments: list[str]) -> None:
 
 def study(config: Config, options) -> None:
     """Fit one network and write what it learnt."""
+    from jaxzero.study.comparison import table
     from jaxzero.study.fit import Budget, fit
     from jaxzero.study.labels import make_labels
-    from jaxzero.study.report import open_folder, point_line, result_of, table, write_result
+    from jaxzero.study.report import open_folder, point_line, result_of, write_result
 
     use_compilation_cache()
     labels = make_labels(config, options.labels)
@@ -57,8 +58,9 @@ def study(config: Config, options) -> None:
 
 def compare(folders: list[Path], out: Path) -> None:
     """Print one table over several results and draw them."""
+    from jaxzero.study.comparison import read_results, table, write_comparison
     from jaxzero.study.figure import draw_comparison
-    from jaxzero.study.report import open_folder, read_results, table, write_comparison
+    from jaxzero.study.report import open_folder
 
     results = read_results(folders)
     open_folder(out)

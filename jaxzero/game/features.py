@@ -26,6 +26,7 @@ PLANES = (
     "boxes closed",
     "board mask of boxes",
 )
+LATTICE_PLANES = ("edges drawn", "edges", "boxes", "dots")
 
 
 def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
@@ -57,9 +58,6 @@ def lattice_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     boxes = boxes_on_lattice(jnp.ones((game.rows, game.cols, 1), bool))
     dots = ~edges[..., 1:] & ~boxes
     return jnp.concatenate([edges, boxes, dots], axis=-1)
-
-
-LATTICE_PLANES = ("edges drawn", "edges", "boxes", "dots")
 
 
 def edges_on_lattice(game: DotsAndBoxes, edges: jax.Array) -> jax.Array:

@@ -109,7 +109,7 @@ def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[Point], N
     `say` is told every point of the curve.
     """
     network, batch = Network(labels.test.game, config.network), config.learner.batch_size
-    learner = jax.block_until_ready(init_learner(network, config))
+    learner = jax.jit(partial(init_learner, network, config))()
     advance, compile_seconds = compile_advance(network, config, labels, learner)
     answer = answering(network, config.search, 0)
 

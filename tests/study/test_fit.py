@@ -13,21 +13,15 @@ import pytest
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.study.comparison import read_results, table, write_comparison
 from jaxzero.study.figure import draw_comparison
 from jaxzero.study.fit import Budget, Fit, fit, next_count, step_size
 from jaxzero.study.labels import Labels, make_labels
-from jaxzero.study.report import (
-    open_folder,
-    read_results,
-    result_of,
-    table,
-    write_comparison,
-    write_result,
-)
+from jaxzero.study.report import open_folder, result_of, write_result
 from jaxzero.training.learner import learning_rate
 
 CONFIG = Path(__file__).parents[2] / "configs" / "tiny.yaml"
-POSITIONS = 40_000
+POSITIONS = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +45,7 @@ def test_the_budget_is_kept_and_looked_at_on_the_way(fitted):
     seen = [point.positions for point in done.curve]
     assert seen == sorted(seen) and len(set(seen)) == len(seen) == 8
     assert POSITIONS <= seen[-1] < POSITIONS + config.learner.batch_size
-    assert seen[1] == pytest.approx(POSITIONS / 64, rel=0.5)
+    assert POSITIONS / 64 <= seen[1] < POSITIONS / 64 + 2 * config.learner.batch_size
     assert int(done.learner.step) == done.curve[-1].updates
 
 
