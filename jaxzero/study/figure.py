@@ -25,6 +25,8 @@ def draw_comparison(path: Path, results: dict[str, dict[str, Any]]) -> None:
             for name, result in results.items():
                 _draw_line(axis, result["curve"], effort, error, name)
             axis.set(xscale="log", yscale="log")
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
             axis.grid(alpha=0.3, which="both")
             if row == len(DOWN) - 1:
                 axis.set_xlabel(effort_name)
