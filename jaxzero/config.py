@@ -52,21 +52,25 @@ class GameConfig:
 class NetworkConfig:
     """The residual network."""
 
-    trunk: Literal["conv", "dense"] = "conv"
-    """conv: a ResNet on the grid of dots; dense: fully connected residual blocks on the edges."""
+    trunk: Literal["conv", "dense", "lattice", "graph"] = "conv"
+    """conv: a ResNet on the grid of dots; dense: fully connected residual blocks on the edges;
+    lattice: a ResNet with a square for every dot, edge and box; graph: messages between boxes
+    through the open edges."""
     features: Literal["raw", "structure"] = "structure"
     """raw: the edges alone; structure: also free boxes, chains, loops and counts with their parity,
     derived from the edges on the device."""
     channels: int = 128
-    """Width of the trunk: channels (conv) or units (dense)."""
+    """Width of the trunk: channels of a square or box, or units (dense)."""
     blocks: int = 10
     """Residual blocks, two layers each."""
     pooling_every: int = 3
-    """Every so many blocks the pooled board feeds back into all squares (conv); 0: never."""
+    """Every so many blocks the pooled board feeds back into all squares or boxes (not dense); 0:
+    never."""
     attention_heads: int = 0
-    """Heads of a self-attention block over the squares at the end of the trunk (conv); 0: none."""
+    """Heads of a self-attention block over the squares or boxes at the end of the trunk (not
+    dense); 0: none."""
     squeeze_excitation: bool = False
-    """Scale the channels of each block by a function of the pooled board (conv)."""
+    """Scale the channels of each block by a function of the pooled board (conv, lattice)."""
     compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     """Number format of activations and matrix products (parameters are always float32); auto:
     float32 on a CPU, which has no fast bfloat16, else bfloat16."""
@@ -80,16 +84,28 @@ class NetworkConfig:
         _require("network", self, ">= 0", "pooling_every", "attention_heads")
         if self.convolution == "winograd" and self.compute_dtype == "bfloat16":
             raise InputError("network.convolution: winograd needs float32, not bfloat16")
-        if self.trunk == "dense" and (self.attention_heads or self.squeeze_excitation):
-            name = "attention_heads" if self.attention_heads else "squeeze_excitation"
-            raise InputError(
-                f"network.{name}: {getattr(self, name)} needs network.trunk conv, not dense"
-            )
+        if self.attention_heads and self.trunk == "dense":
+            self._refuse("attention_heads", "conv, lattice or graph")
+        if self.squeeze_excitation and not self.convolutional:
+            self._refuse("squeeze_excitation", "conv or lattice")
         if self.attention_heads and self.channels % self.attention_heads:
             raise InputError(
                 f"network.attention_heads: {self.attention_heads} does not divide "
                 f"network.channels {self.channels}"
             )
+
+    def _refuse(self, name: str, trunks: str) -> None:
+        raise InputError(
+            f"network.{name}: {getattr(self, name)} needs network.trunk {trunks}, not {self.trunk}"
+        )
+
+    @property
+    def convolutional(self) -> bool:
+        return self.trunk in ("conv", "lattice")
+
+    def pools_after(self, block: int) -> bool:
+        """Return whether the pooled board feeds back within `block`, counted from 0."""
+        return self.pooling_every > 0 and (block + 1) % self.pooling_every == 0
 
 
 @dataclass(frozen=True)

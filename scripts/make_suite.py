@@ -17,6 +17,16 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--cols", type=int, default=5, help="columns of boxes")
     parser.add_argument("--run_dir", type=Path, help="run whose search:16 plays; none: left out")
     parser.add_argument("--weights", help="instead of a run: a network that is shipped, as 5x5")
+    parser.add_argument(
+        "--players", default="random,greedy,perfect:0.15", help="who else plays, by commas"
+    )
+    parser.add_argument("--games", type=int, default=256, help="games of each player")
+    parser.add_argument(
+        "--noise", type=float, default=0.0, help="share of random moves after the opening"
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="positions after all free boxes are taken"
+    )
     parser.add_argument("--per_stratum", type=int, default=200, help="positions per stratum")
     parser.add_argument("--fewest", type=int, default=8, help="fewest undrawn edges")
     parser.add_argument("--most", type=int, default=36, help="most undrawn edges")
@@ -26,15 +36,19 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     if options.run_dir and options.weights:
         raise InputError(f"weights: {options.weights} cannot stand beside --run_dir")
+    if options.games < 1:
+        raise InputError(f"games: {options.games} must be at least 1")
+    if not 0 <= options.noise <= 1:
+        raise InputError(f"noise: {options.noise} must be from 0 to 1")
 
-    from jaxzero.agent.players import make_player
-    from jaxzero.evaluation.collect import collect, solve_all
+    from jaxzero.agent.players import make_player, make_players
+    from jaxzero.evaluation.collect import Games, collect, solve_all
     from jaxzero.evaluation.suite import Suite, write_suite
     from jaxzero.game import DotsAndBoxes
 
     use_compilation_cache()
     game = DotsAndBoxes(options.rows, options.cols)
-    players = {name: make_player(name, game) for name in ("random", "greedy", "perfect:0.15")}
+    players = {player.name: player for player in make_players(options.players, game)}
     if options.run_dir or options.weights:
         from jaxzero.training.loading import load_agent
         from jaxzero.training.shipping import load_shipped
@@ -45,9 +59,9 @@ def main(arguments: list[str]) -> None:
             source = f"weights: {weights}" if weights else f"run_dir: {options.run_dir}"
             raise InputError(f"{source} plays {loaded.config.game.board}, not {game}")
         players["search:16"] = make_player("search:16", game, loaded.agent)
-    drawn, origin = collect(
-        game, players, options.per_stratum, (options.fewest, options.most), options.seed
-    )
+    games = Games(options.games, options.noise, options.quiet)
+    undrawn = options.fewest, options.most
+    drawn, origin = collect(game, players, options.per_stratum, undrawn, options.seed, games)
     moves, solved = solve_all(game, drawn, options.node_limit, print)
     print(f"{solved.sum()} of {len(drawn)} positions solved")
     suite = Suite("", game, drawn[solved], moves[solved], np.array(origin)[solved])

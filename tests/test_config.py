@@ -49,6 +49,7 @@ WRONG = {
     "--evaluation.games=7": r"^evaluation\.games: 7 must be even",
     "--iterations=0": r"^iterations: 0 must be >= 1",
     "--network.attention_heads=2": r"^network\.attention_heads: 2 needs network\.trunk conv",
+    "--network.squeeze_excitation=true": r"^network\.squeeze_excitation: True needs network\.trunk",
 }
 
 

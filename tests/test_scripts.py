@@ -104,6 +104,8 @@ def test_a_writer_that_cannot_write_is_told(tmp_path):
         ("evaluate.py --run_dir nowhere --games 3", "games: 3 must be even"),
         ("evaluate.py --suite table", "run_dir: name a run with --run_dir or a network"),
         ("evaluate.py --weights 9x9 --suite table", "weights: '9x9' do not exist"),
+        ("make_suite.py --games 0 --out x.npz", "games: 0 must be at least 1"),
+        ("make_suite.py --noise 2 --out x.npz", "noise: 2.0 must be from 0 to 1"),
         ("play.py --weights 9x9", "weights: '9x9' do not exist"),
         ("train.py --weights 9x9 --run_dir nowhere", "weights: '9x9' do not exist"),
         ("train.py --weights 2x2 --run_dir nowhere --resume", "weights: 2x2 cannot stand beside"),

@@ -8,7 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import NetworkConfig
-from jaxzero.game import DotsAndBoxes, board_planes
+from jaxzero.game import (
+    DotsAndBoxes,
+    board_planes,
+    box_sides,
+    boxes_on_lattice,
+    edges_on_lattice,
+    lattice_planes,
+)
 from jaxzero.game.structure import structure
 from jaxzero.game.structure_features import (
     StructureFeatures,
@@ -41,6 +48,56 @@ def grid_inputs(
     seen = jax.vmap(partial(_see, game))(drawn)
     more = jax.vmap(partial(structure_planes, game))(seen).astype(dtype)
     return jnp.concatenate([planes, more], axis=-1), seen.counts.astype(dtype)
+
+
+def lattice_inputs(
+    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
+) -> tuple[jax.Array, jax.Array]:
+    """Return planes [B, 2 rows + 1, 2 cols + 1, F] and counts [B, C]; C is 0 for raw."""
+    planes = jax.vmap(partial(lattice_planes, game))(drawn).astype(dtype)
+    if config.features == "raw":
+        return planes, jnp.zeros((len(drawn), 0), dtype)
+    seen = jax.vmap(partial(_see, game))(drawn)
+    edges, boxes = seen.edges.astype(dtype), _box_features(seen, dtype)
+    edges = jax.vmap(partial(edges_on_lattice, game))(edges)
+    boxes = jax.vmap(boxes_on_lattice)(boxes)
+    return jnp.concatenate([planes, edges, boxes], axis=-1), seen.counts.astype(dtype)
+
+
+def graph_inputs(
+    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return nodes [B, N, F], the outside last, edges [B, A, E] and counts [B, C].
+
+    E and C are 0 for raw.
+    """
+    batch = len(drawn)
+    sides = jax.vmap(partial(box_sides, game))(drawn)
+    boxes = jax.nn.one_hot(sides, 5, dtype=dtype)
+    edges = jnp.zeros((batch, game.num_edges, 0), dtype)
+    counts = jnp.zeros((batch, 0), dtype)
+    if config.features == "structure":
+        seen = jax.vmap(partial(_see, game))(drawn)
+        boxes = jnp.concatenate([boxes, _box_features(seen, dtype)], axis=-1)
+        edges, counts = seen.edges.astype(dtype), seen.counts.astype(dtype)
+    # One more row, the outside, and one more column, which tells it from the boxes.
+    boxes = jnp.pad(boxes.reshape(batch, game.num_boxes, -1), ((0, 0), (0, 0), (0, 1)))
+    outside = jax.nn.one_hot(boxes.shape[-1] - 1, boxes.shape[-1], dtype=dtype)
+    outside = jnp.broadcast_to(outside, (batch, 1, boxes.shape[-1]))
+    return jnp.concatenate([boxes, outside], axis=1), edges, counts
+
+
+def _box_features(seen: StructureFeatures, dtype: jnp.dtype) -> jax.Array:
+    """Return what is known of every box: [B, rows, cols, K + 1]."""
+    return jnp.concatenate([seen.boxes.astype(dtype), seen.lengths[..., None].astype(dtype)], -1)
+
+
+INPUTS = {
+    "conv": grid_inputs,
+    "dense": edge_inputs,
+    "lattice": lattice_inputs,
+    "graph": graph_inputs,
+}
 
 
 def _see(game: DotsAndBoxes, drawn: jax.Array) -> StructureFeatures:

@@ -9,22 +9,11 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxzero.agent.inputs import edge_inputs, grid_inputs
-from jaxzero.agent.layers import (
-    PREPARED,
-    AttentionBlock,
-    Conv3x3,
-    ConvBlock,
-    DenseBlock,
-    pooled,
-)
+from jaxzero.agent.forms import compute_dtype
+from jaxzero.agent.layers import PREPARED
+from jaxzero.agent.trunks import TRUNKS
 from jaxzero.config import NetworkConfig
-from jaxzero.game import (
-    DotsAndBoxes,
-    edges_from_planes,
-    margin_bins,
-    margin_mask,
-)
+from jaxzero.game import DotsAndBoxes, margin_bins, margin_mask
 
 # Finite, because mctx subtracts maxima and -inf minus -inf is not a number.
 IMPOSSIBLE = -1e9
@@ -38,7 +27,7 @@ class Prediction(NamedTuple):
 
 
 class Network(nn.Module):
-    """Residual network with a `conv` or a `dense` trunk. Batched: takes drawn edges [B, A] bool."""
+    """Residual network with one of the `TRUNKS`. Batched: takes drawn edges [B, A] bool."""
 
     game: DotsAndBoxes
     config: NetworkConfig
@@ -47,71 +36,13 @@ class Network(nn.Module):
     def __call__(self, drawn: jax.Array) -> Prediction:
         chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
         chex.assert_type(drawn, bool, custom_message="drawn")
-        trunk = self._dense if self.config.trunk == "dense" else self._conv
-        policy_logits, margin_logits = trunk(drawn)
+        trunk = TRUNKS[self.config.trunk]
+        policy_logits, margin_logits = trunk(self.game, self.config, drawn)
         possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
         return Prediction(
             policy_logits=jnp.where(drawn, IMPOSSIBLE, policy_logits.astype(jnp.float32)),
             margin_logits=jnp.where(possible, margin_logits.astype(jnp.float32), IMPOSSIBLE),
         )
-
-    def _dense(self, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
-        dtype = compute_dtype(self.config)
-        inputs = edge_inputs(self.game, self.config, drawn, dtype)
-        x = nn.Dense(self.config.channels, dtype=dtype)(inputs)
-        for _ in range(self.config.blocks):
-            x = DenseBlock(self.config.channels, dtype)(x)
-        x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
-        return (
-            nn.Dense(self.game.num_edges, dtype=dtype, name="policy")(x),
-            nn.Dense(2 * self.game.num_boxes + 1, dtype=dtype, name="margin")(x),
-        )
-
-    def _conv(self, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
-        config, dtype = self.config, compute_dtype(self.config)
-        form = convolution_form(config, len(drawn))
-        planes, counts = grid_inputs(self.game, config, drawn, dtype)
-        x = Conv3x3(config.channels, form, dtype)(planes)
-        if counts.shape[-1]:
-            x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
-        x = nn.relu(x)
-        for block in range(config.blocks):
-            pooling = config.pooling_every > 0 and (block + 1) % config.pooling_every == 0
-            x = ConvBlock(config, form, dtype, pooling)(x)
-        if config.attention_heads:
-            x = AttentionBlock(config.attention_heads, dtype)(x)
-        board = jnp.concatenate([pooled(x), counts], axis=-1)
-        # Both heads see the whole board: parity is not local.
-        hidden = nn.Dense(config.channels, dtype=dtype)(x)
-        hidden = nn.relu(hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None, None])
-        policy = nn.Dense(2, dtype=dtype, name="policy")(hidden)
-        summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
-        return (
-            edges_from_planes(self.game, policy),
-            nn.Dense(2 * self.game.num_boxes + 1, dtype=dtype, name="margin")(summary),
-        )
-
-
-def compute_dtype(config: NetworkConfig) -> jnp.dtype:
-    """Return the number format of activations on the present device."""
-    name = config.compute_dtype
-    if name == "auto":
-        name = "float32" if jax.default_backend() == "cpu" else "bfloat16"
-    return jnp.dtype(name)
-
-
-# Below it, transforming the kernels costs more than it saves.
-WINOGRAD_BATCH = 32
-
-
-def convolution_form(config: NetworkConfig, batch: int) -> str:
-    """Return the form of the convolutions of a batch on the present device."""
-    if config.convolution != "auto":
-        return config.convolution
-    if jax.default_backend() != "cpu":
-        return "direct"
-    exact = compute_dtype(config) == jnp.float32
-    return "winograd" if exact and batch >= WINOGRAD_BATCH else "shifted"
 
 
 def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex.ArrayTree:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +15,22 @@ from jaxzero.evaluation.endgame import move_bounds, new_table
 from jaxzero.evaluation.suite import BANDS
 from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes, initial_state, step
+from jaxzero.game.structure import structure
 
-GAMES = 256
+CHUNK = 1 << 16  # positions looked at in one call
+REPORT_EVERY = 500  # positions
+
+
+@dataclass(frozen=True)
+class Games:
+    """The games to collect from."""
+
+    count: int = 256  # of each player
+    noise: float = 0.0  # share of random moves
+    quiet: bool = False  # take the quiet positions behind those of the games, free boxes gone
+
+
+DEFAULT_GAMES = Games()
 
 
 def collect(
@@ -23,6 +39,7 @@ def collect(
     per_stratum: int,
     undrawn: tuple[int, int],
     seed: int,
+    games: Games = DEFAULT_GAMES,
 ) -> tuple[np.ndarray, list[str]]:
     """Return distinct positions [P, A] bool and the player each comes from.
 
@@ -33,7 +50,8 @@ def collect(
     fewest, most = undrawn
     drawn, origin, seen = [], [], set()
     for number, (name, player) in enumerate(players.items()):
-        boards = self_play(game, player, GAMES, seed + number)
+        boards = self_play(game, player, games.count, seed + number, games.noise)
+        boards = quiet_positions(game, boards) if games.quiet else boards
         boards = boards[rng.permutation(len(boards))]
         left = (~boards).sum(axis=1)
         for low, high in BANDS:
@@ -46,10 +64,13 @@ def collect(
     return np.array(drawn), origin
 
 
-def self_play(game: DotsAndBoxes, player: Player, games: int, seed: int) -> np.ndarray:
+def self_play(
+    game: DotsAndBoxes, player: Player, games: int, seed: int, noise: float = 0.0
+) -> np.ndarray:
     """Return every position of games that a player plays against itself: [games * T, A] bool.
 
-    The first moves are random, so that players without randomness play different games.
+    The first moves are random, so that players without randomness play different games, and of
+    the others a share `noise`.
     """
     opening = game.num_edges // 6
     start = initial_state(game)
@@ -61,12 +82,23 @@ def self_play(game: DotsAndBoxes, player: Player, games: int, seed: int) -> np.n
         drawn = np.asarray(state.drawn)
         boards.append(drawn)
         if ply < opening:
-            edge = np.array([rng.choice(np.flatnonzero(~board)) for board in drawn])
+            edge, strays = np.zeros(games, int), np.arange(games)
         else:
             key = jax.random.fold_in(jax.random.key(seed), ply)
-            edge = player.choose(jax.random.split(key, games), state)
+            edge = np.array(player.choose(jax.random.split(key, games), state))
+            strays = np.flatnonzero(rng.random(games) < noise)
+        for stray in strays:
+            edge[stray] = rng.choice(np.flatnonzero(~drawn[stray]))
         state = advance(state, jnp.asarray(edge, jnp.int32))
     return np.concatenate(boards)
+
+
+def quiet_positions(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the positions [P, A] bool after all free boxes are taken, without finished games."""
+    quiet = jax.jit(jax.vmap(lambda board: structure(game, board).quiet))
+    chunks = np.array_split(drawn, -(-len(drawn) // CHUNK))
+    behind = np.concatenate([np.asarray(quiet(jnp.asarray(chunk))) for chunk in chunks])
+    return behind[~behind.all(axis=1)]
 
 
 def solve_all(
@@ -76,9 +108,15 @@ def solve_all(
     moves = np.full(drawn.shape, ILLEGAL, np.int8)
     solved = np.zeros(len(drawn), bool)
     table = new_table(2**22)
+    began = time.monotonic()
     for number, board in enumerate(drawn):
         lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
         moves[number], solved[number] = lower, (lower == upper).all()
-        if (number + 1) % 500 == 0:
-            say(f"{number + 1} of {len(drawn)} positions, {solved[: number + 1].sum()} solved")
+        done = number + 1
+        if done % REPORT_EVERY == 0 or done == len(drawn):
+            speed = done / (time.monotonic() - began)
+            say(
+                f"{done} of {len(drawn)} positions, {solved[:done].sum()} solved, "
+                f"{speed:,.0f} a second"
+            )
     return moves, solved

@@ -3,7 +3,8 @@
 The boxes still to be won depend on neither the score nor the side to move, so neither is here.
 Planes lie on the grid of dots, H = rows + 1 by W = cols + 1: the plane of horizontal edges holds
 edge (r, c) at the dot on its left, the plane of verticals at the dot above, boxes at their top
-left dot. What lies beyond the board is 0.
+left dot. What lies beyond the board is 0. On the lattice, H = 2 rows + 1 by W = 2 cols + 1, every
+dot, edge and box has a square of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ PLANES = (
     "boxes closed",
     "board mask of boxes",
 )
+LATTICE_PLANES = ("edges drawn", "edges", "boxes", "dots")
 
 
 def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
@@ -48,6 +50,38 @@ def edges_from_planes(game: DotsAndBoxes, planes: jax.Array) -> jax.Array:
     vertical = planes[..., : game.rows, :, 1]
     batch = planes.shape[:-3]
     return jnp.concatenate([horizontal.reshape(*batch, -1), vertical.reshape(*batch, -1)], axis=-1)
+
+
+def lattice_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Return the planes named in `LATTICE_PLANES` for one board: [H, W, F] bool."""
+    edges = edges_on_lattice(game, jnp.stack([drawn, jnp.ones_like(drawn)], axis=-1))
+    boxes = boxes_on_lattice(jnp.ones((game.rows, game.cols, 1), bool))
+    dots = ~edges[..., 1:] & ~boxes
+    return jnp.concatenate([edges, boxes, dots], axis=-1)
+
+
+def edges_on_lattice(game: DotsAndBoxes, edges: jax.Array) -> jax.Array:
+    """Lay values of edges [A, F] on the lattice, 0 elsewhere: [H, W, F]."""
+    horizontal = edges[: game.num_horizontal].reshape(game.rows + 1, game.cols, -1)
+    vertical = edges[game.num_horizontal :].reshape(game.rows, game.cols + 1, -1)
+    within, between, as_it_is = (1, 1, 1), (0, 0, 1), (0, 0, 0)
+    zero = jnp.zeros((), edges.dtype)
+    across = jax.lax.pad(horizontal, zero, (between, within, as_it_is))
+    down = jax.lax.pad(vertical, zero, (within, between, as_it_is))
+    return across | down if edges.dtype == bool else across + down
+
+
+def boxes_on_lattice(boxes: jax.Array) -> jax.Array:
+    """Lay values of boxes [rows, cols, F] on the lattice, 0 elsewhere: [H, W, F]."""
+    within, as_it_is = (1, 1, 1), (0, 0, 0)
+    return jax.lax.pad(boxes, jnp.zeros((), boxes.dtype), (within, within, as_it_is))
+
+
+def edges_from_lattice(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
+    """Read the edges from a plane on the lattice: [..., H, W] to [..., A]."""
+    batch = plane.shape[:-2]
+    parts = plane[..., 0::2, 1::2], plane[..., 1::2, 0::2]
+    return jnp.concatenate([part.reshape(*batch, -1) for part in parts], axis=-1)
 
 
 def margin_mask(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:

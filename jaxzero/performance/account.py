@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import jax
 
-from jaxzero.agent.network import Network, compute_dtype
+from jaxzero.agent.forms import compute_dtype
+from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.performance.ceilings import copy_bytes_per_second, matmul_flops_per_second
 from jaxzero.performance.costs import network_cost, update_cost

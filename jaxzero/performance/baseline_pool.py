@@ -16,7 +16,8 @@ import chex
 import jax
 import numpy as np
 
-from jaxzero.agent.network import Network, convolution_form, expected_margin, init_params
+from jaxzero.agent.forms import convolution_form
+from jaxzero.agent.network import Network, expected_margin, init_params
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.performance.baseline import Evaluate, play_game
@@ -131,7 +132,7 @@ def network_evaluate(config: Config, form: str) -> Evaluate:
 
 def fastest_form(config: Config) -> str:
     """Return the form of the convolution that is faster at batch one; "" without convolutions."""
-    if config.network.trunk != "conv":
+    if not config.network.convolutional:
         return ""
     if jax.default_backend() != "cpu":
         return convolution_form(config.network, 1)

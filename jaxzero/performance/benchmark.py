@@ -11,7 +11,8 @@ from typing import Any
 import jax
 
 import jaxzero
-from jaxzero.agent.network import Network, compute_dtype, convolution_form, count_params
+from jaxzero.agent.forms import compute_dtype, convolution_form
+from jaxzero.agent.network import Network, count_params
 from jaxzero.config import Config
 from jaxzero.performance.baseline_pool import Baseline
 from jaxzero.performance.ceilings import Ceilings
@@ -76,7 +77,7 @@ def describe_setting(
         "parameters": count_params(learner.params),
         "compute_dtype": compute_dtype(network.config).name,
         "convolution": convolution_form(network.config, config.selfplay.games)
-        if network.config.trunk == "conv"
+        if network.config.convolutional
         else None,
     }
 

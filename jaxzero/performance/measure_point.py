@@ -17,7 +17,8 @@ from typing import Any
 import chex
 import jax
 
-from jaxzero.agent.network import Network, compute_dtype
+from jaxzero.agent.forms import compute_dtype
+from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError

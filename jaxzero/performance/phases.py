@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxzero.agent.inputs import edge_inputs, grid_inputs
-from jaxzero.agent.network import IMPOSSIBLE, Network, compute_dtype, inference_copy
+from jaxzero.agent.forms import compute_dtype
+from jaxzero.agent.inputs import INPUTS
+from jaxzero.agent.network import IMPOSSIBLE, Network, inference_copy
 from jaxzero.agent.reduction import close_move, open_move
 from jaxzero.agent.search import Evaluation, Evaluator, network_evaluator, transition
 from jaxzero.config import Config
@@ -126,8 +127,7 @@ def chained(
 def features_step(network: Network, state: State) -> State:
     """Compute what the network sees and which margins are possible; batched."""
     game, config, dtype = network.game, network.config, compute_dtype(network.config)
-    inputs = edge_inputs if config.trunk == "dense" else grid_inputs
-    seen = inputs(game, config, state.drawn, dtype)
+    seen = INPUTS[config.trunk](game, config, state.drawn, dtype)
     possible = jax.vmap(partial(margin_mask, game))(state.drawn)
     # The barrier has them written out, as the first matrix product wants them.
     seen, possible = jax.lax.optimization_barrier((seen, possible))

@@ -24,7 +24,8 @@ def check_torch(config: Config) -> None:
     if find_spec("torch") is None:
         raise InputError("baseline_network: 'torch' needs PyTorch: python -m pip install torch")
     if config.network.trunk != "conv":
-        raise InputError("baseline_network: 'torch' needs network.trunk conv, not dense")
+        trunk = config.network.trunk
+        raise InputError(f"baseline_network: 'torch' needs network.trunk conv, not {trunk}")
 
 
 def torch_evaluate(config: Config) -> Evaluate:

@@ -73,13 +73,15 @@ def learning_rate(config: Config) -> optax.Schedule:
     return rate
 
 
-def make_optimizer(config: Config) -> optax.GradientTransformation:
-    """Return AdamW on gradients clipped by their global norm."""
+def make_optimizer(
+    config: Config, rate: optax.Schedule | None = None
+) -> optax.GradientTransformation:
+    """Return AdamW on gradients clipped by their global norm; `rate` replaces `learning_rate`."""
     settings = config.learner
     return optax.chain(
         optax.clip_by_global_norm(settings.gradient_clip),
         optax.adamw(
-            learning_rate(config),
+            rate or learning_rate(config),
             weight_decay=settings.weight_decay,
             mask=lambda params: jax.tree.map(lambda leaf: leaf.ndim > 1, params),
         ),
@@ -140,15 +142,20 @@ def update(
     learner: Learner,
     batch: Positions,
     axis_name: str | None = None,
+    rate: optax.Schedule | None = None,
 ) -> tuple[Learner, dict[str, jax.Array]]:
-    """Take one step on a batch; with `axis_name`, on the mean gradient over that axis."""
+    """Take one step on a batch; with `axis_name`, on the mean gradient over that axis.
+
+    `rate` replaces the schedule of the step size.
+    """
     settings = config.learner
     gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
     gradient, metrics = gradient_of(learner.params, batch)
     if axis_name is not None:
         gradient, metrics = jax.lax.pmean((gradient, metrics), axis_name)
     metrics["gradient_norm"] = optax.tree.norm(gradient)
-    updates, opt_state = make_optimizer(config).update(gradient, learner.opt_state, learner.params)
+    optimizer = make_optimizer(config, rate)
+    updates, opt_state = optimizer.update(gradient, learner.opt_state, learner.params)
     params = optax.apply_updates(learner.params, updates)
     average = learner.average
     if settings.ema_decay:

@@ -8,7 +8,8 @@ from typing import Any
 
 import jax
 
-from jaxzero.agent.network import Network, compute_dtype, count_params
+from jaxzero.agent.forms import compute_dtype
+from jaxzero.agent.network import Network, count_params
 from jaxzero.config import Config
 from jaxzero.evaluation.arena import MatchResult
 from jaxzero.training import throughput

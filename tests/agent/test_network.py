@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxzero.agent.graph import GraphBlock
 from jaxzero.agent.network import (
     IMPOSSIBLE,
     Network,
@@ -20,7 +21,7 @@ from jaxzero.agent.network import (
     win_balance,
 )
 from jaxzero.config import NetworkConfig
-from jaxzero.game import DotsAndBoxes
+from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations
 
 GAME = DotsAndBoxes(2, 3)
 FORMS = {
@@ -29,6 +30,11 @@ FORMS = {
     "conv without pooling": {"trunk": "conv", "pooling_every": 0},
     "attention": {"trunk": "conv", "attention_heads": 2},
     "squeeze-excitation": {"trunk": "conv", "squeeze_excitation": True},
+    "lattice": {"trunk": "lattice", "pooling_every": 1},
+    "raw lattice": {"trunk": "lattice", "features": "raw"},
+    "graph": {"trunk": "graph", "pooling_every": 1},
+    "raw graph": {"trunk": "graph", "features": "raw"},
+    "graph with attention": {"trunk": "graph", "attention_heads": 2},
     "bfloat16": {"trunk": "conv", "compute_dtype": "bfloat16"},
 }
 
@@ -57,6 +63,47 @@ def test_shapes_types_and_masks(form):
     assert np.asarray(expected_margin(GAME, out))[-1] == 0  # a full board has nothing left
 
 
+@pytest.mark.parametrize("features", ["raw", "structure"])
+def test_the_graph_answers_alike_for_the_images_of_a_position(features):
+    network = small(trunk="graph", features=features, pooling_every=2)
+    permutations, drawn = edge_permutations(GAME), boards(9)
+    params = shaken(jax.jit(partial(init_params, network))(jax.random.key(0)))
+    images = drawn[:, permutations].reshape(-1, GAME.num_edges)  # those of a position in a row
+    policy, margin = jax.jit(network.apply)(params, images)
+    policy, margin = policy.reshape(9, 4, -1), margin.reshape(9, 4, -1)
+    for image, permutation in enumerate(permutations):
+        np.testing.assert_allclose(policy[:, image], policy[:, 0, permutation], rtol=1e-3)
+        np.testing.assert_allclose(margin[:, image], margin[:, 0], rtol=1e-3)
+    assert len(np.unique(np.round(policy[0, 0], 3))) > 3
+
+
+def test_messages_pass_through_open_edges_only():
+    # All edges of box 5 are drawn, of box 0 all but the one to box 1.
+    block = GraphBlock(GAME, channels=4, dtype=jnp.dtype("float32"), pooling=False)
+    x = jax.random.normal(jax.random.key(0), (16, 1, GAME.num_boxes + 1, 4))
+    sides = box_sides_table(GAME)
+    between = np.intersect1d(sides[0], sides[1])
+    is_open = jnp.ones((1, GAME.num_edges), bool).at[0, sides[np.array([0, 5])]].set(False)
+    is_open = is_open.at[0, between].set(True)
+    nothing = jnp.zeros((1, GAME.num_edges, 0))
+    params = shaken(block.init(jax.random.key(1), x[0], nothing, is_open))
+    slope = jax.jacobian(lambda x: block.apply(params, x, nothing, is_open))
+    slopes = jax.jit(jax.vmap(slope))(x)[:, 0, :, :, 0]  # [16, to, C, from, C]
+    reached = np.abs(np.asarray(slopes)).max(axis=(0, 2, 4)) > 1e-6
+    assert np.flatnonzero(reached[0]).tolist() == [0, 1]
+    assert np.flatnonzero(reached[5]).tolist() == [5]
+    assert np.flatnonzero(reached[1]).tolist() == [0, 1, 2, 4, 6]  # 6 is the outside
+    assert np.flatnonzero(reached[6]).tolist() == [1, 2, 3, 4, 6]
+
+
+def shaken(params):
+    """Replace parameters by random ones, none of them zero."""
+    leaves, tree = jax.tree.flatten(params)
+    keys = jax.random.split(jax.random.key(7), len(leaves))
+    moved = [x + 0.3 * jax.random.normal(k, x.shape) for x, k in zip(leaves, keys, strict=True)]
+    return jax.tree.unflatten(tree, moved)
+
+
 def test_margins_that_cannot_be_have_no_probability():
     network = small(trunk="dense")
     drawn = jnp.zeros((1, 17), bool).at[0, jnp.array([0, 3, 9, 10])].set(True)  # one box closed
@@ -71,8 +118,9 @@ def unlike_zero(params):
 
 
 @pytest.mark.parametrize("form", ["shifted", "winograd"])
-def test_all_forms_of_the_convolution_are_equal(form):
-    direct, other = (small(convolution=name) for name in ("direct", form))
+@pytest.mark.parametrize("trunk", ["conv", "lattice"])
+def test_all_forms_of_the_convolution_are_equal(form, trunk):
+    direct, other = (small(trunk=trunk, convolution=name) for name in ("direct", form))
     params = unlike_zero(init_params(direct, jax.random.key(0)))
     for a, b in zip(direct.apply(params, boards(5)), other.apply(params, boards(5)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)

@@ -10,7 +10,7 @@ from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent, make_player
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.evaluation.collect import collect, solve_all
+from jaxzero.evaluation.collect import Games, collect, self_play, solve_all
 from jaxzero.evaluation.endgame import solve_many
 from jaxzero.evaluation.examine import examine_agent, examine_player
 from jaxzero.evaluation.suite import (
@@ -28,6 +28,7 @@ from jaxzero.evaluation.suite import (
 )
 from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes
+from jaxzero.game.structure import structure
 
 STORED = [name for name in suite_names() if "x" in name]
 SMALL = DotsAndBoxes(2, 2)
@@ -161,3 +162,21 @@ def test_suites_are_collected_solved_and_stored(tmp_path):
     again = read_suite(tmp_path / "new.npz", "new", game)
     np.testing.assert_array_equal(again.moves, suite.moves)
     np.testing.assert_array_equal(again.origin, suite.origin)
+
+
+def test_quiet_positions_of_games_with_random_moves_can_be_collected():
+    game = DotsAndBoxes(3, 3)
+    players = {"greedy": make_player("greedy", game)}
+    games = Games(count=64, noise=0.3, quiet=True)
+    drawn, _ = collect(game, players, per_stratum=30, undrawn=(4, 16), seed=0, games=games)
+    assert len(drawn) > 60 and not drawn.all(axis=1).any()
+    quiet = jax.vmap(lambda board: structure(game, board).quiet)(drawn)
+    np.testing.assert_array_equal(drawn, quiet)
+
+
+def test_random_moves_come_on_top_of_the_opening():
+    game = DotsAndBoxes(2, 2)
+    quiet, noisy = (self_play(game, make_player("greedy", game), 8, 0, share) for share in (0, 1))
+    opening = 8 * (game.num_edges // 6 + 1)  # positions until the first move after it
+    np.testing.assert_array_equal(quiet[:opening], noisy[:opening])
+    assert (quiet != noisy).any()

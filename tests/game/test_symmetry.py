@@ -15,13 +15,16 @@ from jaxzero.game import (
     board_planes,
     box_sides,
     edge_permutations,
+    edges_from_lattice,
     edges_from_planes,
     initial_state,
+    lattice_planes,
     margin_mask,
     most_sides_beside,
     random_edge,
     step,
 )
+from jaxzero.game.symmetry import board_transforms
 
 
 @pytest.mark.parametrize(("rows", "cols", "count"), [(1, 1, 8), (3, 3, 8), (2, 3, 4), (4, 1, 4)])
@@ -85,6 +88,19 @@ def test_symmetry_commutes_with_features(rows, cols):
         )
         mask = jax.vmap(partial(margin_mask, game))
         np.testing.assert_array_equal(mask(drawn), mask(image))
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(3, 3), (2, 4)])
+def test_the_lattice_moves_with_the_board(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    drawn = jax.random.bernoulli(jax.random.key(2), 0.6, (8, game.num_edges))
+    planes = jax.vmap(partial(lattice_planes, game))
+    assert (planes(drawn)[..., 1:].sum(axis=-1) == 1).all()  # edge, box or dot
+    np.testing.assert_array_equal(edges_from_lattice(game, planes(drawn)[..., 0]), drawn)
+    for permutation, transform in zip(edge_permutations(game), board_transforms(game), strict=True):
+        for board, image in zip(planes(drawn), planes(drawn[:, permutation]), strict=True):
+            turned = np.stack([transform(plane) for plane in np.moveaxis(board, -1, 0)], axis=-1)
+            np.testing.assert_array_equal(image, turned)
 
 
 def test_the_remaining_margin_and_the_best_policy_move_with_the_board():

@@ -1,0 +1,145 @@
+"""Fit a network to labels until a budget is spent, and look at it on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.agent.network import Network
+from jaxzero.config import Config, LearnerConfig
+from jaxzero.evaluation.examine import answering, examine
+from jaxzero.evaluation.suite import score
+from jaxzero.study.labels import Labels
+from jaxzero.training.learner import Learner, candidate_params, init_learner, update
+
+SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the budget, where to look
+CALL_SHARE = 1 / 200  # of the budget, in one call
+GROWTH = 4  # of the updates from one call to the next, at most
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a network may learn; what is reached first ends it."""
+
+    minutes: float  # of learning alone
+    positions: int = 0  # 0: no limit
+
+    def spent(self, seconds: float, positions: int) -> float:
+        """Return the share that is spent, 1 at most."""
+        of_positions = positions / self.positions if self.positions else 0.0
+        return min(1.0, max(seconds / (60 * self.minutes), of_positions))
+
+
+class Point(NamedTuple):
+    """What a network knows after some learning."""
+
+    seconds: float  # of learning
+    positions: int  # learnt from, repetitions counted
+    updates: int
+    loss: float | None  # mean since the point before
+    scores: dict[str, Any]  # of `evaluation.suite.score`, on held-out positions
+
+
+class Fit(NamedTuple):
+    """A network that has learnt."""
+
+    learner: Learner
+    curve: list[Point]
+    compile_seconds: float
+
+
+def step_size(settings: LearnerConfig, step: jax.Array, spent: jax.Array) -> jax.Array:
+    """Return the step size [] of update `step` []: as in learning, the budget in place of a run.
+
+    It rises over the first updates and falls along a cosine over the last `decay_share`.
+    """
+    rise = (step + 1) / max(1, settings.warmup_updates)
+    late = (spent - (1 - settings.decay_share)) / max(settings.decay_share, 1e-9)
+    fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
+    fall = settings.final_rate + (1 - settings.final_rate) * fall
+    return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
+
+
+Advance = Callable[[Learner, chex.ArrayTree, int, float], tuple[Learner, jax.Array]]
+
+
+def compile_advance(
+    network: Network, config: Config, labels: Labels, learner: Learner
+) -> tuple[Advance, float]:
+    """Return a compiled (learner, data, updates, spent) to (learner, mean loss), and its seconds.
+
+    One program takes any number of updates; the positions of each are drawn within.
+    """
+    settings, key = config.learner, jax.random.key(config.seed + 1)
+
+    @partial(jax.jit, donate_argnums=0)
+    def advance(learner: Learner, data: chex.ArrayTree, updates: jax.Array, spent: jax.Array):
+        rate = partial(step_size, settings, spent=spent)
+
+        def one(_, carry: tuple[Learner, jax.Array]) -> tuple[Learner, jax.Array]:
+            learner, total = carry
+            drawing = jax.random.fold_in(key, learner.step)
+            batch = labels.draw(data, drawing, settings.batch_size)
+            learner, metrics = update(network, config, learner, batch, rate=rate)
+            return learner, total + metrics["loss"]
+
+        learner, total = jax.lax.fori_loop(0, updates, one, (learner, jnp.float32(0)))
+        return learner, total / updates
+
+    began = time.perf_counter()
+    compiled = advance.lower(learner, labels.data, jnp.int32(1), jnp.float32(0)).compile()
+    seconds = time.perf_counter() - began
+
+    def call(learner: Learner, data: chex.ArrayTree, updates: int, spent: float):
+        return compiled(learner, data, jnp.int32(updates), jnp.float32(spent))
+
+    return call, seconds
+
+
+def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[Point], None]) -> Fit:
+    """Train a fresh network until the budget is spent; compiling and looking are free.
+
+    `say` is told every point of the curve.
+    """
+    network, batch = Network(labels.test.game, config.network), config.learner.batch_size
+    learner = jax.jit(partial(init_learner, network, config))()
+    advance, compile_seconds = compile_advance(network, config, labels, learner)
+    answer = answering(network, config.search, 0)
+
+    def look(loss: float | None) -> Point:
+        answers = examine(labels.test, answer, candidate_params(learner))
+        point = Point(seconds, updates * batch, updates, loss, score(labels.test, answers))
+        say(point)
+        return point
+
+    seconds, updates, count = 0.0, 0, 1
+    curve, losses = [look(None)], []
+    while (spent := budget.spent(seconds, updates * batch)) < 1:
+        began = time.perf_counter()
+        learner, loss = jax.block_until_ready(advance(learner, labels.data, count, spent))
+        elapsed = time.perf_counter() - began
+        seconds, updates = seconds + elapsed, updates + count
+        losses.append((float(loss), count))
+        now = budget.spent(seconds, updates * batch)
+        if any(spent < share <= now for share in SHARES):
+            curve.append(look(sum(x * n for x, n in losses) / sum(n for _, n in losses)))
+            losses = []
+        count = next_count(budget, batch, updates, count, elapsed)
+    return Fit(learner, curve, compile_seconds)
+
+
+def next_count(budget: Budget, batch: int, updates: int, count: int, elapsed: float) -> int:
+    """Return the updates of the next call, given those of the last and the time it took."""
+    within = int(CALL_SHARE * 60 * budget.minutes * count / elapsed)
+    most = min(within, GROWTH * count)
+    if budget.positions:
+        left = -(-budget.positions // batch) - updates
+        most = min(most, left, int(CALL_SHARE * budget.positions / batch))
+    return max(1, most)

@@ -1,0 +1,147 @@
+"""Positions with exact labels: drawn for ever from the table of a small board, or from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.evaluation.suite import Suite, read_suite
+from jaxzero.evaluation.tablebase import Table, build_table, move_values
+from jaxzero.evaluation.values import ILLEGAL
+from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.game.structure import structure
+from jaxzero.study.held_out import held_out
+from jaxzero.training.learner import seen_through
+from jaxzero.training.positions import Positions
+from jaxzero.training.strength import TABLE_EDGES
+
+TEST_POSITIONS = 4096  # at most
+SURPLUS = 2  # positions drawn for one that is used: others are held out or finished
+
+
+class Labels(NamedTuple):
+    """Where a network gets its positions from."""
+
+    source: str  # "table", or the name of the file
+    positions: int  # to learn from; 0: there is no end to them
+    data: chex.ArrayTree  # what `draw` draws from, on the device
+    draw: Callable[[chex.ArrayTree, jax.Array, int], Positions]  # (data, key, batch), compilable
+    test: Suite  # held out
+
+
+def make_labels(config: Config, file: Path | None) -> Labels:
+    """Return the labels of a board from a file, or without one from its table.
+
+    With `search.reduction` exact all positions are quiet, as the agent looks at no others.
+    Raises: InputError where there is no table, or the file cannot be used.
+    """
+    game, quiet = config.game.board, config.search.reduction == "exact"
+    if file is not None:
+        return file_labels(game, quiet, config.learner.symmetries, file)
+    if game.num_edges > TABLE_EDGES:
+        raise InputError(
+            f"labels: {game} has {game.num_edges} edges, a table here at most {TABLE_EDGES}; name "
+            "a file with --labels (scripts/make_suite.py --quiet makes one)"
+        )
+    return table_labels(game, quiet, config.seed)
+
+
+def table_labels(game: DotsAndBoxes, quiet: bool, seed: int) -> Labels:
+    """Return labels drawn from the table of a board: random play, evenly over the plies."""
+    table = build_table(game)
+    draw = partial(draw_from_table, game, quiet)
+    candidates = jax.jit(partial(random_positions, game, quiet, 64 * TEST_POSITIONS))
+    drawn = candidates(jax.random.key(seed))
+    kept = jax.jit(jax.vmap(lambda d: held_out(game, d) & ~jnp.all(d)))(drawn)
+    distinct, first = np.unique(np.asarray(drawn)[np.asarray(kept)], axis=0, return_index=True)
+    distinct = distinct[np.argsort(first)][:TEST_POSITIONS]
+    if not len(distinct):
+        raise InputError(f"board: {game} has too few positions to hold some out")
+    moves = jax.jit(jax.vmap(partial(move_values, game, table)))(distinct)
+    origin = np.full(len(distinct), "random")
+    test = Suite("held out", game, distinct, np.asarray(moves).astype(np.int8), origin)
+    return Labels("table", 0, table, draw, test)
+
+
+def random_positions(game: DotsAndBoxes, quiet: bool, count: int, key: jax.Array) -> jax.Array:
+    """Draw positions of random play, evenly over its plies, or those behind them: [count, A]."""
+    ply_key, order_key = jax.random.split(key)
+    plies = jax.random.randint(ply_key, (count,), 0, game.num_edges)
+    order = jax.random.uniform(order_key, (count, game.num_edges))
+
+    def position(ply: jax.Array, order: jax.Array) -> jax.Array:
+        # Random play draws the edges in random order. Comparing all pairs beats sorting.
+        drawn = jnp.sum(order[None, :] < order[:, None], axis=1) < ply
+        return structure(game, drawn).quiet if quiet else drawn
+
+    return jax.vmap(position)(plies, order)
+
+
+def draw_from_table(
+    game: DotsAndBoxes, quiet: bool, table: Table, key: jax.Array, batch: int
+) -> Positions:
+    """Draw a batch of positions of random play that are neither held out nor finished."""
+    drawn = random_positions(game, quiet, SURPLUS * batch, key)
+    usable = jax.vmap(lambda d: ~held_out(game, d) & ~jnp.all(d))(drawn)
+    first = jnp.argsort(~usable, stable=True)
+    # Where too few are usable some come twice.
+    rows = first[jnp.arange(batch) % jnp.maximum(1, jnp.sum(usable))]
+    drawn = drawn[rows]
+    return labelled(drawn, jax.vmap(partial(move_values, game, table))(drawn))
+
+
+def file_labels(game: DotsAndBoxes, quiet: bool, symmetries: bool, path: Path) -> Labels:
+    """Return the labels of a stored suite. Raises: InputError where it cannot be used."""
+    suite = read_suite(path, str(path), game)
+    boards = jnp.asarray(suite.drawn)
+    usable = ~suite.drawn.all(axis=1)
+    if quiet:
+        behind = jax.jit(jax.vmap(lambda d: structure(game, d).quiet))(boards)
+        usable &= (np.asarray(behind) == suite.drawn).all(axis=1)
+    rows = np.flatnonzero(usable)
+    kept = np.asarray(jax.jit(jax.vmap(partial(held_out, game)))(boards))[rows]
+    learnt, test = rows[~kept], rows[kept][:TEST_POSITIONS]
+    if not len(learnt) or not len(test):
+        kind = "quiet positions" if quiet else "positions"
+        raise InputError(f"labels: {path} has {len(rows)} {kind}, too few to hold some out")
+    data = jnp.asarray(suite.drawn[learnt]), jnp.asarray(suite.moves[learnt])
+    held = Suite("held out", game, suite.drawn[test], suite.moves[test], suite.origin[test])
+    return Labels(str(path), len(learnt), data, partial(draw_stored, game, symmetries), held)
+
+
+def draw_stored(
+    game: DotsAndBoxes,
+    symmetries: bool,
+    data: tuple[jax.Array, jax.Array],
+    key: jax.Array,
+    batch: int,
+) -> Positions:
+    """Draw a batch of stored positions (drawn [P, A], moves [P, A]), with `symmetries` turned."""
+    row_key, symmetry_key = jax.random.split(key)
+    rows = jax.random.randint(row_key, (batch,), 0, len(data[0]))
+    positions = labelled(*(part[rows] for part in data))
+    if not symmetries:
+        return positions
+    return seen_through(jnp.asarray(edge_permutations(game)), symmetry_key, positions)
+
+
+def labelled(drawn: jax.Array, moves: jax.Array) -> Positions:
+    """Return positions [P, A] with the values of their moves [P, A] as targets."""
+    moves = jnp.where(drawn, ILLEGAL, moves.astype(jnp.int32))
+    value = jnp.max(moves, axis=1)
+    best = (moves == value[:, None]).astype(jnp.float32)
+    return Positions(
+        drawn=drawn,
+        policy=best / jnp.sum(best, axis=1, keepdims=True),
+        margin=value,
+        margin_known=jnp.ones(len(drawn), bool),
+    )

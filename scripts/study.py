@@ -1,0 +1,73 @@
+"""Fit a network to exact labels within a budget and say what it learnt; compare several.
+
+It helps to choose a network; the agent itself learns from self-play alone.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+
+
+def main(arguments: list[str]) -> None:
+    parser = config_parser(__doc__)
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder of the results, or of the comparison"
+    )
+    parser.add_argument("--minutes", type=float, default=3.0, help="of learning, at most")
+    parser.add_argument(
+        "--positions", type=int, default=0, help="positions to learn from, at most; 0: no limit"
+    )
+    parser.add_argument(
+        "--labels", type=Path, help="solved positions, .npz; without it the table of the board"
+    )
+    parser.add_argument(
+        "--compare", type=Path, nargs="+", help="folders of results to compare; learns nothing"
+    )
+    options = parse(parser, arguments)
+    if options.compare:
+        return compare(options.compare, options.out)
+    if not (options.minutes > 0 and math.isfinite(options.minutes)):
+        raise InputError(f"minutes: {options.minutes} must be > 0")
+    if options.positions < 0:
+        raise InputError(f"positions: {options.positions} must be >= 0")
+    study(config_of(parser, options), options)
+
+
+def study(config: Config, options) -> None:
+    """Fit one network and write what it learnt."""
+    from jaxzero.study.comparison import table
+    from jaxzero.study.fit import Budget, fit
+    from jaxzero.study.labels import make_labels
+    from jaxzero.study.report import open_folder, point_line, result_of, write_result
+
+    use_compilation_cache()
+    labels = make_labels(config, options.labels)
+    open_folder(options.out)
+    print(f"labels from {labels.source}, {len(labels.test):,} positions held out", flush=True)
+    budget = Budget(options.minutes, options.positions)
+    done = fit(config, labels, budget, lambda point: print(point_line(point), flush=True))
+    result = result_of(config, labels, done)
+    write_result(options.out, result)
+    print("\n" + table({options.out.name: result}))
+
+
+def compare(folders: list[Path], out: Path) -> None:
+    """Print one table over several results and draw them."""
+    from jaxzero.study.comparison import read_results, table, write_comparison
+    from jaxzero.study.figure import draw_comparison
+    from jaxzero.study.report import open_folder
+
+    results = read_results(folders)
+    open_folder(out)
+    write_comparison(out, results)
+    draw_comparison(out / "comparison.png", results)
+    print(table(results))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,119 @@
+"""A fit learns, keeps its budget, and its report adds up."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+
+from jaxzero.cli import load_config
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.study.comparison import read_results, table, write_comparison
+from jaxzero.study.figure import draw_comparison
+from jaxzero.study.fit import Budget, Fit, fit, next_count, step_size
+from jaxzero.study.labels import Labels, make_labels
+from jaxzero.study.report import open_folder, result_of, write_result
+from jaxzero.training.learner import learning_rate
+
+CONFIG = Path(__file__).parents[2] / "configs" / "tiny.yaml"
+POSITIONS = 20_000
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[Config, Labels, Fit, list]:
+    config = load_config(CONFIG, "--network.channels=32", "--search.reduction=exact")
+    labels, said = make_labels(config, None), []
+    return config, labels, fit(config, labels, Budget(1.0, POSITIONS), said.append), said
+
+
+def test_a_fitted_network_is_better_than_at_the_start(fitted):
+    _, _, done, _ = fitted
+    first, last = (done.curve[place].scores["all"] for place in (0, -1))
+    assert last["decisive_optimal_share"] > first["decisive_optimal_share"] + 0.1
+    assert last["value_error"] < first["value_error"] / 2
+    assert done.curve[-1].loss < done.curve[1].loss
+
+
+def test_the_budget_is_kept_and_looked_at_on_the_way(fitted):
+    config, _, done, said = fitted
+    assert said == done.curve
+    seen = [point.positions for point in done.curve]
+    assert seen == sorted(seen) and len(set(seen)) == len(seen) == 8
+    assert POSITIONS <= seen[-1] < POSITIONS + config.learner.batch_size
+    assert POSITIONS / 64 <= seen[1] < POSITIONS / 64 + 2 * config.learner.batch_size
+    assert int(done.learner.step) == done.curve[-1].updates
+
+
+def test_time_is_a_budget_too(fitted):
+    config, labels, _, _ = fitted
+    done = fit(config, labels, Budget(0.005), lambda point: None)
+    assert 0.3 <= done.curve[-1].seconds < 1.0
+
+
+def test_a_call_takes_a_small_share_of_the_budget():
+    assert next_count(Budget(1.0), 10, updates=5, count=4, elapsed=0.39) == 3  # 0.3 s of 60
+    assert next_count(Budget(1.0), 10, updates=5, count=4, elapsed=1e-6) == 16
+    assert next_count(Budget(1.0), 10, updates=5, count=1, elapsed=9.0) == 1
+    assert next_count(Budget(9.0, 4000), 10, updates=5, count=4, elapsed=1e-6) == 2
+    assert next_count(Budget(9.0, 4000), 10, updates=399, count=2, elapsed=1e-6) == 1
+
+
+def test_the_step_size_goes_as_in_learning():
+    config = load_config(CONFIG)
+    settings = config.learner
+    schedule, total = learning_rate(config), config.iterations * settings.updates_per_iteration
+    for step in (0, 3, total // 3, total // 2, 3 * total // 4, total):
+        ours = step_size(settings, jnp.int32(step), jnp.float32(step / total))
+        assert float(ours) == pytest.approx(float(schedule(step)), rel=1e-3)
+    constant = replace(settings, decay_share=0.0, warmup_updates=0)
+    assert float(step_size(constant, jnp.int32(0), jnp.float32(0.99))) == pytest.approx(4e-3)
+
+
+def test_the_report_adds_up(fitted, tmp_path, capsys):
+    config, labels, done, _ = fitted
+    result = result_of(config, labels, done)
+    assert result["wrong"] == pytest.approx(1 - done.curve[-1].scores["all"]["optimal_share"])
+    bands = result["by_undrawn"].values()
+    assert sum(band["positions"] for band in bands) == result["test_positions"] == len(labels.test)
+    mean = sum(band["positions"] * band["wrong"] for band in bands) / len(labels.test)
+    assert mean == pytest.approx(result["wrong"], abs=1e-4)
+    assert result["positions"] == result["updates"] * config.learner.batch_size
+    assert result["ms_per_update"] * result["updates"] == pytest.approx(1000 * result["seconds"])
+    assert result["evaluations_per_second"] > 0 and result["parameters"] > 0
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_result(tmp_path / name, result)
+    with (tmp_path / "one" / "curve.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["positions"]) for row in rows] == [p.positions for p in done.curve]
+
+    (tmp_path / "file").write_text("passed over")
+    results = read_results(sorted(tmp_path.iterdir()))
+    assert set(results) == {"one", "two"}
+    assert results["one"] == json.loads(json.dumps(result))
+    lines = table(results).splitlines()
+    assert lines[1].startswith("one") and "dense 32x1" in lines[1]
+    assert any(line.startswith("value error, boxes, by undrawn") for line in lines)
+    write_comparison(tmp_path, results)
+    assert len((tmp_path / "comparison.csv").read_text().splitlines()) == 3
+    draw_comparison(tmp_path / "comparison.png", results)
+    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_folders_without_results_are_named(tmp_path):
+    with pytest.raises(InputError, match=f"compare: {tmp_path} holds no result"):
+        read_results([tmp_path])
+    with pytest.raises(InputError, match="holds no folder of a study"):
+        read_results([])
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="below cannot be written"):
+        open_folder(tmp_path / "file" / "below")

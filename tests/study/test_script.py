@@ -1,0 +1,59 @@
+"""The script of a study, from the command line."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxzero.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+TINY = ("--config", "configs/tiny.yaml", "--network.channels", "16")
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess:
+    command = [sys.executable, "scripts/study.py", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+def main(*arguments: str | Path) -> None:
+    """Run the script in this process."""
+    runpy.run_path(str(ROOT / "scripts" / "study.py"))["main"](list(map(str, arguments)))
+
+
+def test_a_study_and_a_comparison(tmp_path, capsys):
+    done = run(*TINY, "--out", tmp_path / "tiny", "--positions", "4000")
+    assert done.returncode == 0, done.stderr
+    main("--compare", tmp_path / "tiny", "--out", tmp_path)
+    assert done.stdout.endswith("\n" + capsys.readouterr().out)
+    assert (tmp_path / "comparison.png").exists()
+
+
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
+    done = run(*TINY, "--out", tmp_path / "out", "--minutes", "0")
+    assert done.returncode == 2
+    assert done.stderr == "error: minutes: 0.0 must be > 0\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--minutes .nan", "minutes: nan must be > 0"),
+        ("--positions -1", "positions: -1 must be >= 0"),
+        ("--network.chanels 8", "network.chanels: '8'"),
+        ("--game.rows 5", "labels: 5x2 has 27 edges"),
+        ("--labels nowhere.npz", "nowhere.npz cannot be read"),
+        ("--compare nowhere", "compare: nowhere holds no result"),
+    ],
+)
+def test_bad_input_names_field_and_value(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        main(*TINY, "--out", tmp_path / "out", *options.split())
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
