@@ -28,7 +28,7 @@ POSITIONS = 20_000
 def fitted() -> tuple[Config, Labels, Fit, list]:
     config = load_config(CONFIG, "--network.channels=32", "--search.reduction=exact")
     labels, said = make_labels(config, None), []
-    return config, labels, fit(config, labels, Budget(1.0, POSITIONS), said.append), said
+    return config, labels, fit(config, labels, Budget(1e6, POSITIONS), said.append), said
 
 
 def test_a_fitted_network_is_better_than_at_the_start(fitted):
@@ -52,7 +52,8 @@ def test_the_budget_is_kept_and_looked_at_on_the_way(fitted):
 def test_time_is_a_budget_too(fitted):
     config, labels, _, _ = fitted
     done = fit(config, labels, Budget(0.005), lambda point: None)
-    assert 0.3 <= done.curve[-1].seconds < 1.0
+    assert done.curve[-1].seconds >= 0.3
+    assert done.curve[-2].seconds < 0.3
 
 
 def test_a_call_takes_a_small_share_of_the_budget():
