@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
@@ -18,7 +19,9 @@ def main(arguments: list[str]) -> None:
         help="go on from the newest checkpoint, with the run's own config unless --config is given",
     )
     parser.add_argument(
-        "--weights", help="network to begin with, as 5x5; of another board, what fits is taken"
+        "--weights",
+        help="network to begin with: one that is shipped, as 5x5, or the folder of a run; of "
+        "another board, what fits is taken",
     )
     parser.add_argument(
         "--max_minutes", type=float, default=0.0, help="save and stop after so long; 0: never"
@@ -40,13 +43,21 @@ def main(arguments: list[str]) -> None:
         options = parse(parser, ["--config", str(saved), *arguments])
     config = config_of(parser, options)
 
-    from jaxzero.training.shipping import load_shipped
     from jaxzero.training.stop import Stop
     from jaxzero.training.trainer import train
 
     use_compilation_cache()
-    weights = load_shipped(options.weights).agent.params if options.weights else None
+    weights = weights_of(options.weights) if options.weights else None
     train(config, options.run_dir, options.resume, Stop(options.max_minutes), weights)
+
+
+def weights_of(source: str) -> Any:
+    """Return the weights of a run, where `source` is a folder, or of a network that is shipped."""
+    from jaxzero.training.loading import load_agent
+    from jaxzero.training.shipping import load_shipped
+
+    folder = Path(source)
+    return (load_agent(folder) if folder.is_dir() else load_shipped(source)).agent.params
 
 
 def predict_memory(config: Config) -> None:

@@ -18,7 +18,7 @@ search: {simulations: 4}
 selfplay: {games: 16, opening_plies: 2}
 replay: {capacity: 500}
 learner: {batch_size: 32, updates_per_iteration: 2}
-evaluation: {evaluate_every: 0, games: 4, final_games: 4, simulations: 4}
+evaluation: {evaluate_every: 2, games: 4, final_games: 4, simulations: 4}
 iterations: 2
 """
 
