@@ -152,11 +152,15 @@ class SelfplayConfig:
     deviations: float = 0.0
     """Share of the games in which one later move, at any point, is uniformly random: what both
     sides agree about is put to the test. Results teach the value only from there on."""
+    surprise_weight: float = 0.0
+    """Share of the positions that are picked in proportion to how far the search moved the policy
+    away from the network's, the rest evenly (policy surprise weighting of KataGo)."""
 
     def __post_init__(self):
         _require("selfplay", self, ">= 1", "games")
-        _require("selfplay", self, ">= 0", "opening_plies", "sampled_plies", "deviations")
-        _require("selfplay", self, "<= 1", "deviations")
+        _require("selfplay", self, ">= 0", "opening_plies", "sampled_plies")
+        _require("selfplay", self, ">= 0", "deviations", "surprise_weight")
+        _require("selfplay", self, "<= 1", "deviations", "surprise_weight")
 
 
 @dataclass(frozen=True)
@@ -277,6 +281,11 @@ class Config:
         _require("", self, ">= 0", "seed", "devices")
         _require("", self, "<= 4294967295", "seed")
         _require("", self, ">= 1", "iterations", "checkpoint_every", "keep_checkpoints")
+        if self.selfplay.surprise_weight and self.search.reduction != "exact":
+            raise InputError(
+                f"selfplay.surprise_weight: {self.selfplay.surprise_weight} needs "
+                f"search.reduction exact, not {self.search.reduction}"
+            )
 
     @property
     def positions_per_game(self) -> int:

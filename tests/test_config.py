@@ -48,6 +48,8 @@ WRONG = {
     "--selfplay.games=2.5": r"^selfplay\.games: '?2\.5",
     "--evaluation.games=7": r"^evaluation\.games: 7 must be even",
     "--iterations=0": r"^iterations: 0 must be >= 1",
+    "--selfplay.surprise_weight=1.5": r"^selfplay\.surprise_weight: 1\.5 must be <= 1",
+    "--selfplay.surprise_weight=0.5": r"^selfplay\.surprise_weight: 0\.5 needs search\.reduction",
     "--network.attention_heads=2": r"^network\.attention_heads: 2 needs network\.trunk conv",
     "--network.squeeze_excitation=true": r"^network\.squeeze_excitation: True needs network\.trunk",
 }

@@ -33,6 +33,7 @@ class SearchResult(NamedTuple):
     policy: jax.Array  # [B, A] float32, the improved policy, the target of learning
     value: jax.Array  # [B] float32, utility of the chosen edge after the search
     visits: jax.Array  # [B, A] int32, visit counts at the root
+    prior: jax.Array  # [B, A] float32, the network's policy at the root
 
 
 Evaluator = Callable[[chex.ArrayTree, State], Evaluation]  # (params, State [B])
@@ -174,4 +175,5 @@ def search(
         policy=output.action_weights,
         value=summary.qvalues[games, output.action],
         visits=summary.visit_counts,
+        prior=jax.nn.softmax(root.prior_logits),
     )

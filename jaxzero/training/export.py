@@ -44,8 +44,10 @@ def measure_shipped(
 def strength(
     loaded: LoadedAgent, opponents: str, games: int, simulations: int
 ) -> dict[str, dict[str, Any]]:
-    """Play matches, sit the suite of the board, print and return the results."""
-    record = {"versus": meet(loaded, opponents, simulations, games, opening_plies=4, seed=0)}
+    """Play matches, if there are opponents, sit the suite of the board, return the results."""
+    record = {}
+    if opponents:
+        record["versus"] = meet(loaded, opponents, simulations, games, opening_plies=4, seed=0)
     suite = choose_suite("auto", loaded.config.game.board)
     if suite is not None:
         record["suite"] = {

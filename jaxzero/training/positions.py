@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jaxzero.config import SelfplayConfig
 from jaxzero.game import State
 
+TINY = 1e-30  # a prior below it is none; keeps the divergence finite
+
 
 class Positions(NamedTuple):
     """Positions to learn from, those of all games of one ply after the other: P of them."""
@@ -49,6 +51,11 @@ def results_known(random: jax.Array) -> jax.Array:
 def policy_entropy(policy: jax.Array) -> jax.Array:
     """Return the entropy of policies, in nats: [..., A] to [...]."""
     return -jnp.sum(jax.scipy.special.xlogy(policy, policy), axis=-1)
+
+
+def policy_divergence(policy: jax.Array, prior: jax.Array) -> jax.Array:
+    """Return how far policies are from priors, KL(policy || prior) in nats: [..., A] to [...]."""
+    return jnp.sum(jax.scipy.special.rel_entr(policy, jnp.maximum(prior, TINY)), axis=-1)
 
 
 def to_first(state: State) -> jax.Array:

@@ -23,12 +23,15 @@ from jaxzero.game.quiet import equivalence, spread
 from jaxzero.game.structure import Structure, structure
 from jaxzero.training.positions import (
     Positions,
+    policy_divergence,
     policy_entropy,
     random_moves,
     results,
     results_known,
     to_first,
 )
+
+TICKETS = 2**30  # weights of picking become so many whole numbers: their sums are exact
 
 
 class Decisions(NamedTuple):
@@ -39,6 +42,7 @@ class Decisions(NamedTuple):
     player: jax.Array  # [T, B] int32, side to move
     ahead: jax.Array  # [T, B] int32, boxes of the first player minus those of the second
     entropy: jax.Array  # [T, B] float32, of the improved policy over moves, in nats
+    surprise: jax.Array  # [T, B] float32, its divergence from that of the network, in nats
     random: jax.Array  # [T, B] bool, the move was a random one
     played: jax.Array  # [T, B] bool, the game was not over
 
@@ -63,8 +67,9 @@ def play_quiet_games(
 ) -> tuple[Positions, dict[str, jax.Array]]:
     """Play `games` games of the quiet game and return positions to learn from and scalar metrics.
 
-    There are `config.positions_per_game` positions a game, evenly from all that were played. With
-    `most` the games are cut after so many decisions; that is for measuring speed alone.
+    There are `config.positions_per_game` positions a game, evenly from all that were played or as
+    `config.selfplay.surprise_weight` says. With `most` the games are cut after so many decisions;
+    that is for measuring speed alone.
     """
     random_key, play_key, pick_key = jax.random.split(key, 3)
     keys = (random_key, play_key)
@@ -73,12 +78,13 @@ def play_quiet_games(
     count = jnp.sum(decisions.played)
     positions = pick_positions(
         learnable(decisions, first_margin),
-        decisions.played.ravel(),
+        picking_weights(decisions, config.selfplay.surprise_weight),
         config.positions_per_game * games,
         jax.random.uniform(pick_key),
     )
     return positions, {
         "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / count,
+        "selfplay/policy_surprise": jnp.sum(decisions.surprise * decisions.played) / count,
         **results(first_margin),
         "selfplay/decisions": count / games,
         "selfplay/longest": jnp.sum(jnp.any(decisions.played, axis=1), dtype=jnp.float32),
@@ -124,6 +130,7 @@ def play_decisions(
             player=state.player,
             ahead=to_first(state),
             entropy=policy_entropy(searched.policy),
+            surprise=policy_divergence(searched.policy, searched.prior),
             random=is_random,
             played=~over,
         )
@@ -154,6 +161,7 @@ def empty_decisions(steps: int, games: int, num_edges: int) -> Decisions:
         player=jnp.zeros(shape, jnp.int32),
         ahead=jnp.zeros(shape, jnp.int32),
         entropy=jnp.zeros(shape, jnp.float32),
+        surprise=jnp.zeros(shape, jnp.float32),
         random=jnp.zeros(shape, bool),
         played=jnp.zeros(shape, bool),
     )
@@ -171,14 +179,32 @@ def learnable(decisions: Decisions, first_margin: jax.Array) -> Positions:
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)
 
 
-def pick_positions(
-    positions: Positions, valid: jax.Array, count: int, offset: jax.Array
-) -> Positions:
-    """Pick `count` of the positions that are `valid` [P], at even distances from `offset` on.
+def picking_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:
+    """Return the weight of every decision when positions are picked: [P] bool or int32.
 
-    `offset` [], 0 to 1, is where in the first stretch the picks begin.
+    A share `surprise_weight` of all weight goes by the policy's surprise, the rest is even; what
+    was not played has none. Source: Wu 2019 and KataGo's documents, "policy surprise weighting".
     """
-    rank = jnp.cumsum(valid)
+    played = decisions.played.ravel()
+    if not surprise_weight:
+        return played
+    surprise = jnp.where(played, decisions.surprise.ravel(), 0.0)
+    count, total = played.sum(), surprise.sum()
+    # Where nothing surprises all is even.
+    relative = jnp.where(total > 0, surprise / jnp.maximum(total, 1e-30), played / count)
+    share = (1 - surprise_weight) * played / count + surprise_weight * relative
+    return (share * TICKETS).astype(jnp.int32)
+
+
+def pick_positions(
+    positions: Positions, weights: jax.Array, count: int, offset: jax.Array
+) -> Positions:
+    """Pick `count` positions in proportion to whole-number `weights` [P], by even distances.
+
+    This is systematic resampling: where the weights, one after the other, make up a line, the
+    picks lie at even distances on it, from `offset` [], 0 to 1, in the first stretch on.
+    """
+    rank = jnp.cumsum(weights)
     there = rank[-1]
     wanted = (jnp.arange(count) + offset) * (there / count)
     wanted = jnp.minimum(wanted.astype(jnp.int32), there - 1)

@@ -16,13 +16,19 @@ from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.closing import closing_edge
-from jaxzero.game.quiet import fewest_decisions, quiet_moves
+from jaxzero.game.quiet import equivalence, fewest_decisions, fold, quiet_moves
 from jaxzero.game.structure import structure
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
 from jaxzero.training.positions import Positions
-from jaxzero.training.quiet_selfplay import learnable, pick_positions, play_decisions, to_first
+from jaxzero.training.quiet_selfplay import (
+    learnable,
+    pick_positions,
+    picking_weights,
+    play_decisions,
+    to_first,
+)
 from jaxzero.training.selfplay import play_games
 
 GAMES = 24
@@ -151,6 +157,44 @@ def test_picks_are_even_and_valid(offset, count):
     times = np.bincount(picked.margin, minlength=10)[np.asarray(valid)]
     assert times.max() - times.min() <= 1
     assert (np.diff(picked.margin) >= 0).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.6])
+def test_picks_are_in_proportion_to_their_weights(offset):
+    weights = jax.random.randint(jax.random.key(0), (200,), 0, 40) * (jnp.arange(200) % 3 > 0)
+    numbers, count = jnp.arange(200), 3000
+    positions = Positions(numbers, numbers, numbers, weights > 0)
+    picked = pick_positions(positions, weights, count, offset)
+    times = np.bincount(picked.margin, minlength=200)
+    expected = count * np.asarray(weights) / int(weights.sum())
+    assert np.abs(times - expected).max() < 1.01
+    assert times[np.asarray(weights) == 0].max() == 0
+
+
+def test_weights_of_picking_follow_the_surprise(played):
+    decisions, _, _ = played
+    there = decisions.played.ravel()
+    np.testing.assert_array_equal(picking_weights(decisions, 0.0), there)
+    weights = np.asarray(picking_weights(decisions, 0.25), float)
+    surprise = decisions.surprise.ravel()
+    assert surprise[there].min() > -1e-6 and surprise[there].std() > 0.01
+    expected = there * (0.75 + 0.25 * surprise / surprise[there].mean())
+    np.testing.assert_allclose(weights / weights[there].mean(), expected, atol=1e-4)
+    calm = decisions._replace(surprise=np.zeros_like(decisions.surprise))
+    even = np.asarray(picking_weights(calm, 1.0), float)
+    np.testing.assert_allclose(even / even[there].mean(), there, atol=1e-4)
+
+
+def test_the_surprise_is_the_divergence_from_the_network(played):
+    """Its priors are flat over edges, so that those that are one move count together."""
+    decisions, _, _ = played
+    step, game = np.argwhere(decisions.played & (decisions.drawn.sum(-1) > 8))[0]
+    drawn, policy = decisions.drawn[step, game], decisions.policy[step, game]
+    same = equivalence(GAME, structure(GAME, jnp.asarray(drawn)))
+    prior = np.asarray(fold(same, jnp.asarray(~drawn / (~drawn).sum())))
+    moves = np.asarray(fold(same, jnp.asarray(policy)))
+    expected = sum(p * np.log(p / q) for p, q in zip(moves, prior, strict=True) if p > 1e-9)
+    assert decisions.surprise[step, game] == pytest.approx(expected, abs=1e-4)
 
 
 def test_settings_state_what_is_played():
