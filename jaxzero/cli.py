@@ -79,7 +79,7 @@ def check_config_file(path: str) -> None:
     if not isinstance(content, dict | None):
         raise InputError(f"config: {path} holds {content!r}, not a mapping of fields")
     known = list(field_names(Config))
-    for name, value in _flatten(content or {}):
+    for name, value in dotted(content or {}):
         if name not in known:
             raise InputError(f"{name}: {value!r} in {path}: no such field{nearest(name, known)}")
         if any(other.startswith(f"{name}.") for other in known):
@@ -95,10 +95,11 @@ def field_names(cls: type, prefix: str = "") -> Iterator[str]:
             yield from field_names(hints[field.name], f"{prefix}{field.name}.")
 
 
-def _flatten(content: dict, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted name and the value of every leaf of nested mappings."""
     for name, value in content.items():
         if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{name}.")
+            yield from dotted(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -41,27 +42,36 @@ def edge_inputs(
 def grid_inputs(
     game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
 ) -> tuple[jax.Array, jax.Array]:
-    """Return planes [B, H, W, F] and counts [B, C] of a convolutional trunk; C is 0 for raw."""
-    planes = jax.vmap(partial(board_planes, game))(drawn).astype(dtype)
-    if config.features == "raw":
-        return planes, jnp.zeros((len(drawn), 0), dtype)
-    seen = jax.vmap(partial(_see, game))(drawn)
-    more = jax.vmap(partial(structure_planes, game))(seen).astype(dtype)
-    return jnp.concatenate([planes, more], axis=-1), seen.counts.astype(dtype)
+    """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 for raw."""
+    return _on_squares(game, config, drawn, dtype, board_planes, structure_planes)
 
 
 def lattice_inputs(
     game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
 ) -> tuple[jax.Array, jax.Array]:
     """Return planes [B, 2 rows + 1, 2 cols + 1, F] and counts [B, C]; C is 0 for raw."""
-    planes = jax.vmap(partial(lattice_planes, game))(drawn).astype(dtype)
+    return _on_squares(game, config, drawn, dtype, lattice_planes, _structure_on_lattice)
+
+
+def _on_squares(
+    game: DotsAndBoxes,
+    config: NetworkConfig,
+    drawn: jax.Array,
+    dtype: jnp.dtype,
+    planes_of: Callable[[DotsAndBoxes, jax.Array], jax.Array],
+    structure_of: Callable[[DotsAndBoxes, StructureFeatures], jax.Array],
+) -> tuple[jax.Array, jax.Array]:
+    planes = jax.vmap(partial(planes_of, game))(drawn).astype(dtype)
     if config.features == "raw":
         return planes, jnp.zeros((len(drawn), 0), dtype)
     seen = jax.vmap(partial(_see, game))(drawn)
-    edges, boxes = seen.edges.astype(dtype), _box_features(seen, dtype)
-    edges = jax.vmap(partial(edges_on_lattice, game))(edges)
-    boxes = jax.vmap(boxes_on_lattice)(boxes)
-    return jnp.concatenate([planes, edges, boxes], axis=-1), seen.counts.astype(dtype)
+    more = jax.vmap(partial(structure_of, game))(seen).astype(dtype)
+    return jnp.concatenate([planes, more], axis=-1), seen.counts.astype(dtype)
+
+
+def _structure_on_lattice(game: DotsAndBoxes, seen: StructureFeatures) -> jax.Array:
+    edges = edges_on_lattice(game, seen.edges.astype(jnp.float32))
+    return jnp.concatenate([edges, boxes_on_lattice(_box_features(seen, jnp.float32))], axis=-1)
 
 
 def graph_inputs(

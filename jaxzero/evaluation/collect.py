@@ -14,7 +14,7 @@ from jaxzero.agent.players import Player
 from jaxzero.evaluation.endgame import move_bounds, new_table
 from jaxzero.evaluation.suite import BANDS
 from jaxzero.evaluation.values import ILLEGAL
-from jaxzero.game import DotsAndBoxes, initial_state, step
+from jaxzero.game import DotsAndBoxes, initial_states, step
 from jaxzero.game.structure import structure
 
 CHUNK = 1 << 16  # positions looked at in one call
@@ -73,8 +73,7 @@ def self_play(
     the others a share `noise`.
     """
     opening = game.num_edges // 6
-    start = initial_state(game)
-    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (games, *leaf.shape)), start)
+    state = initial_states(game, games)
     advance = jax.jit(jax.vmap(lambda state, edge: step(game, state, edge)[0]))
     rng = np.random.default_rng(seed)
     boards = []

@@ -5,13 +5,13 @@ Runs that differ in nothing but their seed are one entry, told by its mean and i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from jaxzero.cli import load_config
+from jaxzero.cli import dotted, load_config
 from jaxzero.errors import InputError
 from jaxzero.training.metrics import read_metrics
 from jaxzero.training.trainer import CONFIG_FILE
@@ -49,7 +49,7 @@ def read_run(run_dir: Path) -> Run:
     """Read a run. Raises: InputError where there is none, or none that met solved positions."""
     if not (run_dir / CONFIG_FILE).is_file():
         raise InputError(f"runs: {run_dir} holds no run (it has no {CONFIG_FILE})")
-    settings = dict(_flatten(asdict(load_config(run_dir / CONFIG_FILE))))
+    settings = dict(dotted(asdict(load_config(run_dir / CONFIG_FILE))))
     points = [
         Point(int(line["speed/games"]), line["speed/minutes"], wrong)
         for line in read_metrics(run_dir)
@@ -64,14 +64,6 @@ def _wrong(line: dict[str, Any]) -> dict[str, float]:
     """Return the percent of wrong moves of each player in one line of metrics."""
     keys = [key for key in line if key.startswith(PREFIX) and key.endswith(SUFFIX)]
     return {key[len(PREFIX) : -len(SUFFIX)]: 100 - 100 * line[key] for key in keys}
-
-
-def _flatten(settings: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
 
 
 def group(runs: Sequence[Run]) -> list[Entry]:

@@ -18,9 +18,9 @@ def draw_comparison(path: Path, entries: Sequence[Entry]) -> None:
     """Draw the wrong moves of every run into a PNG; entries by colour, players by style."""
     figure = Figure(figsize=(13, 5.5), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    for axis, (field, name) in zip(axes, (("minutes", "minutes"), ("games", "games")), strict=True):
+    for axis, field in zip(axes, ("minutes", "games"), strict=True):
         _draw(axis, entries, field)
-        axis.set_xlabel(f"{name} of self-play and learning")
+        axis.set_xlabel(f"{field} of self-play and learning")
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.grid(alpha=0.3, which="both")
