@@ -12,13 +12,12 @@ from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
+from jaxzero.training.source import add_source_options, required_source
 
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
-    parser.add_argument("--run_dir", type=Path, help="folder of the run")
-    parser.add_argument("--weights", help="instead of a run: a network that is shipped, as 5x5")
-    parser.add_argument("--checkpoint", type=int, help="iteration to take; default: the newest")
+    add_source_options(parser)
     parser.add_argument("--opponents", default="", help="players to meet, such as random,greedy")
     parser.add_argument("--games", type=int, default=512, help="games per match, even")
     parser.add_argument("--simulations", type=int, default=64, help="simulations per move")
@@ -29,30 +28,21 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--json", type=Path, help="file to write the results to")
     parser.add_argument("--figures", type=Path, help="folder of figures; the run's, else figures")
     options = parse(parser, arguments)
-    if options.run_dir is None and options.weights is None:
-        raise InputError("run_dir: name a run with --run_dir or a network with --weights")
-    if options.run_dir is not None and options.weights is not None:
-        raise InputError(f"weights: {options.weights} cannot stand beside --run_dir")
-    if options.weights and (options.ladder or options.checkpoint is not None):
-        name = "ladder" if options.ladder else "checkpoint"
-        raise InputError(f"{name}: {options[name]} needs --run_dir")
+    source = required_source(options)
+    if options.ladder and source.run_dir is None:
+        raise InputError("ladder: True needs --run_dir")
     if options.games < 2 or options.games % 2:
         raise InputError(f"games: {options.games} must be even and at least 2")
     if options.simulations < 1:
         raise InputError(f"simulations: {options.simulations} must be at least 1")
 
     from jaxzero.training.assess import climb, meet, sit
-    from jaxzero.training.loading import load_agent
-    from jaxzero.training.shipping import load_shipped
 
     use_compilation_cache()
-    if options.weights:
-        source, loaded = f"weights {options.weights}", load_shipped(options.weights)
-    else:
-        source, loaded = options.run_dir, load_agent(options.run_dir, options.checkpoint)
-    print(f"{source}, iteration {loaded.iteration}, {loaded.config.game.board}")
+    loaded = source.load()
+    print(f"{source.field} {source.name}, iteration {loaded.iteration}, {loaded.config.game.board}")
     figures = options.figures or options.run_dir or Path("figures")
-    results = {"source": str(source), "iteration": loaded.iteration}
+    results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)
         results["versus"] = meet(loaded, options.opponents, options.simulations, *match)

@@ -9,14 +9,14 @@ from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
+from jaxzero.training.source import add_source_options, source_of
 
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     parser.add_argument("--rows", type=int, default=5, help="rows of boxes")
     parser.add_argument("--cols", type=int, default=5, help="columns of boxes")
-    parser.add_argument("--run_dir", type=Path, help="run whose search:16 plays; none: left out")
-    parser.add_argument("--weights", help="instead of a run: a network that is shipped, as 5x5")
+    add_source_options(parser)  # of a network that plays too, as search:16
     parser.add_argument(
         "--players", default="random,greedy,perfect:0.15", help="who else plays, by commas"
     )
@@ -34,8 +34,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
     options = parse(parser, arguments)
-    if options.run_dir and options.weights:
-        raise InputError(f"weights: {options.weights} cannot stand beside --run_dir")
+    source = source_of(options)
     if options.games < 1:
         raise InputError(f"games: {options.games} must be at least 1")
     if not 0 <= options.noise <= 1:
@@ -49,15 +48,12 @@ def main(arguments: list[str]) -> None:
     use_compilation_cache()
     game = DotsAndBoxes(options.rows, options.cols)
     players = {player.name: player for player in make_players(options.players, game)}
-    if options.run_dir or options.weights:
-        from jaxzero.training.loading import load_agent
-        from jaxzero.training.shipping import load_shipped
-
-        weights = options.weights
-        loaded = load_shipped(weights) if weights else load_agent(options.run_dir)
+    if source is not None:
+        loaded = source.load()
         if loaded.config.game.board != game:
-            source = f"weights: {weights}" if weights else f"run_dir: {options.run_dir}"
-            raise InputError(f"{source} plays {loaded.config.game.board}, not {game}")
+            raise InputError(
+                f"{source.field}: {source.name} plays {loaded.config.game.board}, not {game}"
+            )
         players["search:16"] = make_player("search:16", game, loaded.agent)
     games = Games(options.games, options.noise, options.quiet)
     undrawn = options.fewest, options.most

@@ -9,6 +9,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
+from jaxzero.training.source import source_of
 
 PLAYERS = "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS"
 ONLY_IN = {  # options that mean something in some modes only
@@ -65,13 +66,8 @@ def check_options(parser: ArgumentParser, options: Namespace) -> None:
     for name, modes in ONLY_IN.items():
         if options.mode not in modes and options[name] != parser.get_default(name):
             raise InputError(f"{name}: {options[name]} needs --mode {' or '.join(modes)}")
-    for name in ("checkpoint", "checkpoint2"):
-        number = name.removeprefix("checkpoint")
-        if options[name] is not None and options[f"run_dir{number}"] is None:
-            raise InputError(f"{name}: {options[name]} needs --run_dir{number}")
-    for run, weights in (("run_dir", "weights"), ("run_dir2", "weights2")):
-        if options[run] is not None and options[weights] is not None:
-            raise InputError(f"{weights}: {options[weights]} cannot stand beside --{run}")
+    for number in ("", "2"):
+        source_of(options, number)
     if options.games < 2 or options.games % 2:
         raise InputError(f"games: {options.games} must be even and at least 2 (swapped colours)")
     if options.opening_plies < 0:
@@ -88,8 +84,7 @@ def play(options: Namespace) -> None:
     from jaxzero.play.modes import play_human, report_match, show_game
 
     print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
-    run = load_run("", options.run_dir, options.checkpoint, options.weights)
-    run2 = load_run("2", options.run_dir2, options.checkpoint2, options.weights2)
+    run, run2 = (load_run(source_of(options, number)) for number in ("", "2"))
     runs = [one for one in (run, run2) if one]
     board = choose_board(options.rows, options.cols, runs)
     player = choose_player("player", options.player, board, run)

@@ -53,11 +53,11 @@ def main(arguments: list[str]) -> None:
 
 def weights_of(source: str) -> Any:
     """Return the weights of a run, where `source` is a folder, or of a network that is shipped."""
-    from jaxzero.training.loading import load_agent
-    from jaxzero.training.shipping import load_shipped
+    from jaxzero.training.source import Source
 
     folder = Path(source)
-    return (load_agent(folder) if folder.is_dir() else load_shipped(source)).agent.params
+    found = Source(folder, None) if folder.is_dir() else Source(None, source)
+    return found.load().agent.params
 
 
 def predict_memory(config: Config) -> None:

@@ -24,8 +24,8 @@ from jaxzero.training.learner import Learner
 from jaxzero.training.memory import abstract_inputs, compile_iteration, peak_memory_bytes
 from jaxzero.training.metrics import MetricsWriter
 from jaxzero.training.parallel import replicate, spread_actor
+from jaxzero.training.progress import Progress, run_iteration
 from jaxzero.training.report import headline
-from jaxzero.training.trainer import Progress, run_iteration
 
 PER_CALL = 2  # iterations; at least two, or nothing could overlap
 

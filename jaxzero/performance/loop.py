@@ -21,8 +21,8 @@ from jaxzero.training.learner import init_learner
 from jaxzero.training.memory import abstract_inputs, compile_iteration
 from jaxzero.training.metrics import MetricsWriter
 from jaxzero.training.parallel import parallelize, replicate, spread_actor
+from jaxzero.training.progress import Progress, run_iteration
 from jaxzero.training.report import headline
-from jaxzero.training.trainer import Progress, run_iteration
 
 
 class Loop:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.config import GameConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play.sides import warm_up
+from jaxzero.training.source import Source
 
 DEFAULT_SIZE = 3  # boxes a side where no run tells the board
 WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
@@ -28,26 +28,12 @@ class Run:
         return f"{self.source}, iteration {self.iteration}"
 
 
-def load_run(
-    number: str, folder: Path | None, checkpoint: int | None, weights: str | None
-) -> Run | None:
-    """Read what the options run_dir, checkpoint and weights of one player name, None for nothing.
-
-    `number` ends the names of the options of a second player. Raises: InputError.
-    """
-    if folder is None and weights is None:
+def load_run(source: Source | None) -> Run | None:
+    """Read the network that the options of one player name. Raises: InputError."""
+    if source is None:
         return None
-    from jaxzero.training.loading import load_agent  # slow to import; not every game needs a run
-    from jaxzero.training.shipping import load_shipped
-
-    try:
-        loaded = load_shipped(weights) if folder is None else load_agent(folder, checkpoint)
-    except InputError as error:
-        # The loaders know one run; here there may be two.
-        field, _, rest = str(error).partition(":")
-        raise InputError(f"{field}{number}:{rest}") from error
-    field = "weights" if folder is None else "run_dir"
-    return Run(field + number, str(weights or folder), loaded.agent, loaded.iteration)
+    loaded = source.load()
+    return Run(source.field, source.name, loaded.agent, loaded.iteration)
 
 
 def choose_board(rows: int | None, cols: int | None, runs: list[Run]) -> DotsAndBoxes:

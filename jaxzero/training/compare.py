@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from jaxzero.cli import dotted, load_config
 from jaxzero.errors import InputError
 from jaxzero.training.metrics import read_metrics
-from jaxzero.training.trainer import CONFIG_FILE
+from jaxzero.training.run_folder import CONFIG_FILE
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
 PREFIX, SUFFIX = "suite/", "/optimal_share"

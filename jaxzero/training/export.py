@@ -1,4 +1,4 @@
-"""Measure the network of a run as it will be shipped."""
+"""Measure a network as it is shipped, or will be."""
 
 from __future__ import annotations
 
@@ -11,34 +11,39 @@ from jaxzero.evaluation.report import format_scores
 from jaxzero.evaluation.suite import score
 from jaxzero.training.assess import meet
 from jaxzero.training.checkpoint import Checkpoints
-from jaxzero.training.loading import LoadedAgent, load_agent
-from jaxzero.training.shipping import flatten, load_shipped, read_record, unflatten
+from jaxzero.training.loading import LoadedAgent
+from jaxzero.training.shipping import flatten, read_record, unflatten
+from jaxzero.training.source import Source
 from jaxzero.training.strength import choose_suite
 
 
-def measure_run(
-    run_dir: Path, checkpoint: int | None, opponents: str, games: int, simulations: int
+def measure(
+    source: Source, opponents: str, games: int, simulations: int
 ) -> tuple[LoadedAgent, dict[str, Any]]:
-    """Return the network of a run and a record of its training and strength.
+    """Return a network and a record of its training and of its strength, measured now.
 
-    It is measured with its weights as they will be shipped.
+    That of a run is measured with its weights as they will be shipped.
     """
-    loaded = load_agent(run_dir, checkpoint)
-    shipped = unflatten(flatten(loaded.agent.params), loaded.agent.params)
-    loaded = loaded._replace(agent=replace(loaded.agent, params=shipped))
-    checkpoints = Checkpoints(run_dir)
-    saved = checkpoints.record(loaded.iteration)
-    checkpoints.close()
-    training = {name: saved[name] for name in ("minutes", "games", "version")}
-    return loaded, {"training": training, **strength(loaded, opponents, games, simulations)}
-
-
-def measure_shipped(
-    name: str, opponents: str, games: int, simulations: int
-) -> tuple[LoadedAgent, dict[str, Any]]:
-    """Return a network that is shipped, and its record with its strength measured anew."""
-    loaded, record = load_shipped(name), read_record(name)
+    loaded = source.load()
+    if source.run_dir is None:
+        record = read_record(source.weights)
+    else:
+        loaded = _as_shipped(loaded)
+        record = {"training": _training(source.run_dir, loaded.iteration)}
     return loaded, {**record, **strength(loaded, opponents, games, simulations)}
+
+
+def _as_shipped(loaded: LoadedAgent) -> LoadedAgent:
+    params = unflatten(flatten(loaded.agent.params), loaded.agent.params)
+    return loaded._replace(agent=replace(loaded.agent, params=params))
+
+
+def _training(run_dir: Path, iteration: int) -> dict[str, Any]:
+    """Return what a checkpoint of a run says of the training until then."""
+    checkpoints = Checkpoints(run_dir)
+    saved = checkpoints.record(iteration)
+    checkpoints.close()
+    return {name: saved[name] for name in ("minutes", "games", "version")}
 
 
 def strength(

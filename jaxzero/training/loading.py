@@ -12,7 +12,7 @@ from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.training.checkpoint import Checkpoints, Say
 from jaxzero.training.learner import init_learner, playing_params
-from jaxzero.training.trainer import CONFIG_FILE
+from jaxzero.training.run_folder import CONFIG_FILE
 
 
 class LoadedAgent(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
-from jaxzero.training import trainer
+from jaxzero.training import progress as progress_module
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import (
@@ -20,7 +20,7 @@ from jaxzero.training.parallel import (
     replicate,
     spread_actor,
 )
-from jaxzero.training.trainer import Progress, run_iteration
+from jaxzero.training.progress import Progress, run_iteration
 
 CONFIG = load_config(
     "configs/tiny.yaml",
@@ -56,7 +56,7 @@ def ran():
         return read(tree)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer.jax, "device_get", counted_read)
+        patch.setattr(progress_module.jax, "device_get", counted_read)
         with jax.transfer_guard("disallow"):
             for _ in range(4):
                 progress, metrics = run_iteration(CONFIG, iterate, run_key, progress)

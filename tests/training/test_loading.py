@@ -19,6 +19,7 @@ from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.learner import init_learner
 from jaxzero.training.loading import load_agent
 from jaxzero.training.shipping import load_shipped, read_record, ship
+from jaxzero.training.source import Source
 from jaxzero.training.trainer import train
 
 SHORT = (
@@ -94,14 +95,14 @@ def test_what_is_not_there_is_named(whole, run, tmp_path):
 
 
 def test_the_board_is_that_of_the_run_unless_that_is_contradicted(whole):
-    run = load_run("", whole, None, None)
+    run = load_run(Source(whole, None))
     board = choose_board(None, 2, [run])
     assert str(board) == "2x2"
     assert choose_player("player", None, board, run).name == "search:64"
     with pytest.raises(InputError, match=r"^cols: 4 contradicts 2 of run_dir "):
         choose_board(2, 4, [run])
     with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
-        load_run("2", whole, 9, None)
+        load_run(Source(whole, None, 9, "2"))
 
 
 def test_weights_come_back_from_the_files_they_are_shipped_in(whole, tmp_path):

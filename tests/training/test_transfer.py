@@ -15,7 +15,7 @@ from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.training.learner import init_learner
-from jaxzero.training.trainer import first_learner
+from jaxzero.training.progress import first_learner
 from jaxzero.training.transfer import transfer
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--learner.ema_decay=0.5")

@@ -1,0 +1,77 @@
+"""Where a network comes from: the folder of a run, or the name of one that is shipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser, Namespace
+
+from jaxzero.errors import InputError
+
+if TYPE_CHECKING:
+    from jaxzero.training.loading import LoadedAgent
+
+
+@dataclass(frozen=True)
+class Source:
+    """What --run_dir, --weights and --checkpoint name together; reads nothing before `load`."""
+
+    run_dir: Path | None
+    weights: str | None  # exactly one of the two
+    checkpoint: int | None = None  # iteration; None: the newest
+    number: str = ""  # ends the names of the options of a second player
+
+    @property
+    def field(self) -> str:
+        """The option that named it."""
+        return ("weights" if self.run_dir is None else "run_dir") + self.number
+
+    @property
+    def name(self) -> str:
+        """The folder, or the name of what is shipped."""
+        return str(self.weights or self.run_dir)
+
+    def load(self) -> LoadedAgent:
+        """Read the network. Raises: InputError naming the option."""
+        # Slow to import; command lines are checked before.
+        from jaxzero.training.loading import load_agent
+        from jaxzero.training.shipping import load_shipped
+
+        try:
+            if self.run_dir is None:
+                return load_shipped(self.weights)
+            return load_agent(self.run_dir, self.checkpoint)
+        except InputError as error:
+            # The loaders know one network; here there may be two.
+            field, _, rest = str(error).partition(":")
+            raise InputError(f"{field}{self.number}:{rest}") from error
+
+
+def add_source_options(parser: ArgumentParser) -> None:
+    """Add --run_dir, --weights and --checkpoint."""
+    parser.add_argument("--run_dir", type=Path, help="folder of the run")
+    parser.add_argument("--weights", help="instead of a run: a network that is shipped, as 5x5")
+    parser.add_argument("--checkpoint", type=int, help="iteration to take; default: the newest")
+
+
+def source_of(options: Namespace, number: str = "") -> Source | None:
+    """Return what the options name, None for nothing. Raises: InputError."""
+    names = (f"{name}{number}" for name in ("run_dir", "weights", "checkpoint"))
+    run_dir, weights, checkpoint = (options[name] for name in names)
+    if run_dir is not None and weights is not None:
+        raise InputError(f"weights{number}: {weights} cannot stand beside --run_dir{number}")
+    if checkpoint is not None and run_dir is None:
+        raise InputError(f"checkpoint{number}: {checkpoint} needs --run_dir{number}")
+    if run_dir is None and weights is None:
+        return None
+    return Source(run_dir, weights, checkpoint, number)
+
+
+def required_source(options: Namespace) -> Source:
+    """Return what the options name. Raises: InputError, also where they name nothing."""
+    source = source_of(options)
+    if source is None:
+        raise InputError("run_dir: name a run with --run_dir or a network with --weights")
+    return source
