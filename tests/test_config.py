@@ -50,6 +50,7 @@ WRONG = {
     "--iterations=0": r"^iterations: 0 must be >= 1",
     "--selfplay.surprise_weight=1.5": r"^selfplay\.surprise_weight: 1\.5 must be <= 1",
     "--selfplay.surprise_weight=0.5": r"^selfplay\.surprise_weight: 0\.5 needs search\.reduction",
+    "--selfplay.start_ply=5": r"^selfplay\.start_ply: 5 needs search\.reduction",
     "--network.attention_heads=2": r"^network\.attention_heads: 2 needs network\.trunk conv",
     "--network.squeeze_excitation=true": r"^network\.squeeze_excitation: True needs network\.trunk",
 }
@@ -60,6 +61,14 @@ def test_wrong_options_are_named_with_their_value(option):
     with pytest.raises(InputError, match=WRONG[option]) as caught:
         load_config(TINY, option)
     assert "\n" not in str(caught.value)
+
+
+def test_games_must_begin_before_they_end():
+    # A quiet game of 2x2 has 8 moves at least.
+    exact = "--search.reduction=exact"
+    assert load_config(TINY, exact, "--selfplay.start_ply=7").positions_per_game == 1
+    with pytest.raises(InputError, match=r"^selfplay\.start_ply: 8 leaves nothing .* 2x2"):
+        load_config(TINY, exact, "--selfplay.start_ply=8")
 
 
 FILES = {

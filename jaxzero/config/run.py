@@ -39,10 +39,17 @@ class Config:
         require("", self, ">= 0", "seed", "devices")
         require("", self, "<= 4294967295", "seed")
         require("", self, ">= 1", "iterations", "checkpoint_every", "keep_checkpoints")
-        if self.selfplay.surprise_weight and self.search.reduction != "exact":
+        for name in ("surprise_weight", "start_ply"):
+            value = getattr(self.selfplay, name)
+            if value and self.search.reduction != "exact":
+                raise InputError(
+                    f"selfplay.{name}: {value} needs search.reduction exact, not "
+                    f"{self.search.reduction}"
+                )
+        if self.positions_per_game < 1:
             raise InputError(
-                f"selfplay.surprise_weight: {self.selfplay.surprise_weight} needs "
-                f"search.reduction exact, not {self.search.reduction}"
+                f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
+                f"{self.game.board}"
             )
 
     @property
@@ -51,13 +58,14 @@ class Config:
         one a decision, of which the few beyond the fewest there can be are left out."""
         board = self.game.board
         exact = self.search.reduction == "exact"
-        return fewest_decisions(board) if exact else board.num_edges
+        return (fewest_decisions(board) if exact else board.num_edges) - self.selfplay.start_ply
 
     @property
     def steps_per_game(self) -> int:
         """Steps of self-play that there is room for, in each game."""
         board = self.game.board
-        return most_decisions(board) if self.search.reduction == "exact" else board.num_edges
+        exact = self.search.reduction == "exact"
+        return (most_decisions(board) if exact else board.num_edges) - self.selfplay.start_ply
 
     @property
     def positions_per_iteration(self) -> int:

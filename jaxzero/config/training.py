@@ -14,6 +14,9 @@ class SelfplayConfig:
 
     games: int = 1024
     """Games per iteration, all devices together."""
+    start_ply: int = 0
+    """Games begin after this many random moves, of which nothing is learnt: the nearer to the end,
+    the more of them are played in a second, and the clearer is what they teach."""
     opening_plies: int = 6
     """Each game starts with 0 to this many uniformly random moves."""
     sampled_plies: int = 8
@@ -27,7 +30,7 @@ class SelfplayConfig:
 
     def __post_init__(self):
         require("selfplay", self, ">= 1", "games")
-        require("selfplay", self, ">= 0", "opening_plies", "sampled_plies")
+        require("selfplay", self, ">= 0", "start_ply", "opening_plies", "sampled_plies")
         require("selfplay", self, ">= 0", "deviations", "surprise_weight")
         require("selfplay", self, "<= 1", "deviations", "surprise_weight")
 

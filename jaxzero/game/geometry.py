@@ -31,6 +31,17 @@ def box_neighbours(game: DotsAndBoxes) -> np.ndarray:
     return table
 
 
+@lru_cache
+def edge_centres(game: DotsAndBoxes) -> np.ndarray:
+    """Return row and column of the middle of every edge, in boxes: [A, 2] float32."""
+    horizontal = np.indices((game.rows + 1, game.cols)).reshape(2, -1).T
+    vertical = np.indices((game.rows, game.cols + 1)).reshape(2, -1).T
+    beside, below = np.array([0, 0.5]), np.array([0.5, 0])
+    table = np.concatenate([horizontal + beside, vertical + below]).astype(np.float32)
+    table.setflags(write=False)
+    return table
+
+
 def count_sides(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Count the drawn sides of every box of one board: [boxes + 1] int8, the last the outside."""
     sides = np.zeros(game.num_boxes + 1, np.int8)

@@ -17,10 +17,11 @@ import jax.numpy as jnp
 
 from jaxzero.agent.search import Evaluator, search
 from jaxzero.config import Config
-from jaxzero.game import DotsAndBoxes, State, initial_states, is_over
+from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.game.closing import declines, open_up, settle
 from jaxzero.game.quiet import equivalence, spread
-from jaxzero.game.structure import Structure, structure
+from jaxzero.game.structure import Structure
+from jaxzero.training.openings import open_games
 from jaxzero.training.positions import (
     Positions,
     policy_divergence,
@@ -105,8 +106,9 @@ def play_decisions(
 
     With `most` they end after so many decisions.
     """
+    open_key, random_key = jax.random.split(random_key)
+    opened = open_games(game, open_key, games, config.selfplay.start_ply)
     random = random_moves(config.selfplay, random_key, games, config.positions_per_game)
-    start = initial_states(game, games)
 
     def decide(play: Play) -> Play:
         keys = jax.random.split(jax.random.fold_in(play_key, play.number), 3)
@@ -139,9 +141,8 @@ def play_decisions(
         )
         return Play(play.number + 1, facing, found, decisions)
 
-    found = jax.vmap(partial(structure, game))(start.drawn)
     none = empty_decisions(config.steps_per_game, games, game.num_edges)
-    play = Play(jnp.zeros((), jnp.int32), start, found, none)
+    play = Play(jnp.zeros((), jnp.int32), *opened, none)
 
     def unfinished(play: Play) -> jax.Array:
         going_on = ~jnp.all(play.found.quiet)

@@ -11,8 +11,9 @@ import jaxzero
 from jaxzero.agent.players import make_player
 from jaxzero.evaluation.examine import examine_agent
 from jaxzero.evaluation.suite import score
-from jaxzero.training.export import measure_shipped
+from jaxzero.training.export import measure
 from jaxzero.training.shipping import load_shipped, read_record, ship, shipped_names
+from jaxzero.training.source import Source
 from jaxzero.training.strength import choose_suite
 
 
@@ -32,7 +33,7 @@ def test_they_score_what_their_record_says(name):
 
 
 def test_what_is_shipped_is_measured_and_shipped_again(tmp_path):
-    loaded, record = measure_shipped("2x2", "random", games=8, simulations=4)
+    loaded, record = measure(Source(None, "2x2"), "random", games=8, simulations=4)
     assert record["training"] == read_record("2x2")["training"]
     assert set(record["versus"]) == {"random"} and set(record["suite"]) == {"policy", "search:4"}
     ship(loaded, record, "again", tmp_path)

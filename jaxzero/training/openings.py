@@ -1,0 +1,75 @@
+"""Random openings of the quiet game: where self-play begins when it does not begin at the start.
+
+What a move is worth shows in the results of games only as far back from their end as both sides
+play well. Games that begin late are shorter, so there are more of them, and all they teach is near
+the end.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxzero.game import DotsAndBoxes, State, initial_states
+from jaxzero.game.closing import open_up, settle
+from jaxzero.game.geometry import edge_centres
+from jaxzero.game.quiet import quiet_moves
+from jaxzero.game.structure import Structure, structure
+
+STEEPEST = 4.0  # nats a box: there a board fills row by row
+
+
+class Opened(NamedTuple):
+    """Games after their opening."""
+
+    facing: State  # [B], positions with free boxes or without
+    found: Structure  # [B], their structure
+
+
+def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Opened:
+    """Play `plies` random moves of the quiet game in each of `games` games.
+
+    In every other game they are safe moves as long as there are any, as between players who give
+    nothing away; else any moves. Free boxes are all taken. Each game has a slope of its own that
+    its moves run down, so that some boards fill evenly and others from one side or corner.
+    """
+    start = initial_states(game, games)
+    found = jax.vmap(partial(structure, game))(start.drawn)
+    careful = jnp.arange(games) % 2 == 0
+    slope_key, move_key = jax.random.split(key)
+    slopes = _slopes(game, slope_key, games)
+    play = jax.vmap(partial(_random_move, game))
+
+    def ply(number: jax.Array, opened: Opened) -> Opened:
+        keys = jax.random.split(jax.random.fold_in(move_key, number), games)
+        return Opened(*play(keys, slopes, careful, *opened))
+
+    return jax.lax.fori_loop(0, plies, ply, Opened(start, found))
+
+
+def _slopes(game: DotsAndBoxes, key: jax.Array, games: int) -> jax.Array:
+    """Return logits of the edges that rise in a random direction, each game's its own: [B, A]."""
+    angle_key, steepness_key = jax.random.split(key)
+    angle = jax.random.uniform(angle_key, (games, 1), maxval=2 * jnp.pi)
+    steepness = jax.random.uniform(steepness_key, (games, 1), maxval=STEEPEST)
+    row, column = jnp.asarray(edge_centres(game)).T[..., None, :]
+    return steepness * (jnp.cos(angle) * row + jnp.sin(angle) * column)
+
+
+def _random_move(
+    game: DotsAndBoxes,
+    key: jax.Array,
+    slope: jax.Array,
+    careful: jax.Array,
+    facing: State,
+    found: Structure,
+) -> tuple[State, Structure]:
+    """Take the free boxes of one game and play a random move."""
+    moves = quiet_moves(game, found)
+    safe = moves & found.safe
+    allowed = jnp.where(careful & jnp.any(safe), safe, moves)
+    edge = jax.random.categorical(key, jnp.where(allowed, slope, -jnp.inf)).astype(jnp.int32)
+    return open_up(game, settle(facing, found, jnp.zeros((), bool)), edge)
