@@ -33,8 +33,8 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Op
     """Play `plies` random moves of the quiet game in each of `games` games.
 
     In every other game they are safe moves as long as there are any, as between players who give
-    nothing away; else any moves. Free boxes are all taken. Each game has a slope of its own that
-    its moves run down, so that some boards fill evenly and others from one side or corner.
+    nothing away; else any moves. Free boxes are all taken. Half of the boards fill evenly, the
+    others from one side or corner, as each game has a slope of its own that its moves run down.
     """
     start = initial_states(game, games)
     found = jax.vmap(partial(structure, game))(start.drawn)
@@ -54,9 +54,9 @@ def _slopes(game: DotsAndBoxes, key: jax.Array, games: int) -> jax.Array:
     """Return logits of the edges that rise in a random direction, each game's its own: [B, A]."""
     angle_key, steepness_key = jax.random.split(key)
     angle = jax.random.uniform(angle_key, (games, 1), maxval=2 * jnp.pi)
-    steepness = jax.random.uniform(steepness_key, (games, 1), maxval=STEEPEST)
+    steepness = jax.random.uniform(steepness_key, (games, 1), minval=-STEEPEST, maxval=STEEPEST)
     row, column = jnp.asarray(edge_centres(game)).T[..., None, :]
-    return steepness * (jnp.cos(angle) * row + jnp.sin(angle) * column)
+    return jnp.maximum(steepness, 0) * (jnp.cos(angle) * row + jnp.sin(angle) * column)
 
 
 def _random_move(
