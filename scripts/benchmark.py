@@ -9,11 +9,15 @@ import os
 from pathlib import Path
 from typing import Literal
 
+from jsonargparse import ArgumentParser, Namespace
+
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
+from jaxzero.config import Config
 from jaxzero.errors import InputError
 
 
-def main(arguments: list[str]) -> None:
+def benchmark_parser() -> ArgumentParser:
+    """Return the parser of the command line."""
     parser = config_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=120.0, help="about how long to measure")
     parser.add_argument("--rounds", type=int, default=3, help="times that each part is measured")
@@ -38,12 +42,21 @@ def main(arguments: list[str]) -> None:
         default="compiled",
         help="its network: ours, compiled for batches of one, or PyTorch's where installed",
     )
+    return parser
+
+
+def main(arguments: list[str]) -> None:
+    parser = benchmark_parser()
     options = parse(parser, arguments)
     config = config_of(parser, options)
     for name in ("seconds", "rounds", "baseline_games"):
         if not options[name] > 0:
             raise InputError(f"{name}: {options[name]} must be > 0")
+    measure(config, options)
 
+
+def measure(config: Config, options: Namespace) -> None:
+    """Measure, print, keep and compare."""
     from jaxzero.performance.baseline_pool import Baseline, parse_counts
     from jaxzero.performance.benchmark import benchmark
     from jaxzero.performance.report import (

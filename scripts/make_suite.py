@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
-from jaxzero.training.source import add_source_options, source_of
+from jaxzero.training.source import Source, add_source_options, source_of
 
 
-def main(arguments: list[str]) -> None:
+def suite_parser() -> ArgumentParser:
+    """Return the parser of the command line."""
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     parser.add_argument("--rows", type=int, default=5, help="rows of boxes")
     parser.add_argument("--cols", type=int, default=5, help="columns of boxes")
@@ -33,13 +34,21 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--node_limit", type=int, default=20_000_000, help="nodes per position")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
-    options = parse(parser, arguments)
+    return parser
+
+
+def main(arguments: list[str]) -> None:
+    options = parse(suite_parser(), arguments)
     source = source_of(options)
     if options.games < 1:
         raise InputError(f"games: {options.games} must be at least 1")
     if not 0 <= options.noise <= 1:
         raise InputError(f"noise: {options.noise} must be from 0 to 1")
+    make_suite(options, source)
 
+
+def make_suite(options: Namespace, source: Source | None) -> None:
+    """Let everybody play, solve what came up and write it."""
     from jaxzero.agent.players import make_player, make_players
     from jaxzero.evaluation.collect import Games, collect, solve_all
     from jaxzero.evaluation.suite import Suite, write_suite

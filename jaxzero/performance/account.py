@@ -153,7 +153,7 @@ def numbers_of(config: Config, timed: Timed, work: Work, ceilings: Ceilings) -> 
         doubling_gain=doubling_gain(timed),
         on_cpu=jax.default_backend() == "cpu",
         dtype=compute_dtype(config.network).name,
-        trunk=config.network.trunk,
+        convolutional=config.network.convolutional,
     )
 
 

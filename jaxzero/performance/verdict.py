@@ -33,7 +33,7 @@ class Numbers(NamedTuple):
     doubling_gain: float  # fall of self-play's time per evaluation when the batch doubles
     on_cpu: bool
     dtype: str  # of the network's activations
-    trunk: str  # of `NetworkConfig`
+    convolutional: bool  # the network's trunk
 
 
 class Verdict(NamedTuple):
@@ -128,7 +128,7 @@ def replay_bound(share: float) -> Verdict:
 
 def memory_bound(numbers: Numbers) -> Verdict:
     advice = [*bfloat16_advice(numbers)]
-    if numbers.trunk in ("conv", "lattice"):
+    if numbers.convolutional:
         advice += [
             "try the other network.convolution: shifted writes nine copies of its input",
             "less often network.pooling_every, no network.squeeze_excitation: they break fusion",
@@ -172,7 +172,7 @@ def bfloat16_advice(numbers: Numbers) -> Iterator[str]:
 
 
 def shape_advice(numbers: Numbers) -> Iterator[str]:
-    if numbers.trunk in ("conv", "lattice"):
+    if numbers.convolutional:
         yield "try the other network.convolution (direct, shifted)"
     if not numbers.on_cpu:
         yield "network.channels in multiples of 64 fill the matrix units"

@@ -29,7 +29,7 @@ BALANCED = Numbers(
     doubling_gain=0.05,
     on_cpu=False,
     dtype="bfloat16",
-    trunk="conv",
+    convolutional=True,
 )
 
 
@@ -43,7 +43,7 @@ CASES = {
     "network in float32": (numbers(dtype="float32"), "bfloat16"),
     "tree": (numbers({"tree": 2.0}, whole=3.0), "search.simulations"),
     "memory bandwidth": (numbers(memory_share=0.8), "network.convolution"),
-    "memory bandwidth, dense": (numbers(memory_share=0.8, trunk="dense"), "network.blocks"),
+    "memory bandwidth, dense": (numbers(memory_share=0.8, convolutional=False), "network.blocks"),
     "launches": (numbers(doubling_gain=0.4, flops_share=0.1), "selfplay.games"),
     "host": (numbers({"host gap": 0.5}, whole=1.5), "selfplay.games"),
     "replay": (numbers({"replay draw": 2.0}, whole=3.0), "replay.capacity"),
