@@ -52,6 +52,11 @@ def main(arguments: list[str]) -> None:
     for name in ("seconds", "rounds", "baseline_games"):
         if not options[name] > 0:
             raise InputError(f"{name}: {options[name]} must be > 0")
+    start_ply = config.selfplay.start_ply
+    if options.baseline and start_ply:
+        raise InputError(
+            f"selfplay.start_ply: {start_ply} must be 0 for --baseline, which plays whole games"
+        )
     measure(config, options)
 
 

@@ -1,4 +1,7 @@
-"""Make a suite: positions of several kinds of play, solved exactly, evenly over undrawn edges."""
+"""Make a suite: positions of several kinds of play, solved exactly, evenly over undrawn edges.
+
+With --run_dir or --weights that network plays too, as search:16.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ def suite_parser() -> ArgumentParser:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     parser.add_argument("--rows", type=int, default=5, help="rows of boxes")
     parser.add_argument("--cols", type=int, default=5, help="columns of boxes")
-    add_source_options(parser)  # of a network that plays too, as search:16
+    add_source_options(parser)
     parser.add_argument(
         "--players", default="random,greedy,perfect:0.15", help="who else plays, by commas"
     )

@@ -57,7 +57,10 @@ def weights_of(source: str) -> Any:
 
     folder = Path(source)
     found = Source(folder, None) if folder.is_dir() else Source(None, source)
-    return found.load().agent.params
+    try:
+        return found.load().agent.params
+    except InputError as error:  # here the folder of a run is no --run_dir
+        raise InputError(str(error).replace("run_dir:", "weights:", 1)) from error
 
 
 def predict_memory(config: Config) -> None:

@@ -108,6 +108,13 @@ def test_a_writer_that_cannot_write_is_told(tmp_path):
         ("make_suite.py --noise 2 --out x.npz", "noise: 2.0 must be from 0 to 1"),
         ("play.py --weights 9x9", "weights: '9x9' do not exist"),
         ("train.py --weights 9x9 --run_dir nowhere", "weights: '9x9' do not exist"),
+        ("train.py --weights configs --run_dir nowhere", "weights: configs holds no run"),
+        (
+            "evaluate.py --run_dir nowhere --weights 2x2",
+            "weights: 2x2 cannot stand beside --run_dir",
+        ),
+        ("play.py --mode ai --checkpoint2 3", "checkpoint2: 3 needs --run_dir2"),
+        ("benchmark.py --baseline --selfplay.start_ply 3", "selfplay.start_ply: 3 must be 0"),
         ("train.py --weights 2x2 --run_dir nowhere --resume", "weights: 2x2 cannot stand beside"),
         ("export.py", "run_dir: name a run with --run_dir or a network with --weights"),
         ("export.py --weights 2x2 --checkpoint 3", "checkpoint: 3 needs --run_dir"),

@@ -18,9 +18,10 @@ class SelfplayConfig:
     """Games begin after this many random moves, of which nothing is learnt: the nearer to the end,
     the more of them are played in a second, and the clearer is what they teach."""
     opening_plies: int = 6
-    """Each game starts with 0 to this many uniformly random moves."""
+    """After `start_ply` each game has 0 to this many uniformly random moves."""
     sampled_plies: int = 8
-    """Before this ply the move is drawn from the search policy, after it the best is taken."""
+    """Before this ply, counted from `start_ply`, the move is drawn from the search policy, after it
+    the best is taken."""
     deviations: float = 0.0
     """Share of the games in which one later move, at any point, is uniformly random: what both
     sides agree about is put to the test. Results teach the value only from there on."""

@@ -46,7 +46,7 @@ def play_games(
     games: int,
     plies: int = 0,
 ) -> tuple[Positions, dict[str, jax.Array]]:
-    """Play `games` games from the empty board and return their positions and scalar metrics.
+    """Play `games` games and return their positions and scalar metrics.
 
     With `plies` the games are cut after so many; that is for measuring speed, not for learning.
     """

@@ -13,6 +13,8 @@ from jaxzero.errors import InputError
 if TYPE_CHECKING:
     from jaxzero.training.loading import LoadedAgent
 
+OPTIONS = ("run_dir", "weights", "checkpoint")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -44,9 +46,11 @@ class Source:
                 return load_shipped(self.weights)
             return load_agent(self.run_dir, self.checkpoint)
         except InputError as error:
-            # The loaders know one network; here there may be two.
+            # The loaders know one network and its options; here there may be two.
             field, _, rest = str(error).partition(":")
-            raise InputError(f"{field}{self.number}:{rest}") from error
+            if field in OPTIONS:
+                raise InputError(f"{field}{self.number}:{rest}") from error
+            raise InputError(f"{self.field}: {self.name}: {error}") from error
 
 
 def add_source_options(parser: ArgumentParser) -> None:
@@ -58,8 +62,7 @@ def add_source_options(parser: ArgumentParser) -> None:
 
 def source_of(options: Namespace, number: str = "") -> Source | None:
     """Return what the options name, None for nothing. Raises: InputError."""
-    names = (f"{name}{number}" for name in ("run_dir", "weights", "checkpoint"))
-    run_dir, weights, checkpoint = (options[name] for name in names)
+    run_dir, weights, checkpoint = (options[f"{name}{number}"] for name in OPTIONS)
     if run_dir is not None and weights is not None:
         raise InputError(f"weights{number}: {weights} cannot stand beside --run_dir{number}")
     if checkpoint is not None and run_dir is None:

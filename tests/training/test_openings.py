@@ -18,7 +18,7 @@ from jaxzero.game.quiet import fewest_decisions, most_decisions
 from jaxzero.training.openings import open_games
 from jaxzero.training.quiet_selfplay import play_decisions
 
-GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 10
+GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL = np.arange(GAMES) % 2 == 0
 
 
@@ -33,7 +33,7 @@ KEY = jax.random.key(2)
 def test_careful_games_give_nothing_away_while_they_need_not(opened):
     free = ~opened.facing.drawn
     closed = np.asarray(jax.vmap(partial(boxes_closed, GAME))(opened.facing.drawn))
-    # Ten moves can be safe on a board of 40 edges, whatever they are.
+    # Eleven moves can be safe on a board of 40 edges, whatever they are.
     assert (free.sum(1)[CAREFUL] == GAME.num_edges - PLIES).all() and not closed[CAREFUL].any()
     assert (opened.found.taken[CAREFUL] == 0).all()
     assert (closed[~CAREFUL] > 0).mean() > 0.5
@@ -54,8 +54,10 @@ def test_boards_fill_evenly_or_from_anywhere(opened):
     # No direction is favoured, yet single boards lean by far more than chance has it.
     np.testing.assert_allclose(middle.mean(0), 0, atol=0.08)
     by_chance = edge_centres(GAME).std(0).mean() / np.sqrt(PLIES)
-    assert middle.std(0).min() > 1.5 * by_chance
-    assert (abs(middle).max(1) < by_chance).any()
+    assert middle.std(0).min() > 1.2 * by_chance
+    # Half fill evenly, of which chance alone keeps two in three so near to the middle.
+    even = (abs(middle).max(1) < by_chance).mean()
+    assert 0.25 < even < 0.55
 
 
 def test_no_ply_leaves_the_start_and_many_the_end():
