@@ -15,8 +15,8 @@ class SelfplayConfig:
     games: int = 1024
     """Games per iteration, all devices together."""
     start_ply: int = 0
-    """Games begin after this many random moves, of which nothing is learnt: the nearer to the end,
-    the more of them are played in a second, and the clearer is what they teach."""
+    """Games begin after this many random moves, half of them after more, and nothing is learnt of
+    these: the nearer to the end, the more games a second, and the clearer what they teach."""
     opening_plies: int = 6
     """After `start_ply` each game has 0 to this many uniformly random moves."""
     sampled_plies: int = 8

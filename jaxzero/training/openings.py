@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.game.closing import open_up, settle
 from jaxzero.game.geometry import edge_centres
-from jaxzero.game.quiet import quiet_moves
+from jaxzero.game.quiet import fewest_decisions, quiet_moves
 from jaxzero.game.structure import Structure, structure
 
 STEEPEST = 4.0  # nats a box: there a board fills row by row
@@ -30,24 +30,31 @@ class Opened(NamedTuple):
 
 
 def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Opened:
-    """Play `plies` random moves of the quiet game in each of `games` games.
+    """Play `plies` or more random moves of the quiet game in each of `games` games, `plies` > 0.
 
-    In every other game they are safe moves as long as there are any, as between players who give
-    nothing away; else any moves. Free boxes are all taken. Half of the boards fill evenly, the
-    others from one side or corner, as each game has a slope of its own that its moves run down.
+    Half of the games go on, until as late as one move before the least number there is. In every
+    other game they are safe moves as long as there are any, as between players who give nothing
+    away; else any moves. Free boxes are all taken. Half of the boards fill evenly, the others from
+    one side or corner, as each game has a slope of its own that its moves run up.
     """
     start = initial_states(game, games)
     found = jax.vmap(partial(structure, game))(start.drawn)
     careful = jnp.arange(games) % 2 == 0
-    slope_key, move_key = jax.random.split(key)
+    slope_key, depth_key, move_key = jax.random.split(key, 3)
     slopes = _slopes(game, slope_key, games)
     play = jax.vmap(partial(_random_move, game))
 
+    opened = Opened(start, found)
+    if not plies:
+        return opened
+    most = fewest_decisions(game) - 1
+    length = jnp.maximum(plies, jax.random.randint(depth_key, (games,), 2 * plies - most, most + 1))
+
     def ply(number: jax.Array, opened: Opened) -> Opened:
         keys = jax.random.split(jax.random.fold_in(move_key, number), games)
-        return Opened(*play(keys, slopes, careful, *opened))
+        return play(keys, slopes, careful, number < length, opened)
 
-    return jax.lax.fori_loop(0, plies, ply, Opened(start, found))
+    return jax.lax.fori_loop(0, most, ply, opened)
 
 
 def _slopes(game: DotsAndBoxes, key: jax.Array, games: int) -> jax.Array:
@@ -64,12 +71,14 @@ def _random_move(
     key: jax.Array,
     slope: jax.Array,
     careful: jax.Array,
-    facing: State,
-    found: Structure,
-) -> tuple[State, Structure]:
-    """Take the free boxes of one game and play a random move."""
+    goes_on: jax.Array,
+    opened: Opened,
+) -> Opened:
+    """Take the free boxes of one game and play a random move, unless its opening is over."""
+    facing, found = opened
     moves = quiet_moves(game, found)
     safe = moves & found.safe
     allowed = jnp.where(careful & jnp.any(safe), safe, moves)
     edge = jax.random.categorical(key, jnp.where(allowed, slope, -jnp.inf)).astype(jnp.int32)
-    return open_up(game, settle(facing, found, jnp.zeros((), bool)), edge)
+    moved = Opened(*open_up(game, settle(facing, found, jnp.zeros((), bool)), edge))
+    return jax.tree.map(partial(jnp.where, goes_on), moved, opened)
