@@ -34,7 +34,7 @@ def edge_inputs(
     if config.features == "raw":
         return inputs
     seen = jax.vmap(partial(_see, game))(drawn)
-    more = (seen.edges, seen.boxes, seen.counts)
+    more = (seen.edges, seen.boxes, seen.counts, seen.joined)
     flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
     return jnp.concatenate([inputs, *flat], axis=-1)
 
@@ -98,8 +98,9 @@ def graph_inputs(
 
 
 def _box_features(seen: StructureFeatures, dtype: jnp.dtype) -> jax.Array:
-    """Return what is known of every box: [B, rows, cols, K + 1]."""
-    return jnp.concatenate([seen.boxes.astype(dtype), seen.lengths[..., None].astype(dtype)], -1)
+    """Return what is known of every box: [B, rows, cols, K + J + 1]."""
+    parts = seen.boxes, seen.joined, seen.lengths[..., None]
+    return jnp.concatenate([part.astype(dtype) for part in parts], axis=-1)
 
 
 INPUTS = {

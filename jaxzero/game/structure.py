@@ -1,11 +1,12 @@
 """What a player sees on the board: free boxes, chains, loops, and what is left to count.
 
-Everything is a function of the drawn edges. A row of edges or boxes is one unsigned integer, its
-lowest bit the leftmost, so that a rule about all boxes of a row is a few bitwise operations.
+Everything is a function of the drawn edges, packed a row into one unsigned integer (`bits.py`), so
+that a rule about all boxes of a row is a few bitwise operations.
 
 A box with three drawn sides is free: the mover can take it, and taking may free the next. When no
 box is free the position is quiet. In a quiet position the boxes with two open sides form chains
-and loops, joined through open sides; an edge that touches none of them is safe.
+and loops, joined through open sides; an edge that touches none of them is safe. A box with three or
+four open sides is a joint: where a chain ends at one, it becomes part of a longer one in the end.
 """
 
 from __future__ import annotations
@@ -16,14 +17,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.game.rules import DotsAndBoxes, split_edges
-
-
-class Rows(NamedTuple):
-    """Something about edges, such as whether they are drawn, a bit each."""
-
-    horizontal: jax.Array  # [rows + 1] uint32, `cols` bits each
-    vertical: jax.Array  # [rows] uint32, `cols + 1` bits each
+from jaxzero.game.bits import Rows, pack_edges, unpack, unpack_edges
+from jaxzero.game.rules import DotsAndBoxes
 
 
 class Structure(NamedTuple):
@@ -38,6 +33,7 @@ class Structure(NamedTuple):
     loop: jax.Array  # [rows, cols] bool, it is a loop
     open_sides: jax.Array  # [rows, cols] int32, sides not drawn in `quiet`
     first: jax.Array  # [rows, cols] int32, first box of the chain or loop here; num_boxes: neither
+    joined: jax.Array  # [rows, cols] int32, ends at joints of the chain here, 0 to 2
 
 
 def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
@@ -47,7 +43,7 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
     after = take_all(game, before)
     taken = _all_sides(_sides(after)) & ~_all_sides(_sides(before))
     chained = _two_sides(_sides(after))
-    length, loop, first = _components(game, after, chained)
+    length, loop, first, joined = _components(game, after, chained)
     sides = jnp.stack([unpack(side, game.cols) for side in _sides(after)])
     return Structure(
         taken=jnp.sum(jax.lax.population_count(taken), dtype=jnp.int32),
@@ -59,31 +55,8 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
         loop=loop,
         open_sides=4 - jnp.sum(sides, axis=0, dtype=jnp.int32),
         first=first,
+        joined=joined,
     )
-
-
-def pack(bits: jax.Array) -> jax.Array:
-    """Pack rows of bits: [..., n] bool to [...] uint32, n at most 32."""
-    places = jnp.arange(bits.shape[-1], dtype=jnp.uint32).reshape((1,) * (bits.ndim - 1) + (-1,))
-    return jnp.sum(bits.astype(jnp.uint32) << places, axis=-1, dtype=jnp.uint32)
-
-
-def unpack(rows: jax.Array, count: int) -> jax.Array:
-    """Unpack rows of bits: [...] uint32 to [..., count] bool."""
-    places = jnp.arange(count, dtype=jnp.uint32).reshape((1,) * rows.ndim + (-1,))
-    return (rows[..., None] >> places) & 1 > 0
-
-
-def pack_edges(game: DotsAndBoxes, values: jax.Array) -> Rows:
-    """Pack one bit per edge, [A] bool."""
-    return Rows(*map(pack, split_edges(game, values)))
-
-
-def unpack_edges(game: DotsAndBoxes, rows: Rows) -> jax.Array:
-    """Unpack one bit per edge: [A] bool."""
-    horizontal = unpack(rows.horizontal, game.cols)
-    vertical = unpack(rows.vertical, game.cols + 1)
-    return jnp.concatenate([horizontal.ravel(), vertical.ravel()])
 
 
 def take_all(game: DotsAndBoxes, drawn: Rows) -> Rows:
@@ -172,16 +145,19 @@ def _untouched(game: DotsAndBoxes, drawn: Rows, chained: jax.Array) -> Rows:
 
 def _components(
     game: DotsAndBoxes, drawn: Rows, chained: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the size of the chain or loop of every box of `chained` [rows], and what is a loop.
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return `length`, `loop`, `first` and `joined` of a `Structure`, with `chained` [rows].
 
-    And the first of its boxes, row by row: each [rows, cols], int32, bool and int32. Every box
-    gathers the set of boxes it can reach, a bit each, from its neighbours until nothing changes.
+    Every box gathers the set of boxes it can reach, a bit each, from its neighbours until nothing
+    changes.
     """
     rows, cols = game.rows, game.cols
     inside = unpack(chained, cols)
-    right = unpack(chained & chained >> 1 & ~(drawn.vertical >> 1), cols)[:, :-1]
-    down = unpack(chained[:-1] & chained[1:] & ~drawn.horizontal[1:-1], cols)
+    joints = unpack(_any_open(game, drawn) & ~chained, cols)
+    open_right = ~unpack(drawn.vertical >> 1, cols)[:, :-1]
+    open_down = ~unpack(drawn.horizontal, cols)[1:-1]
+    right = inside[:, :-1] & inside[:, 1:] & open_right
+    down = inside[:-1] & inside[1:] & open_down
 
     def spread(sets: jax.Array) -> jax.Array:
         """Unite the sets [rows, cols, words] of linked neighbours."""
@@ -208,20 +184,42 @@ def _components(
         lambda sets: (spread(sets[0]), sets[0]),
         (spread(own), own),
     )
+
+    def among(chosen: jax.Array) -> jax.Array:
+        """Count the chosen boxes [rows, cols] in the chain or loop of every box."""
+        set_ = jnp.where(chosen[..., None], own, 0).reshape(-1, words)
+        set_ = jnp.bitwise_or.reduce(set_, axis=0)
+        counts = jax.lax.population_count(reached & set_[None, None])
+        return jnp.sum(counts, axis=-1, dtype=jnp.int32)
+
+    links = _count_links(right, right, down, down)
     # The two ends of a chain have fewer than two links; a loop has no end.
-    links = sum(
-        jnp.pad(link.astype(jnp.int32), widths)
-        for link, widths in (
-            (right, ((0, 0), (0, 1))),
-            (right, ((0, 0), (1, 0))),
-            (down, ((0, 1), (0, 0))),
-            (down, ((1, 0), (0, 0))),
-        )
+    loop = inside & (among(links < 2) == 0)
+    to_joints = _count_links(
+        open_right & joints[:, 1:],
+        open_right & joints[:, :-1],
+        open_down & joints[1:],
+        open_down & joints[:-1],
     )
-    ends = jnp.where((links < 2)[..., None], own, 0)
-    ends = jnp.bitwise_or.reduce(ends.reshape(-1, words), axis=0)
-    loop = inside & jnp.all(reached & ends[None, None] == 0, axis=-1)
-    length = jnp.sum(jax.lax.population_count(reached), axis=-1, dtype=jnp.int32)
     lowest = jax.lax.population_count((reached & (~reached + 1)) - 1) + 32 * word
     first = jnp.min(jnp.where(reached > 0, lowest, game.num_boxes), axis=-1)
-    return length, loop, first.astype(jnp.int32)
+    return (
+        jnp.sum(jax.lax.population_count(reached), axis=-1, dtype=jnp.int32),
+        loop,
+        first.astype(jnp.int32),
+        among(to_joints > 0) + among(to_joints > 1),
+    )
+
+
+def _any_open(game: DotsAndBoxes, drawn: Rows) -> jax.Array:
+    """Return the boxes with an open side: [rows] uint32."""
+    return ~_all_sides(_sides(drawn)) & jnp.uint32((1 << game.cols) - 1)
+
+
+def _count_links(
+    to_right: jax.Array, to_left: jax.Array, to_below: jax.Array, to_above: jax.Array
+) -> jax.Array:
+    """Count the links of every box, given those across each inner edge: [rows, cols] int32."""
+    widths = ((0, 0), (0, 1)), ((0, 0), (1, 0)), ((0, 1), (0, 0)), ((1, 0), (0, 0))
+    across = zip((to_right, to_left, to_below, to_above), widths, strict=True)
+    return sum(jnp.pad(link.astype(jnp.int32), width) for link, width in across)

@@ -13,13 +13,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxzero.game import DotsAndBoxes, State, initial_states
+from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.closing import open_up, settle
+from jaxzero.game.features import highest_beside
 from jaxzero.game.geometry import edge_centres
 from jaxzero.game.quiet import fewest_decisions, quiet_moves
 from jaxzero.game.structure import Structure, structure
 
 STEEPEST = 4.0  # nats a box: there a board fills row by row
+FARTHEST = 2.0  # boards: from so far away circles are lines
 
 
 class Opened(NamedTuple):
@@ -29,56 +31,103 @@ class Opened(NamedTuple):
     found: Structure  # [B], their structure
 
 
+class Manner(NamedTuple):
+    """How the opening of one game goes."""
+
+    careful: jax.Array  # [] bool, safe moves as long as there are any
+    center: jax.Array  # [2] float32, row and column in boxes: the board fills to or from there
+    slope: jax.Array  # [] float32, by how much the logit of a move rises a box from there
+    closed: jax.Array  # [] int32, boxes closed before the first move
+    length: jax.Array  # [] int32, moves of the quiet game
+
+
 def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Opened:
     """Play `plies` or more random moves of the quiet game in each of `games` games, `plies` > 0.
 
-    Half of the games go on, until as late as one move before the least number there is. In every
-    other game they are safe moves as long as there are any, as between players who give nothing
-    away; else any moves. Free boxes are all taken. Half of the boards fill evenly, the others from
-    one side or corner, as each game has a slope of its own that its moves run up.
+    Half of the games go on, until as late as one move before the least number there is. In three
+    of four they are safe moves as long as there are any, as between players who give nothing away;
+    else any moves. Free boxes are all taken. Half of the boards fill evenly, the others to or from
+    a random point. Every other game begins with any number of boxes closed in the same order, so
+    that what is open is a board of its own, of any form and size: the moves count as if played.
     """
     start = initial_states(game, games)
-    found = jax.vmap(partial(structure, game))(start.drawn)
-    careful = jnp.arange(games) % 2 == 0
-    slope_key, depth_key, move_key = jax.random.split(key, 3)
-    slopes = _slopes(game, slope_key, games)
+    if not plies:
+        return Opened(start, jax.vmap(partial(structure, game))(start.drawn))
+    manner_key, close_key, move_key = jax.random.split(key, 3)
+    manner = _manners(game, manner_key, games, plies)
+    keys = jax.random.split(close_key, games)
+    opened = jax.vmap(partial(_close, game))(keys, manner, start)
     play = jax.vmap(partial(_random_move, game))
 
-    opened = Opened(start, found)
-    if not plies:
-        return opened
-    most = fewest_decisions(game) - 1
-    length = jnp.maximum(plies, jax.random.randint(depth_key, (games,), 2 * plies - most, most + 1))
+    def unfinished(carry: tuple[jax.Array, Opened]) -> jax.Array:
+        return jnp.any(_moves(game, carry[1]) < manner.length)
 
-    def ply(number: jax.Array, opened: Opened) -> Opened:
+    def ply(carry: tuple[jax.Array, Opened]) -> tuple[jax.Array, Opened]:
+        number, opened = carry
         keys = jax.random.split(jax.random.fold_in(move_key, number), games)
-        return play(keys, slopes, careful, number < length, opened)
+        goes_on = _moves(game, opened) < manner.length
+        return number + 1, play(keys, manner, goes_on, opened)
 
-    return jax.lax.fori_loop(0, most, ply, opened)
+    return jax.lax.while_loop(unfinished, ply, (jnp.zeros((), jnp.int32), opened))[1]
 
 
-def _slopes(game: DotsAndBoxes, key: jax.Array, games: int) -> jax.Array:
-    """Return logits of the edges that rise in a random direction, each game's its own: [B, A]."""
-    angle_key, steepness_key = jax.random.split(key)
-    angle = jax.random.uniform(angle_key, (games, 1), maxval=2 * jnp.pi)
-    steepness = jax.random.uniform(steepness_key, (games, 1), minval=-STEEPEST, maxval=STEEPEST)
-    row, column = jnp.asarray(edge_centres(game)).T[..., None, :]
-    return jnp.maximum(steepness, 0) * (jnp.cos(angle) * row + jnp.sin(angle) * column)
+def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Manner:
+    """Draw how each game opens: Manner [B]."""
+    center_key, slope_key, sign_key, closed_key, depth_key = jax.random.split(key, 5)
+    number = jnp.arange(games)
+    most = fewest_decisions(game) - 1
+    size = jnp.array([game.rows, game.cols])
+    center = jax.random.uniform(center_key, (games, 2), minval=-FARTHEST, maxval=1 + FARTHEST)
+    slope = jax.random.uniform(slope_key, (games,), minval=-STEEPEST, maxval=STEEPEST)
+    closed = jax.random.randint(closed_key, (games,), 0, game.num_boxes)
+    length = jax.random.randint(depth_key, (games,), 2 * plies - most, most + 1)
+    return Manner(
+        careful=number % 4 < 3,
+        center=center * size[None, :],
+        slope=jnp.maximum(slope, 0) * jax.random.rademacher(sign_key, (games,)),
+        closed=jnp.where(number % 2 == 1, closed, 0),
+        length=jnp.maximum(plies, length),
+    )
+
+
+def _moves(game: DotsAndBoxes, opened: Opened) -> jax.Array:
+    """Return how many moves of the quiet game lie behind each game, by what is drawn: [B] int32.
+
+    Every other edge closed a box, as far as no two were closed by one.
+    """
+    drawn = opened.facing.drawn
+    closed = jax.vmap(partial(boxes_closed, game))(drawn)
+    return jnp.sum(drawn, axis=-1, dtype=jnp.int32) - closed
+
+
+def _logits(manner: Manner, places: jax.Array) -> jax.Array:
+    """Return the logits of places [N, 2] of one game: [N]."""
+    return manner.slope * jnp.linalg.norm(places - manner.center[None, :], axis=-1)
+
+
+def _close(game: DotsAndBoxes, key: jax.Array, manner: Manner, start: State) -> Opened:
+    """Close the first boxes of one game, unless that leaves no move."""
+    row, column = jnp.divmod(jnp.arange(game.num_boxes), game.cols)
+    logits = _logits(manner, jnp.stack([row, column], axis=-1) + 0.5)
+    order = jnp.argsort(-(logits + jax.random.gumbel(key, logits.shape)))
+    rank = jnp.argsort(order)
+    closed = (rank < manner.closed).reshape(game.rows, game.cols)
+    drawn = highest_beside(closed.astype(jnp.int32)) > 0
+    moves = jnp.sum(drawn, dtype=jnp.int32) - boxes_closed(game, drawn)
+    drawn = drawn & (moves < fewest_decisions(game))
+    facing = State(drawn, boxes_closed(game, drawn) % 2, start.player)
+    return Opened(facing, structure(game, drawn))
 
 
 def _random_move(
-    game: DotsAndBoxes,
-    key: jax.Array,
-    slope: jax.Array,
-    careful: jax.Array,
-    goes_on: jax.Array,
-    opened: Opened,
+    game: DotsAndBoxes, key: jax.Array, manner: Manner, goes_on: jax.Array, opened: Opened
 ) -> Opened:
     """Take the free boxes of one game and play a random move, unless its opening is over."""
     facing, found = opened
     moves = quiet_moves(game, found)
     safe = moves & found.safe
-    allowed = jnp.where(careful & jnp.any(safe), safe, moves)
-    edge = jax.random.categorical(key, jnp.where(allowed, slope, -jnp.inf)).astype(jnp.int32)
+    allowed = jnp.where(manner.careful & jnp.any(safe), safe, moves)
+    logits = _logits(manner, jnp.asarray(edge_centres(game)))
+    edge = jax.random.categorical(key, jnp.where(allowed, logits, -jnp.inf)).astype(jnp.int32)
     moved = Opened(*open_up(game, settle(facing, found, jnp.zeros((), bool)), edge))
     return jax.tree.map(partial(jnp.where, goes_on), moved, opened)

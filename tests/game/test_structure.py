@@ -15,6 +15,7 @@ from jaxzero.game.structure import structure
 from jaxzero.game.structure_features import (
     BOX_CLASSES,
     EDGE_CLASSES,
+    JOINED_CLASSES,
     structure_features,
     structure_planes,
 )
@@ -67,6 +68,12 @@ class Plain:
                 todo += [other for other in self.chained if self.open[here] & self.open[other]]
         return found
 
+    def joined(self, component: set[int]) -> int:
+        """Count the open edges that lead from a chain to a box outside it."""
+        others = [self.open[i] for i in range(len(self.boxes)) if i not in component]
+        inside = set().union(*(self.open[i] for i in component))
+        return sum(edge in other for edge in inside for other in others)
+
     def is_loop(self, component: set[int]) -> bool:
         """As many open edges as boxes: every edge lies between two of them."""
         return len(set().union(*(self.open[i] for i in component))) == len(component)
@@ -88,6 +95,7 @@ def test_equals_plain_python(rows, cols):
             component = plain.component(box) if box in plain.chained else set()
             assert found.length[i].ravel()[box] == len(component)
             assert found.loop[i].ravel()[box] == (bool(component) and plain.is_loop(component))
+            assert found.joined[i].ravel()[box] == plain.joined(component)
 
 
 def quiet_identity(value, found) -> np.ndarray:
@@ -148,7 +156,8 @@ def test_classes_exclude_each_other_and_cover_all_that_is_open():
     open_before = np.asarray(found.open_sides > 0) | found.free
     np.testing.assert_array_equal(seen.boxes.sum(-1), open_before)
     planes = jax.vmap(partial(structure_planes, game))(seen)
-    assert planes.shape == (200, 5, 4, len(BOX_CLASSES) + 1 + 2 * len(EDGE_CLASSES))
+    planes_there = len(BOX_CLASSES) + len(JOINED_CLASSES) + 1 + 2 * len(EDGE_CLASSES)
+    assert planes.shape == (200, 5, 4, planes_there)
 
 
 def test_counts_tell_parities_apart():
@@ -164,3 +173,16 @@ def test_counts_tell_parities_apart():
     assert found.length[1].tolist() == [[3] * 3, [0] * 3, [3] * 3]
     seen = jax.vmap(partial(structure_features, game))(drawn, found)
     assert (seen.counts[0] != seen.counts[1]).sum() >= 5
+
+
+def test_what_ends_at_a_joint_is_told_from_what_does_not():
+    """Three arms of one box each around a joint; then the joint loses one and is a chain of 3."""
+    game = DotsAndBoxes(3, 3)
+    drawn = np.ones((2, game.num_edges), bool)
+    drawn[:, [1, 4, 7, 10]] = False  # down the middle column
+    drawn[0, [game.num_horizontal + 4, game.num_horizontal + 5]] = False  # to the left of it
+    found = analyse(game)(drawn)
+    assert found.joined[0].tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
+    assert found.length[1].ravel().tolist() == [0, 3, 0] * 3 and not found.joined[1].any()
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    assert seen.joined.sum(axis=(1, 2)).tolist() == [[3, 0], [0, 0]]

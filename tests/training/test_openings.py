@@ -19,7 +19,8 @@ from jaxzero.training.openings import open_games
 from jaxzero.training.quiet_selfplay import play_decisions
 
 GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
-CAREFUL = np.arange(GAMES) % 2 == 0
+CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0
+KEY = jax.random.key(2)
 
 
 @pytest.fixture(scope="module")
@@ -27,38 +28,53 @@ def opened():
     return jax.device_get(jax.jit(partial(open_games, GAME, games=GAMES, plies=PLIES))(KEY))
 
 
-KEY = jax.random.key(2)
+@pytest.fixture(scope="module")
+def closed(opened):
+    return np.asarray(jax.vmap(partial(boxes_closed, GAME))(opened.facing.drawn))
 
 
-def test_careful_games_give_nothing_away_while_they_need_not(opened):
-    closed = np.asarray(jax.vmap(partial(boxes_closed, GAME))(opened.facing.drawn))
+def test_careful_games_give_nothing_away_while_they_need_not(opened, closed):
     given = (closed > 0) | (opened.found.taken > 0)
     could = opened.found.safe.any(axis=1)  # a safe edge now was one all along
-    assert (CAREFUL & could).sum() > GAMES / 4 and not given[CAREFUL & could].any()
-    assert given[~CAREFUL & could].mean() > 0.5
+    assert (CAREFUL & WHOLE & could).sum() > GAMES / 4
+    assert not given[CAREFUL & WHOLE & could].any()
+    careless = ~CAREFUL & could & (opened.facing.drawn.sum(axis=1) - closed > PLIES)
+    assert given[careless].mean() > 0.5
 
 
 def test_half_of_the_games_begin_at_the_ply_and_half_at_any_later(opened):
     # Eleven moves can be safe on a board of 40 edges, whatever they are.
-    plies = opened.facing.drawn.sum(axis=1)[CAREFUL]
+    plies = opened.facing.drawn.sum(axis=1)[CAREFUL & WHOLE]
     assert plies.min() == PLIES
     assert (plies == PLIES).mean() == pytest.approx(0.5 + 0.5 / 14, abs=0.05)
     assert set(range(PLIES, PLIES + 8)) <= set(plies.tolist())
 
 
-def test_sides_alternate_and_scores_add_up(opened):
-    calm = CAREFUL & opened.found.safe.any(axis=1)  # there every edge was a move
+def test_every_other_game_is_played_on_what_closed_boxes_leave(opened, closed):
+    # All but 0 to 15 of the 16 boxes are closed, evenly, where that is no later than the opening.
+    played = opened.facing.drawn.sum(axis=1) - closed
+    assert played.min() >= PLIES - 1  # a loop that was closed counts for one less
+    open_boxes = 16 - closed[~WHOLE]
+    assert set(range(1, 17)) <= set(open_boxes.tolist())
+    # Small boards nobody has moved on yet: no careful game of whole boards leads there.
+    fresh = opened.found.safe.sum(axis=1) >= 8
+    assert (fresh & (closed >= 8))[~WHOLE].mean() > 0.05
+    assert not (fresh & (closed >= 8))[CAREFUL & WHOLE].any()
+
+
+def test_sides_alternate_and_scores_add_up(opened, closed):
+    calm = CAREFUL & WHOLE & opened.found.safe.any(axis=1)  # there every edge was a move
     assert (opened.facing.player == opened.facing.drawn.sum(axis=1) % 2)[calm].all()
     assert set(opened.facing.player[calm].tolist()) == {0, 1}
     settled = jax.vmap(settle)(opened.facing, opened.found, jnp.zeros(GAMES, bool))
-    closed = np.asarray(jax.vmap(partial(boxes_closed, GAME))(settled.drawn))
+    behind = np.asarray(jax.vmap(partial(boxes_closed, GAME))(settled.drawn))
     margin = np.asarray(settled.margin)
-    assert (abs(margin) <= closed).all() and ((margin - closed) % 2 == 0).all()
+    assert (abs(margin) <= behind).all() and ((margin - behind) % 2 == 0).all()
     assert (margin > 0).any() and (margin < 0).any()
 
 
 def test_boards_fill_evenly_or_from_anywhere(opened):
-    drawn = opened.facing.drawn[CAREFUL].astype(np.float64)
+    drawn = opened.facing.drawn[CAREFUL & WHOLE].astype(np.float64)
     drawn = drawn[drawn.sum(axis=1) == PLIES]
     middle = drawn @ (edge_centres(GAME) - 2) / PLIES
     # No direction is favoured, yet single boards lean by far more than chance has it.
@@ -93,8 +109,8 @@ def test_games_that_begin_late_are_shorter_by_as_much():
     decisions, end = jax.jit(partial(play_decisions, game, config, flat, games=32))((), *keys)
     length = np.asarray(decisions.played.sum(0))
     assert length.min() >= 1 and length.max() <= most_decisions(game) - 7
-    # Half of the games begin at the ply.
-    assert (length >= fewest_decisions(game) - 7).mean() >= 0.4
+    # Half of the games on the whole board begin at the ply.
+    assert (length >= fewest_decisions(game) - 7)[::2].mean() >= 0.4
     assert len(decisions.played) == most_decisions(game) - 7
     assert (np.asarray(decisions.drawn[0]).sum(1) >= 7).all()
     assert jax.vmap(is_over)(end).all()
