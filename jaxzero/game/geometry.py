@@ -42,6 +42,14 @@ def edge_centres(game: DotsAndBoxes) -> np.ndarray:
     return table
 
 
+@lru_cache
+def box_centres(game: DotsAndBoxes) -> np.ndarray:
+    """Return row and column of the middle of every box, in boxes: [boxes, 2] float32."""
+    table = (np.indices((game.rows, game.cols)).reshape(2, -1).T + 0.5).astype(np.float32)
+    table.setflags(write=False)
+    return table
+
+
 def count_sides(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Count the drawn sides of every box of one board: [boxes + 1] int8, the last the outside."""
     sides = np.zeros(game.num_boxes + 1, np.int8)

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.game.bits import Rows, pack_edges, unpack, unpack_edges
+from jaxzero.game.components import Links, find_components
 from jaxzero.game.rules import DotsAndBoxes
 
 
@@ -43,19 +44,20 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
     after = take_all(game, before)
     taken = _all_sides(_sides(after)) & ~_all_sides(_sides(before))
     chained = _two_sides(_sides(after))
-    length, loop, first, joined = _components(game, after, chained)
     sides = jnp.stack([unpack(side, game.cols) for side in _sides(after)])
+    open_sides = 4 - jnp.sum(sides, axis=0, dtype=jnp.int32)
+    parts = find_components(game, _open_links(game, after), open_sides)
     return Structure(
         taken=jnp.sum(jax.lax.population_count(taken), dtype=jnp.int32),
         declined=_declined(before, after, taken),
         quiet=unpack_edges(game, after),
         safe=unpack_edges(game, _untouched(game, after, chained)),
         free=unpack(taken, game.cols),
-        length=length,
-        loop=loop,
-        open_sides=4 - jnp.sum(sides, axis=0, dtype=jnp.int32),
-        first=first,
-        joined=joined,
+        length=parts.length,
+        loop=parts.loop,
+        open_sides=open_sides,
+        first=parts.first,
+        joined=parts.joined,
     )
 
 
@@ -143,83 +145,9 @@ def _untouched(game: DotsAndBoxes, drawn: Rows, chained: jax.Array) -> Rows:
     )
 
 
-def _components(
-    game: DotsAndBoxes, drawn: Rows, chained: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Return `length`, `loop`, `first` and `joined` of a `Structure`, with `chained` [rows].
-
-    Every box gathers the set of boxes it can reach, a bit each, from its neighbours until nothing
-    changes.
-    """
-    rows, cols = game.rows, game.cols
-    inside = unpack(chained, cols)
-    joints = unpack(_any_open(game, drawn) & ~chained, cols)
-    open_right = ~unpack(drawn.vertical >> 1, cols)[:, :-1]
-    open_down = ~unpack(drawn.horizontal, cols)[1:-1]
-    right = inside[:, :-1] & inside[:, 1:] & open_right
-    down = inside[:-1] & inside[1:] & open_down
-
-    def spread(sets: jax.Array) -> jax.Array:
-        """Unite the sets [rows, cols, words] of linked neighbours."""
-        from_right = jnp.where(right[..., None], sets[:, 1:], 0)
-        from_left = jnp.where(right[..., None], sets[:, :-1], 0)
-        from_below = jnp.where(down[..., None], sets[1:], 0)
-        from_above = jnp.where(down[..., None], sets[:-1], 0)
-        none = ((0, 0), (0, 0), (0, 0))
-        return (
-            sets
-            | jnp.pad(from_right, (none[0], (0, 1), none[2]))
-            | jnp.pad(from_left, (none[0], (1, 0), none[2]))
-            | jnp.pad(from_below, ((0, 1), none[1], none[2]))
-            | jnp.pad(from_above, ((1, 0), none[1], none[2]))
-        )
-
-    words = -(-game.num_boxes // 32)
-    box = jnp.arange(game.num_boxes, dtype=jnp.uint32).reshape(rows, cols, 1)
-    word = jnp.arange(words, dtype=jnp.uint32).reshape(1, 1, -1)
-    own = jnp.where(box >> 5 == word, jnp.uint32(1) << (box & 31), jnp.uint32(0))
-    own = jnp.where(inside[..., None], own, 0)
-    reached, _ = jax.lax.while_loop(
-        lambda sets: jnp.any(sets[0] != sets[1]),
-        lambda sets: (spread(sets[0]), sets[0]),
-        (spread(own), own),
+def _open_links(game: DotsAndBoxes, drawn: Rows) -> Links:
+    """Return the edges between two boxes that are open."""
+    return Links(
+        right=~unpack(drawn.vertical >> 1, game.cols)[:, :-1],
+        down=~unpack(drawn.horizontal, game.cols)[1:-1],
     )
-
-    def among(chosen: jax.Array) -> jax.Array:
-        """Count the chosen boxes [rows, cols] in the chain or loop of every box."""
-        set_ = jnp.where(chosen[..., None], own, 0).reshape(-1, words)
-        set_ = jnp.bitwise_or.reduce(set_, axis=0)
-        counts = jax.lax.population_count(reached & set_[None, None])
-        return jnp.sum(counts, axis=-1, dtype=jnp.int32)
-
-    links = _count_links(right, right, down, down)
-    # The two ends of a chain have fewer than two links; a loop has no end.
-    loop = inside & (among(links < 2) == 0)
-    to_joints = _count_links(
-        open_right & joints[:, 1:],
-        open_right & joints[:, :-1],
-        open_down & joints[1:],
-        open_down & joints[:-1],
-    )
-    lowest = jax.lax.population_count((reached & (~reached + 1)) - 1) + 32 * word
-    first = jnp.min(jnp.where(reached > 0, lowest, game.num_boxes), axis=-1)
-    return (
-        jnp.sum(jax.lax.population_count(reached), axis=-1, dtype=jnp.int32),
-        loop,
-        first.astype(jnp.int32),
-        among(to_joints > 0) + among(to_joints > 1),
-    )
-
-
-def _any_open(game: DotsAndBoxes, drawn: Rows) -> jax.Array:
-    """Return the boxes with an open side: [rows] uint32."""
-    return ~_all_sides(_sides(drawn)) & jnp.uint32((1 << game.cols) - 1)
-
-
-def _count_links(
-    to_right: jax.Array, to_left: jax.Array, to_below: jax.Array, to_above: jax.Array
-) -> jax.Array:
-    """Count the links of every box, given those across each inner edge: [rows, cols] int32."""
-    widths = ((0, 0), (0, 1)), ((0, 0), (1, 0)), ((0, 1), (0, 0)), ((1, 0), (0, 0))
-    across = zip((to_right, to_left, to_below, to_above), widths, strict=True)
-    return sum(jnp.pad(link.astype(jnp.int32), width) for link, width in across)

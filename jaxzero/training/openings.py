@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.closing import open_up, settle
 from jaxzero.game.features import highest_beside
-from jaxzero.game.geometry import edge_centres
+from jaxzero.game.geometry import box_centres, edge_centres
 from jaxzero.game.quiet import fewest_decisions, quiet_moves
 from jaxzero.game.structure import Structure, structure
 
@@ -59,16 +59,16 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Op
     opened = jax.vmap(partial(_close, game))(keys, manner, start)
     play = jax.vmap(partial(_random_move, game))
 
-    def unfinished(carry: tuple[jax.Array, Opened]) -> jax.Array:
-        return jnp.any(_moves(game, carry[1]) < manner.length)
+    moves_of = jax.vmap(partial(_moves, game))
 
-    def ply(carry: tuple[jax.Array, Opened]) -> tuple[jax.Array, Opened]:
-        number, opened = carry
+    def ply(carry: tuple[jax.Array, jax.Array, Opened]) -> tuple[jax.Array, jax.Array, Opened]:
+        number, goes_on, opened = carry
         keys = jax.random.split(jax.random.fold_in(move_key, number), games)
-        goes_on = _moves(game, opened) < manner.length
-        return number + 1, play(keys, manner, goes_on, opened)
+        opened = play(keys, manner, goes_on, opened)
+        return number + 1, moves_of(opened.facing.drawn) < manner.length, opened
 
-    return jax.lax.while_loop(unfinished, ply, (jnp.zeros((), jnp.int32), opened))[1]
+    first = jnp.zeros((), jnp.int32), moves_of(opened.facing.drawn) < manner.length, opened
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), ply, first)[-1]
 
 
 def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Manner:
@@ -90,14 +90,12 @@ def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Mann
     )
 
 
-def _moves(game: DotsAndBoxes, opened: Opened) -> jax.Array:
-    """Return how many moves of the quiet game lie behind each game, by what is drawn: [B] int32.
+def _moves(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Return how many moves of the quiet game lie behind one position, by what is drawn: [] int32.
 
     Every other edge closed a box, as far as no two were closed by one.
     """
-    drawn = opened.facing.drawn
-    closed = jax.vmap(partial(boxes_closed, game))(drawn)
-    return jnp.sum(drawn, axis=-1, dtype=jnp.int32) - closed
+    return jnp.sum(drawn, dtype=jnp.int32) - boxes_closed(game, drawn)
 
 
 def _logits(manner: Manner, places: jax.Array) -> jax.Array:
@@ -107,14 +105,12 @@ def _logits(manner: Manner, places: jax.Array) -> jax.Array:
 
 def _close(game: DotsAndBoxes, key: jax.Array, manner: Manner, start: State) -> Opened:
     """Close the first boxes of one game, unless that leaves no move."""
-    row, column = jnp.divmod(jnp.arange(game.num_boxes), game.cols)
-    logits = _logits(manner, jnp.stack([row, column], axis=-1) + 0.5)
-    order = jnp.argsort(-(logits + jax.random.gumbel(key, logits.shape)))
-    rank = jnp.argsort(order)
+    logits = _logits(manner, jnp.asarray(box_centres(game)))
+    noisy = logits + jax.random.gumbel(key, logits.shape)
+    rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1)
     closed = (rank < manner.closed).reshape(game.rows, game.cols)
     drawn = highest_beside(closed.astype(jnp.int32)) > 0
-    moves = jnp.sum(drawn, dtype=jnp.int32) - boxes_closed(game, drawn)
-    drawn = drawn & (moves < fewest_decisions(game))
+    drawn = drawn & (_moves(game, drawn) < fewest_decisions(game))
     facing = State(drawn, boxes_closed(game, drawn) % 2, start.player)
     return Opened(facing, structure(game, drawn))
 
