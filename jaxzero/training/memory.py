@@ -13,7 +13,7 @@ import jax
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.training.host_memory import available_host_bytes
+from jaxzero.host_memory import available_host_bytes
 from jaxzero.training.iteration import Actor, init_actor, make_iteration
 from jaxzero.training.learner import Learner, init_learner
 from jaxzero.training.parallel import parallelize
