@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
@@ -43,24 +42,13 @@ def main(arguments: list[str]) -> None:
         options = parse(parser, ["--config", str(saved), *arguments])
     config = config_of(parser, options)
 
+    from jaxzero.training.beginning import beginning_from
     from jaxzero.training.stop import Stop
     from jaxzero.training.trainer import train
 
     use_compilation_cache()
-    weights = weights_of(options.weights) if options.weights else None
-    train(config, options.run_dir, options.resume, Stop(options.max_minutes), weights)
-
-
-def weights_of(source: str) -> Any:
-    """Return the weights of a run, where `source` is a folder, or of a network that is shipped."""
-    from jaxzero.training.source import Source
-
-    folder = Path(source)
-    found = Source(folder, None) if folder.is_dir() else Source(None, source)
-    try:
-        return found.load().agent.params
-    except InputError as error:  # here the folder of a run is no --run_dir
-        raise InputError(str(error).replace("run_dir:", "weights:", 1)) from error
+    beginning = beginning_from(options.weights) if options.weights else None
+    train(config, options.run_dir, options.resume, Stop(options.max_minutes), beginning)
 
 
 def predict_memory(config: Config) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from jaxzero.cli import dotted, load_config
 from jaxzero.errors import InputError
+from jaxzero.training.beginning import read_past
 from jaxzero.training.metrics import read_metrics
 from jaxzero.training.run_folder import CONFIG_FILE
 
@@ -23,7 +24,7 @@ SILENT = ("seed", "devices", "checkpoint_every", "keep_checkpoints", "save_repla
 
 
 class Point(NamedTuple):
-    """Where a run stood at one of its evaluations."""
+    """Where a run stood at one of its evaluations, the weights it began with counted in."""
 
     games: int
     minutes: float  # of self-play and learning
@@ -49,9 +50,10 @@ def read_run(run_dir: Path) -> Run:
     """Read a run. Raises: InputError where there is none, or none that met solved positions."""
     if not (run_dir / CONFIG_FILE).is_file():
         raise InputError(f"runs: {run_dir} holds no run (it has no {CONFIG_FILE})")
+    past = read_past(run_dir)
     settings = dict(dotted(asdict(load_config(run_dir / CONFIG_FILE))))
     points = [
-        Point(int(line["speed/games"]), line["speed/minutes"], wrong)
+        Point(past.games + int(line["speed/games"]), past.minutes + line["speed/minutes"], wrong)
         for line in read_metrics(run_dir)
         if (wrong := _wrong(line))
     ]

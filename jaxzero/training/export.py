@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from jaxzero.evaluation.examine import examine_agent
 from jaxzero.evaluation.report import format_scores
 from jaxzero.evaluation.suite import score
 from jaxzero.training.assess import meet
-from jaxzero.training.checkpoint import Checkpoints
+from jaxzero.training.beginning import training_record
 from jaxzero.training.loading import LoadedAgent
 from jaxzero.training.shipping import flatten, read_record, unflatten
 from jaxzero.training.source import Source
@@ -28,22 +27,14 @@ def measure(
     if source.run_dir is None:
         record = read_record(source.weights)
     else:
+        record = {"training": training_record(source, loaded)}
         loaded = _as_shipped(loaded)
-        record = {"training": _training(source.run_dir, loaded.iteration)}
     return loaded, {**record, **strength(loaded, opponents, games, simulations)}
 
 
 def _as_shipped(loaded: LoadedAgent) -> LoadedAgent:
     params = unflatten(flatten(loaded.agent.params), loaded.agent.params)
     return loaded._replace(agent=replace(loaded.agent, params=params))
-
-
-def _training(run_dir: Path, iteration: int) -> dict[str, Any]:
-    """Return what a checkpoint of a run says of the training until then."""
-    checkpoints = Checkpoints(run_dir)
-    saved = checkpoints.record(iteration)
-    checkpoints.close()
-    return {name: saved[name] for name in ("minutes", "games", "version")}
 
 
 def strength(

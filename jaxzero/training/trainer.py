@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import chex
 import jax
 
 from jaxzero.agent.network import Network
 from jaxzero.cli import save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.training.beginning import Beginning, write_beginning
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.learner import Learner
 from jaxzero.training.memory import Plan, peak_memory_bytes, plan_iteration
@@ -41,9 +41,9 @@ def train(
     run_dir: Path,
     resume: bool = False,
     stop: Stop | None = None,
-    weights: chex.ArrayTree | None = None,
+    beginning: Beginning | None = None,
 ) -> bool:
-    """Train in `run_dir`, from scratch, from `weights` or from its newest good checkpoint.
+    """Train in `run_dir`, from zero, from `beginning` or from its newest good checkpoint.
 
     Returns whether the run is complete; its summary is then written. Raises: InputError when the
     directory holds a run and `resume` is off, or holds a run of another board or network, or the
@@ -54,11 +54,13 @@ def train(
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     judge = Judge(config, network)
-    learner = first_learner(config, network, weights)
+    learner = first_learner(config, network, beginning.params if beginning else None)
     plan = _plan_in(run_dir, config, network, devices)
     checkpoints = Checkpoints(run_dir, config.keep_checkpoints)
     progress = start(config, learner, devices, checkpoints, resume)
     save_config(config, run_dir / CONFIG_FILE)
+    if beginning:
+        write_beginning(run_dir, beginning)
     print_header(config, devices, progress.learner, plan)
     run = Run(config, run_dir, devices, network, judge, plan, checkpoints)
     progress = _iterate(run, progress, stop or Stop())

@@ -9,6 +9,7 @@ import pytest
 
 from jaxzero.cli import load_config, save_config
 from jaxzero.errors import InputError
+from jaxzero.training.beginning import Beginning, Past, write_beginning
 from jaxzero.training.compare import final, first_below, group, levels, players, read_run, table
 from jaxzero.training.compare_figure import draw_comparison
 
@@ -52,6 +53,13 @@ def test_a_run_is_read_where_it_was_measured(runs):
     assert [point.games for point in runs[0].points] == [100, 200, 300]
     assert players(group(runs)) == ["policy", "search:16"]
     assert runs[0].points[0].wrong == pytest.approx({"policy": 30.0, "search:16": 15.0})
+
+
+def test_games_and_minutes_count_from_zero(tmp_path):
+    run = make_run(tmp_path / "run")
+    write_beginning(run, Beginning({}, "5x5", Past(games=1000, minutes=20.0)))
+    first = read_run(run).points[0]
+    assert (first.games, first.minutes) == (1100, 20.5)
 
 
 def test_seeds_join_and_what_differs_is_the_name(runs):

@@ -15,6 +15,7 @@ from jaxzero.cli import load_config, save_config
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_match
 from jaxzero.play.lineup import choose_board, choose_player, load_run
+from jaxzero.training.beginning import beginning_from, training_record
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.learner import init_learner
 from jaxzero.training.loading import load_agent
@@ -72,6 +73,17 @@ def test_a_loaded_agent_plays(whole):
     game = agent.network.game
     policy, random = make_player("policy", game, agent), make_player("random", game)
     assert play_match(game, policy, random, games=4, opening_plies=0, seed=0).games == 4
+
+
+def test_a_run_that_begins_with_another_counts_what_went_into_that(whole, tmp_path):
+    after = tmp_path / "after"
+    config = load_config("configs/tiny.yaml", *SHORT, "--iterations=2")
+    assert train(config, after, beginning=beginning_from(str(whole)))
+    first, both = (training_record(Source(run, None), load_agent(run)) for run in (whole, after))
+    assert (first["games"], both["games"]) == (4 * 16, 4 * 16 + 2 * 16)
+    assert both["minutes"] > first["minutes"] > 0
+    shipped = beginning_from("2x2").past
+    assert shipped.games == read_record("2x2")["training"]["games"] > 0
 
 
 def test_a_damaged_newest_checkpoint_is_skipped_and_named(run):
