@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from jaxzero.training.compare import Entry, players
 
@@ -24,8 +25,10 @@ def draw_comparison(path: Path, entries: Sequence[Entry]) -> None:
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.grid(alpha=0.3, which="both")
-        axis.yaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_major_formatter("{x:,g}")
+        for scale in (axis.xaxis, axis.yaxis):
+            scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            scale.set_major_formatter("{x:,g}")
+            scale.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel("wrong moves on solved positions, %")
     handles, labels = axes[0].get_legend_handles_labels()
     columns = min(3, len(players(entries)))
