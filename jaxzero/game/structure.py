@@ -17,7 +17,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.game.bits import Rows, pack_edges, unpack, unpack_edges
+from jaxzero.game.bits import Rows, pack, pack_edges, unpack, unpack_edges
 from jaxzero.game.components import Links, find_components
 from jaxzero.game.rules import DotsAndBoxes
 
@@ -43,7 +43,6 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
     before = pack_edges(game, drawn)
     after = take_all(game, before)
     taken = _all_sides(_sides(after)) & ~_all_sides(_sides(before))
-    chained = _two_sides(_sides(after))
     sides = jnp.stack([unpack(side, game.cols) for side in _sides(after)])
     open_sides = 4 - jnp.sum(sides, axis=0, dtype=jnp.int32)
     parts = find_components(game, _open_links(game, after), open_sides)
@@ -51,7 +50,7 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
         taken=jnp.sum(jax.lax.population_count(taken), dtype=jnp.int32),
         declined=_declined(before, after, taken),
         quiet=unpack_edges(game, after),
-        safe=unpack_edges(game, _untouched(game, after, chained)),
+        safe=unpack_edges(game, _untouched(game, after, pack(open_sides == 2))),
         free=unpack(taken, game.cols),
         length=parts.length,
         loop=parts.loop,
@@ -93,13 +92,6 @@ def _all_sides(sides) -> jax.Array:
 def _three_sides(sides) -> jax.Array:
     above, below, left, right = sides
     return ((above & below) & (left ^ right)) | ((above ^ below) & (left & right))
-
-
-def _two_sides(sides) -> jax.Array:
-    """Boxes with exactly two sides; above and below have no bits beyond the board to be misled."""
-    above, below, left, right = sides
-    one_each = (above ^ below) & (left ^ right)
-    return one_each | ((above & below) & ~(left | right)) | ((left & right) & ~(above | below))
 
 
 def _below(boxes: jax.Array) -> jax.Array:

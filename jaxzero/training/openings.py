@@ -58,7 +58,6 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Op
     keys = jax.random.split(close_key, games)
     opened = jax.vmap(partial(_close, game))(keys, manner, start)
     play = jax.vmap(partial(_random_move, game))
-
     moves_of = jax.vmap(partial(_moves, game))
 
     def ply(carry: tuple[jax.Array, jax.Array, Opened]) -> tuple[jax.Array, jax.Array, Opened]:
