@@ -133,7 +133,8 @@ def play_decisions(
             ahead=to_first(state),
             entropy=policy_entropy(searched.policy),
             surprise=policy_divergence(searched.policy, searched.prior),
-            random=is_random,
+            # A game that is over has no moves, so no random one that would make its result unknown.
+            random=is_random & ~over,
             played=~over,
         )
         decisions = jax.tree.map(

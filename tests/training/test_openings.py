@@ -16,7 +16,7 @@ from jaxzero.game.closing import settle
 from jaxzero.game.geometry import edge_centres
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 from jaxzero.training.openings import open_games
-from jaxzero.training.quiet_selfplay import play_decisions
+from jaxzero.training.quiet_selfplay import learnable, play_decisions, to_first
 
 GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0
@@ -114,3 +114,24 @@ def test_games_that_begin_late_are_shorter_by_as_much():
     assert len(decisions.played) == most_decisions(game) - 7
     assert (np.asarray(decisions.drawn[0]).sum(1) >= 7).all()
     assert jax.vmap(is_over)(end).all()
+
+
+def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result():
+    config = load_config(
+        "configs/tiny.yaml",
+        *("--game.rows=3", "--game.cols=3", "--selfplay.start_ply=7", "--search.simulations=2"),
+        *("--search.reduction=exact", "--selfplay.opening_plies=0", "--selfplay.deviations=1"),
+    )
+    game = config.game.board
+
+    def flat(_params, state):
+        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.drawn)))
+
+    keys = jax.random.split(KEY)
+    decisions, end = jax.jit(partial(play_decisions, game, config, flat, games=32))((), *keys)
+    known = np.asarray(learnable(decisions, to_first(end)).margin_known).reshape(-1, 32)
+    played, random = np.asarray(decisions.played), np.asarray(decisions.random)
+    random_later = np.cumsum((random & played)[::-1], axis=0)[::-1] > 0
+    np.testing.assert_array_equal(known[played], ~random_later[played])
+    # Some games end before their deviation, and all of their results are known.
+    assert known[:, ~(random & played).any(axis=0)][0].sum() > 3
