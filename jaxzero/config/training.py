@@ -23,8 +23,9 @@ class SelfplayConfig:
     """Before this ply, counted from `start_ply`, the move is drawn from the search policy, after it
     the best is taken."""
     deviations: float = 0.0
-    """Share of the games in which one later move, at any point, is uniformly random: what both
-    sides agree about is put to the test. Results teach the value only from there on."""
+    """Fraction of games with one uniformly random move after the opening. Value targets before it
+    are masked. It lets self-play refute what both sides agree on. A game that ends before the move
+    it was drawn for has none."""
     surprise_weight: float = 0.0
     """Share of the positions that are picked in proportion to how far the search moved the policy
     away from the network's, the rest evenly (policy surprise weighting of KataGo)."""
@@ -68,11 +69,13 @@ class LearnerConfig:
     gradient_clip: float = 1.0
     """Largest global norm of a gradient."""
     ema_decay: float = 0.0
-    """Self-play and evaluation use an average of the weights with this decay per update; 0: off."""
+    """Self-play and evaluation use a moving average of the weights with this decay per update; 0:
+    off. The decay rises to it as min(ema_decay, (1 + t) / (10 + t)) over the updates t."""
     policy_weight: float = 1.0
     """Weight of the policy's cross-entropy in the loss."""
     margin_weight: float = 1.0
-    """Weight of the remaining margin's cross-entropy in the loss."""
+    """Weight of the remaining margin's cross-entropy in the loss, a mean over the positions of the
+    batch whose margin is known."""
     symmetries: bool = True
     """Show each sample under a random symmetry of the board."""
 

@@ -113,12 +113,27 @@ def sample_losses(
 
 
 def loss(
-    network: Network, settings: LearnerConfig, params: chex.ArrayTree, batch: Positions
+    network: Network,
+    settings: LearnerConfig,
+    params: chex.ArrayTree,
+    batch: Positions,
+    axis_name: str | None = None,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Return the loss of a batch of positions and its parts, each a mean: scalars."""
+    """Return the loss of a batch of positions and its parts, each a mean: scalars.
+
+    Those of the margin are means over the positions whose margin is known: the share of these
+    changes with the random moves of self-play and must not change the weight of the loss. With
+    `axis_name` the share is that of all devices, so that the mean over them is that of all.
+    """
     prediction = network.apply(params, batch.drawn)
     parts = jax.vmap(partial(sample_losses, network.game))(prediction, batch)
     means = {name: part.mean() for name, part in parts.items()}
+    known = means["margin_known"]
+    if axis_name is not None:
+        known = jax.lax.pmean(known, axis_name)
+    # Where nothing is known both are 0.
+    known = jnp.maximum(known, 1 / batch.margin.size)
+    means |= {name: means[name] / known for name in ("margin_loss", "margin_error")}
     total = (
         settings.policy_weight * means["policy_loss"]
         + settings.margin_weight * means["margin_loss"]
@@ -150,7 +165,7 @@ def update(
     """
     settings = config.learner
     gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
-    gradient, metrics = gradient_of(learner.params, batch)
+    gradient, metrics = gradient_of(learner.params, batch, axis_name)
     if axis_name is not None:
         gradient, metrics = jax.lax.pmean((gradient, metrics), axis_name)
     metrics["gradient_norm"] = optax.tree.norm(gradient)
@@ -159,7 +174,9 @@ def update(
     params = optax.apply_updates(learner.params, updates)
     average = learner.average
     if settings.ema_decay:
-        average = optax.incremental_update(params, average, 1 - settings.ema_decay)
+        # Warmed up, or the average would hold on to the random weights it began with.
+        decay = jnp.minimum(settings.ema_decay, (1 + learner.step) / (10 + learner.step))
+        average = optax.incremental_update(params, average, 1 - decay)
     return learner._replace(
         params=params, average=average, opt_state=opt_state, step=learner.step + 1
     ), metrics
@@ -189,8 +206,5 @@ def learn(
         return learner, {}
     learner, metrics = jax.lax.scan(one_update, learner, jax.random.split(key, updates))
     means = {name: values.mean() for name, values in metrics.items()}
-    # The share of positions with a known margin turns sums over all into means over those.
-    known = jnp.maximum(means.pop("margin_known"), 1e-6)
-    means["margin_error"] = means["margin_error"] / known
     means["learning_rate"] = learning_rate(config)(learner.step - 1)
     return learner, {f"learn/{name}": value for name, value in means.items()}
