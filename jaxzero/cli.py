@@ -21,6 +21,11 @@ from jaxzero.errors import InputError, nearest
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
+# Settings of earlier versions, with what has become of them.
+RENAMED = {
+    "search.value_scale": "search.value_scale_per_box, the old value by the boxes of the board",
+}
+
 CONFIG_FIELDS = tuple(field.name for field in fields(Config))
 
 
@@ -80,6 +85,8 @@ def check_config_file(path: str) -> None:
         raise InputError(f"config: {path} holds {content!r}, not a mapping of fields")
     known = list(field_names(Config))
     for name, value in dotted(content or {}):
+        if name in RENAMED:
+            raise InputError(f"{name}: {value!r} in {path}: is now {RENAMED[name]}")
         if name not in known:
             raise InputError(f"{name}: {value!r} in {path}: no such field{nearest(name, known)}")
         if any(other.startswith(f"{name}.") for other in known):

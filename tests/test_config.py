@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxzero.cli import load_config, save_config
+from jaxzero.cli import RENAMED, field_names, load_config, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 
@@ -25,7 +25,7 @@ def test_options_override_the_file_and_the_file_the_defaults():
     config = load_config(TINY, "--network.channels=48", "--game.rows=3")
     assert config.network.channels == 48
     assert (config.game.rows, config.game.cols) == (3, 2)
-    assert config.search.value_scale == Config().search.value_scale
+    assert config.search.value_scale_per_box == Config().search.value_scale_per_box
 
 
 def test_derived_numbers():
@@ -97,3 +97,15 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\x81")
     with pytest.raises(InputError, match=r"^config: .*binary\.yaml is not text"):
         load_config(tmp_path / "binary.yaml")
+
+
+def test_a_setting_that_was_renamed_is_named_with_its_new_name(tmp_path):
+    old = tmp_path / "config.yaml"
+    old.write_text("search: {value_scale: 0.5}")
+    with pytest.raises(
+        InputError, match=r"search\.value_scale: 0\.5 in .*: is now search\.value_s"
+    ):
+        load_config(old)
+    for name, words in RENAMED.items():
+        known = list(field_names(Config))
+        assert name not in known and words.split()[0].rstrip(",") in known

@@ -1,7 +1,8 @@
 """Search in the quiet game: nodes are quiet positions, moves are safe edges and openings.
 
-What a move opens is given out on the way to the next node by what the evaluation says about it,
-so that no simulation is spent on taking free boxes.
+What a move opens is given out on the way to the next node by what the search knows of that node,
+so that no simulation is spent on taking free boxes. When the search changes its mind about the
+node, it decides anew.
 """
 
 from __future__ import annotations
@@ -13,53 +14,47 @@ import jax.numpy as jnp
 
 from jaxzero.agent.network import IMPOSSIBLE
 from jaxzero.game import DotsAndBoxes, State, is_over
-from jaxzero.game.closing import captured, declines, open_up, settle
+from jaxzero.game.closing import FreeBoxes, captured, declines, free_boxes, open_up, settle
 from jaxzero.game.quiet import equivalence, fold
 from jaxzero.game.structure import Structure
 
 TINY = 1e-30  # a prior below it is none; keeps the logarithm finite
 
 
-class Opened(NamedTuple):
-    """What a move from a quiet position of one game leads to, before the boxes are given out."""
+class QuietNode(NamedTuple):
+    """A quiet position of one game in the tree, and the free boxes on the way to it."""
 
-    facing: State  # the position after the move, the other side to move
-    found: Structure  # its structure, with the next quiet position
+    state: State  # margin and player are those of taking all; the search reads edges only
+    free: FreeBoxes
 
 
-class Transition(NamedTuple):
-    """One move of one game as the search sees it."""
+class Reply(NamedTuple):
+    """What the opponent makes of the free boxes that a move gave away, seen by the mover."""
 
-    state: State
     reward: jax.Array  # [] float32, utility gained by the mover
-    discount: jax.Array  # [] float32, -1, 0 or 1
+    discount: jax.Array  # [] float32, 1: the mover moves again, -1: the opponent, 0: the end
 
 
-def open_move(game: DotsAndBoxes, state: State, edge: jax.Array) -> Opened:
-    """Draw `edge` in a quiet position of one game."""
-    return Opened(*open_up(game, state, edge))
+def open_move(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[QuietNode, Structure]:
+    """Draw `edge` in a quiet position of one game.
 
-
-def next_quiet(opened: Opened) -> State:
-    """Return the next quiet position as the side that faces the free boxes would have it.
-
-    It is what to evaluate, as only its edges count; margin and player are those of taking all.
+    Returns the next quiet position and the structure of the position before it.
     """
-    return settle(opened.facing, opened.found, jnp.asarray(False))
+    facing, found = open_up(game, state, edge)
+    return QuietNode(settle(facing, found, jnp.asarray(False)), free_boxes(found)), found
 
 
-def close_move(game: DotsAndBoxes, opened: Opened, value: jax.Array) -> Transition:
-    """Give out the free boxes of one game, given the `value` [] of the next quiet position.
+def best_reply(game: DotsAndBoxes, node: QuietNode, value: jax.Array) -> Reply:
+    """Let the opponent take or decline the free boxes before `node`, whichever is worth more.
 
-    The value is that for its side to move, in boxes by the boxes on the board.
+    `value` [] is that of `node` for its side to move, in boxes by the boxes on the board. The move
+    is then worth -(cnt + V), or where s of the cnt free boxes can be declined -(cnt - s + |V + s|).
     """
-    decline = declines(opened.found, value * game.num_boxes)
-    state = settle(opened.facing, opened.found, decline)
+    decline = declines(node.free, value * game.num_boxes)
     sign = jnp.where(decline, 1.0, -1.0)
-    return Transition(
-        state=state,
-        reward=-captured(opened.found, decline) / game.num_boxes,
-        discount=jnp.where(is_over(state), 0.0, sign),
+    return Reply(
+        reward=-captured(node.free, decline) / game.num_boxes,
+        discount=jnp.where(is_over(node.state), 0.0, sign),
     )
 
 

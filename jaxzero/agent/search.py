@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from jaxzero.agent.backup import in_place_backup
+from jaxzero.agent.backup import Reply, in_place_backup
 from jaxzero.agent.network import Network, expected_margin, win_balance
-from jaxzero.agent.reduction import Transition, close_move, next_quiet, open_move, quiet_priors
+from jaxzero.agent.reduction import QuietNode, best_reply, open_move, quiet_priors
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_gained, discount, is_over, legal_edges, step
+from jaxzero.game.closing import free_boxes
 from jaxzero.game.structure import structure
 
 
@@ -34,6 +35,14 @@ class SearchResult(NamedTuple):
     value: jax.Array  # [B] float32, utility of the chosen edge after the search
     visits: jax.Array  # [B, A] int32, visit counts at the root
     prior: jax.Array  # [B, A] float32, the network's policy at the root
+
+
+class Transition(NamedTuple):
+    """One move of one game as the search sees it."""
+
+    state: State
+    reward: jax.Array  # [] float32, utility gained by the mover
+    discount: jax.Array  # [] float32, -1, 0 or 1
 
 
 Evaluator = Callable[[chex.ArrayTree, State], Evaluation]  # (params, State [B])
@@ -73,20 +82,21 @@ def transition(game: DotsAndBoxes, win_weight: float, state: State, edge: jax.Ar
 class Growth(NamedTuple):
     """How a tree begins and grows, for a batch. `at` evaluates a batch of positions."""
 
-    start: Callable  # (at, State [B]) to the evaluation of the root and what is legal [B, A]
-    expand: Callable  # (at, edges [B], State [B]) to what mctx wants to know of the next positions
+    # (at, State [B]) to the evaluation of the root, what is legal [B, A] and the root's embedding
+    start: Callable
+    expand: Callable  # (at, edges [B], embedding) to what mctx wants to know of the next nodes
+    reply: Reply | None = None  # what the opponent answers to a move, where values decide it
 
 
 def _plain_growth(game: DotsAndBoxes, win_weight: float) -> Growth:
     """Return the growth in which every position is a node."""
 
     def start(at, state):
-        return at(state), legal_edges(state)
+        return at(state), legal_edges(state), state
 
     def expand(at, edge, state):
         moved = jax.vmap(partial(transition, game, win_weight))(state, edge)
-        there = at(moved.state)
-        return _grown(moved, there), moved.state
+        return _grown(moved.reward, moved.discount, at(moved.state)), moved.state
 
     return Growth(start, expand)
 
@@ -94,27 +104,27 @@ def _plain_growth(game: DotsAndBoxes, win_weight: float) -> Growth:
 def _quiet_growth(game: DotsAndBoxes) -> Growth:
     """Return the growth in which only quiet positions are nodes."""
     priors = jax.vmap(partial(quiet_priors, game))
+    reply = jax.vmap(partial(best_reply, game))
 
     def start(at, state):
         there = at(state)
         found = jax.vmap(partial(structure, game))(state.drawn)
         logits, legal = priors(found, there.prior_logits)
-        return there._replace(prior_logits=logits), legal
+        return there._replace(prior_logits=logits), legal, QuietNode(state, free_boxes(found))
 
-    def expand(at, edge, state):
-        opened = jax.vmap(partial(open_move, game))(state, edge)
-        there = at(jax.vmap(next_quiet)(opened))
-        moved = jax.vmap(partial(close_move, game))(opened, there.value)
-        logits, _ = priors(opened.found, there.prior_logits)
-        return _grown(moved, there._replace(prior_logits=logits)), moved.state
+    def expand(at, edge, node):
+        node, found = jax.vmap(partial(open_move, game))(node.state, edge)
+        there = at(node.state)
+        logits, _ = priors(found, there.prior_logits)
+        return _grown(*reply(node, there.value), there._replace(prior_logits=logits)), node
 
-    return Growth(start, expand)
+    return Growth(start, expand, reply)
 
 
-def _grown(moved: Transition, there: Evaluation) -> mctx.RecurrentFnOutput:
+def _grown(reward: jax.Array, discount: jax.Array, there: Evaluation) -> mctx.RecurrentFnOutput:
     return mctx.RecurrentFnOutput(
-        reward=moved.reward,
-        discount=moved.discount,
+        reward=reward,
+        discount=discount,
         prior_logits=there.prior_logits,
         value=there.value,
     )
@@ -139,35 +149,7 @@ def search(
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
 
-    reduced = settings.reduction == "exact"
-    growth = _quiet_growth(game) if reduced else _plain_growth(game, settings.win_weight)
-
-    def expand(params, _key, edge, state):
-        return growth.expand(partial(evaluate, params), edge, state)
-
-    root, legal = growth.start(partial(evaluate, params), state)
-    chex.assert_shape(root.prior_logits, state.drawn.shape, custom_message="prior_logits")
-    chex.assert_shape(root.value, state.margin.shape, custom_message="value")
-    with in_place_backup():
-        output = mctx.gumbel_muzero_policy(
-            params=params,
-            rng_key=key,
-            root=mctx.RootFnOutput(
-                prior_logits=root.prior_logits, value=root.value, embedding=state
-            ),
-            recurrent_fn=expand,
-            num_simulations=settings.simulations,
-            invalid_actions=~legal,
-            max_depth=settings.max_depth or None,
-            qtransform=partial(
-                mctx.qtransform_completed_by_mix_value,
-                value_scale=settings.value_scale,
-                maxvisit_init=settings.visit_offset,
-                rescale_values=False,
-            ),
-            max_num_considered_actions=min(settings.considered, settings.simulations),
-            gumbel_scale=gumbel_scale,
-        )
+    root, output = plan(game, settings, evaluate, params, key, state, gumbel_scale)
     summary = output.search_tree.summary()
     games = jnp.arange(len(output.action))
     return SearchResult(
@@ -177,3 +159,45 @@ def search(
         visits=summary.visit_counts,
         prior=jax.nn.softmax(root.prior_logits),
     )
+
+
+def plan(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluate: Evaluator,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: State,
+    gumbel_scale: float,
+) -> tuple[Evaluation, mctx.PolicyOutput]:
+    """Grow the trees of `search`; return the evaluation of the roots and mctx's output."""
+    reduced = settings.reduction == "exact"
+    growth = _quiet_growth(game) if reduced else _plain_growth(game, settings.win_weight)
+
+    def expand(params, _key, edge, embedding):
+        return growth.expand(partial(evaluate, params), edge, embedding)
+
+    root, legal, embedding = growth.start(partial(evaluate, params), state)
+    chex.assert_shape(root.prior_logits, state.drawn.shape, custom_message="prior_logits")
+    chex.assert_shape(root.value, state.margin.shape, custom_message="value")
+    with in_place_backup(growth.reply):
+        return root, mctx.gumbel_muzero_policy(
+            params=params,
+            rng_key=key,
+            root=mctx.RootFnOutput(
+                prior_logits=root.prior_logits, value=root.value, embedding=embedding
+            ),
+            recurrent_fn=expand,
+            num_simulations=settings.simulations,
+            invalid_actions=~legal,
+            max_depth=settings.max_depth or None,
+            qtransform=partial(
+                mctx.qtransform_completed_by_mix_value,
+                # Values are in boxes by the boxes on the board.
+                value_scale=settings.value_scale_per_box * game.num_boxes,
+                maxvisit_init=settings.visit_offset,
+                rescale_values=False,
+            ),
+            max_num_considered_actions=min(settings.considered, settings.simulations),
+            gumbel_scale=gumbel_scale,
+        )

@@ -96,11 +96,12 @@ class SearchConfig:
     """Simulations per move; each evaluates one position."""
     considered: int = 16
     """Root actions that enter sequential halving, at most."""
-    value_scale: float = 0.5
-    """Weight of values against priors (c_scale of Gumbel AlphaZero, in units of mctx: 0.5 here is
-    1.0 of the paper, whose values span 0 to 1)."""
+    value_scale_per_box: float = 0.05
+    """Weight of values in boxes against priors (c_scale of Gumbel AlphaZero): one box adds
+    value_scale_per_box * (visit_offset + visits of the most visited move) to the logit of a move,
+    at first 2.5 nats with the defaults. The same on boards of any size."""
     visit_offset: float = 50.0
-    """Visits added to the most visited child before scaling values (c_visit of the paper)."""
+    """Visits added to those of the most visited move before values are scaled (c_visit)."""
     win_weight: float = 0.0
     """Utility: 0 is the margin in boxes, 1 the win probability, between them a mixture."""
     max_depth: int = 0
@@ -111,7 +112,9 @@ class SearchConfig:
 
     def __post_init__(self):
         require("search", self, ">= 1", "simulations", "considered")
-        require("search", self, ">= 0", "value_scale", "visit_offset", "win_weight", "max_depth")
+        require(
+            "search", self, ">= 0", "value_scale_per_box", "visit_offset", "win_weight", "max_depth"
+        )
         require("search", self, "<= 1", "win_weight")
         if self.reduction == "exact" and self.win_weight:
             raise InputError(

@@ -8,6 +8,7 @@ cnt - 2 s - V (Berlekamp 2000, "The Dots-and-Boxes Game").
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +17,24 @@ from jaxzero.game.rules import DotsAndBoxes, State, box_sides, is_over
 from jaxzero.game.structure import Structure, structure
 
 
-def declines(found: Structure, value: jax.Array) -> jax.Array:
+class FreeBoxes(NamedTuple):
+    """What a side faces in one position; a `Structure` has the same fields."""
+
+    taken: jax.Array  # [] int32, free boxes
+    declined: jax.Array  # [] int32, those of them that can be left at the end: 0, 2 or 4
+
+
+def free_boxes(found: Structure) -> FreeBoxes:
+    """Return what a side faces in the position of one structure."""
+    return FreeBoxes(found.taken, found.declined)
+
+
+def declines(found: Structure | FreeBoxes, value: jax.Array) -> jax.Array:
     """Return whether a side leaves what it can, given the quiet value [] in boxes: [] bool."""
     return (found.declined > 0) & (value < -found.declined)
 
 
-def captured(found: Structure, decline: jax.Array) -> jax.Array:
+def captured(found: Structure | FreeBoxes, decline: jax.Array) -> jax.Array:
     """Return the boxes the side to move wins on its way to the quiet position, less those it
     leaves: [] int32."""
     return found.taken - jnp.where(decline, 2 * found.declined, 0)

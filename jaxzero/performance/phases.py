@@ -19,7 +19,7 @@ import optax
 from jaxzero.agent.forms import compute_dtype
 from jaxzero.agent.inputs import INPUTS
 from jaxzero.agent.network import IMPOSSIBLE, Network, inference_copy
-from jaxzero.agent.reduction import close_move, open_move
+from jaxzero.agent.reduction import best_reply, open_move
 from jaxzero.agent.search import Evaluation, Evaluator, network_evaluator, transition
 from jaxzero.config import Config
 from jaxzero.game import (
@@ -150,10 +150,10 @@ def rules_step(
     state, total = carry
     edge = (jnp.abs(state.margin) + jnp.arange(len(total), dtype=jnp.int32)) % game.num_edges
     if config.search.reduction == "exact":
-        opened = jax.vmap(partial(open_move, game))(state, edge)
-        moved = jax.vmap(partial(close_move, game))(opened, total / UNREACHED)
-    else:
-        moved = jax.vmap(partial(transition, game, config.search.win_weight))(state, edge)
+        node, _ = jax.vmap(partial(open_move, game))(state, edge)
+        reply = jax.vmap(partial(best_reply, game))(node, total / UNREACHED)
+        return node.state, total + reply.reward * reply.discount
+    moved = jax.vmap(partial(transition, game, config.search.win_weight))(state, edge)
     return moved.state, total + moved.reward * moved.discount
 
 

@@ -13,8 +13,8 @@ from referee import Referee
 from jaxzero.agent.choosing import choose, searched
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent, make_player
-from jaxzero.agent.reduction import close_move, open_move, quiet_priors
-from jaxzero.agent.search import Evaluation, search
+from jaxzero.agent.reduction import best_reply, open_move, quiet_priors
+from jaxzero.agent.search import Evaluation, plan, search
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.evaluation.examine import examine_agent
@@ -23,7 +23,7 @@ from jaxzero.evaluation.tablebase import build_table, move_values, table_value
 from jaxzero.game import DotsAndBoxes, State, initial_state, step
 from jaxzero.game.structure import structure
 
-SETTINGS = SearchConfig(simulations=32, value_scale=2.0, reduction="exact")
+SETTINGS = SearchConfig(simulations=32, value_scale_per_box=0.5, reduction="exact")
 
 
 def states(drawn) -> State:
@@ -72,7 +72,7 @@ def test_a_look_ahead_at_every_move_is_exact_without_priors():
     game = DotsAndBoxes(2, 3)
     evaluate, table = planted(game, prior_weight=0.0)
     look = SearchConfig(
-        simulations=17, considered=17, value_scale=2.0, max_depth=1, reduction="exact"
+        simulations=17, considered=17, value_scale_per_box=0.5, max_depth=1, reduction="exact"
     )
     drawn = positions_of(game)
     run = jax.jit(lambda state: choose(game, searched(game, look, evaluate, ()), state).edge)
@@ -92,25 +92,77 @@ def row_of_boxes(cols: int, verticals: list[int], horizontals: list[int]) -> tup
 def test_the_opponent_takes_all_or_declines_by_the_value_behind():
     # Two chains of three, each from one end to the top: 2 boxes of each may be left.
     game, state = row_of_boxes(7, [0, 1, 2, 5, 6, 7], [2, 4])
-    opened = open_move(game, state, jnp.int32(game.num_horizontal + 1))
-    assert (int(opened.found.taken), int(opened.found.declined)) == (3, 2)
-    taken = close_move(game, opened, jnp.float32(0.1))
+    node, _ = open_move(game, state, jnp.int32(game.num_horizontal + 1))
+    assert (int(node.free.taken), int(node.free.declined)) == (3, 2)
+    assert (int(node.state.player), int(node.state.margin)) == (1, 2)  # as if all were taken
+    taken = best_reply(game, node, jnp.float32(0.1))
     assert (float(taken.reward), float(taken.discount)) == (pytest.approx(-3 / 7), -1.0)
-    assert (int(taken.state.player), int(taken.state.margin)) == (1, 2)
-    declined = close_move(game, opened, jnp.float32(-0.5))
+    declined = best_reply(game, node, jnp.float32(-0.5))
     assert (float(declined.reward), float(declined.discount)) == (pytest.approx(1 / 7), 1.0)
-    assert (int(declined.state.player), int(declined.state.margin)) == (0, 2)
-    np.testing.assert_array_equal(taken.state.drawn, declined.state.drawn)
 
 
 def test_nothing_follows_the_end():
     game, state = row_of_boxes(3, [0, 1, 2, 3], [])
-    end = close_move(game, open_move(game, state, jnp.int32(game.num_horizontal)), jnp.float32(0))
+    end, _ = open_move(game, state, jnp.int32(game.num_horizontal))
     assert bool(end.state.drawn.all())
-    assert (float(end.reward), float(end.discount)) == (-1.0, 0.0)
-    past = close_move(game, open_move(game, end.state, jnp.int32(0)), jnp.float32(0))
-    assert (float(past.reward), float(past.discount)) == (0.0, 0.0)
+    reply = best_reply(game, end, jnp.float32(0))
+    assert (float(reply.reward), float(reply.discount)) == (-1.0, 0.0)
+    past, _ = open_move(game, end.state, jnp.int32(0))
+    reply = best_reply(game, past, jnp.float32(0))
+    assert (float(reply.reward), float(reply.discount)) == (0.0, 0.0)
     jax.tree.map(np.testing.assert_array_equal, past.state, end.state)
+
+
+@pytest.mark.parametrize(("simulations", "worth"), [(1, -3.0), (8, -3.0 - 17 / 8)])
+def test_a_reply_follows_what_deeper_search_says(simulations, worth):
+    """The node behind a chain of three looks lost by 4 at first sight and is won by 3."""
+    # Beside the chain is a box with three open sides: a safe move leads to what is lost by 3.
+    game, state = row_of_boxes(5, [1, 2, 5], [0, 2, 4, 9])
+    chain, safe = game.num_horizontal + 1, 4
+    node, _ = open_move(game, state, jnp.int32(chain))
+    assert (int(node.free.taken), int(node.free.declined)) == (3, 2)
+
+    def evaluate(_params, state: State) -> Evaluation:
+        at_node = jnp.all(state.drawn == node.state.drawn[None, :], axis=-1)
+        liked = jax.nn.one_hot(jnp.where(at_node, safe, chain), game.num_edges)
+        return Evaluation(50.0 * liked, jnp.where(at_node, -4.0, -3.0) / game.num_boxes)
+
+    settings = SearchConfig(simulations=simulations, considered=1, max_depth=2)
+    batch = jax.tree.map(lambda leaf: leaf[None], state)
+    found = search(game, settings, evaluate, (), jax.random.key(0), batch, gumbel_scale=0.0)
+    assert found.visits[0].argmax() == chain
+    # Once: declined, 3 - 2 * 2 - (-4) = 3 for the opponent. Later: all taken, 3 + (7 * 3 - 4) / 8.
+    assert float(found.value[0]) * game.num_boxes == pytest.approx(worth, abs=1e-4)
+
+
+def test_every_node_is_worth_its_first_value_and_its_moves():
+    """Also where replies have changed on the way."""
+    game = DotsAndBoxes(3, 3)
+    weights = jax.random.normal(jax.random.key(1), (game.num_edges,))
+
+    def evaluate(_params, state: State) -> Evaluation:
+        noise = jnp.sin(40.0 * (state.drawn @ weights))  # far from smooth: replies change often
+        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), 0.6 * noise)
+
+    drawn = np.random.default_rng(0).random((64, game.num_edges)) < 0.4
+    found = jax.vmap(partial(structure, game))(jnp.asarray(drawn))
+    state = states(found.quiet)
+    settings = SearchConfig(simulations=32, considered=4, value_scale_per_box=0.05)
+    run = jax.jit(lambda key: plan(game, settings, evaluate, (), key, state, 1.0)[1].search_tree)
+    tree = jax.device_get(run(jax.random.key(2)))
+    visits = tree.children_visits
+    q = tree.children_rewards + tree.children_discounts * tree.children_values
+    expected = (tree.raw_values + (visits * q).sum(-1)) / (1 + visits.sum(-1))
+    expanded = tree.node_visits > 0
+    np.testing.assert_allclose(tree.node_values[expanded], expected[expanded], atol=1e-5)
+    rows, parents, moves = np.nonzero(visits > 0)
+    children = tree.children_index[rows, parents, moves]
+    node = jax.tree.map(lambda field: jnp.asarray(field[rows, children]), tree.embeddings)
+    best = jax.vmap(partial(best_reply, game))(node, jnp.asarray(tree.node_values[rows, children]))
+    np.testing.assert_array_equal(best.reward, tree.children_rewards[rows, parents, moves])
+    np.testing.assert_array_equal(best.discount, tree.children_discounts[rows, parents, moves])
+    first = jax.vmap(partial(best_reply, game))(node, jnp.asarray(tree.raw_values[rows, children]))
+    assert int((first.reward != best.reward).sum()) > 10
 
 
 def test_priors_of_edges_that_are_one_move_count_together():
@@ -119,6 +171,27 @@ def test_priors_of_edges_that_are_one_move_count_together():
     folded, moves = quiet_priors(game, structure(game, state.drawn), logits)
     np.testing.assert_allclose(jnp.exp(folded[moves]), [0.2, 0.2, 0.6], rtol=1e-5)
     assert int(moves.sum()) == 3
+
+
+def test_a_box_weighs_the_same_on_boards_of_any_size():
+    """The same open edges, values in boxes and priors, on a row of 5 boxes and on one of 9."""
+    small, state = row_of_boxes(5, [1, 2, 5], [0, 2, 4, 9])
+    large, other = row_of_boxes(9, [5, 6, 9], [4, 6, 8, 17])
+    policies = []
+    for game, position in ((small, state), (large, other)):
+        logits = jnp.where(position.drawn, -1e9, 0.0)
+
+        def evaluate(_params, state, game=game, logits=logits) -> Evaluation:
+            left = jnp.sum(~state.drawn, axis=-1)
+            logits = jnp.broadcast_to(logits[None, :], state.drawn.shape)
+            return Evaluation(jnp.where(state.drawn, -1e9, logits), 0.1 * left / game.num_boxes)
+
+        settings = SearchConfig(simulations=8, considered=8)
+        batch = jax.tree.map(lambda leaf: leaf[None], position)
+        found = search(game, settings, evaluate, (), jax.random.key(0), batch, gumbel_scale=0.0)
+        policies.append(np.asarray(found.policy[0])[~np.asarray(position.drawn)])
+    np.testing.assert_allclose(*policies, rtol=1e-3)
+    assert policies[0].max() > 0.5
 
 
 def test_policies_are_distributions_over_quiet_moves():

@@ -40,7 +40,7 @@ def runs(tmp_path):
     options = {
         "a": ("--seed=1",),
         "b": ("--seed=2",),
-        "c": ("--seed=1", "--search.value_scale=1"),
+        "c": ("--seed=1", "--search.value_scale_per_box=1"),
     }
     ends = {"a": 4.0, "b": 6.0, "c": 2.0}
     return [
@@ -66,7 +66,7 @@ def test_seeds_join_and_what_differs_is_the_name(runs):
     entries = group(runs)
     assert {entry.name: len(entry.runs) for entry in entries} == {
         "-": 2,
-        "search.value_scale 1.0": 1,
+        "search.value_scale_per_box 1.0": 1,
     }
     assert final(entries[0], "policy") == pytest.approx((5.0, 1.0))
     assert "5.00 ± 1.00 %" in table(entries) and "2.00 %" in table(entries)
