@@ -191,7 +191,7 @@ def test_a_box_weighs_the_same_on_boards_of_any_size():
         found = search(game, settings, evaluate, (), jax.random.key(0), batch, gumbel_scale=0.0)
         policies.append(np.asarray(found.policy[0])[~np.asarray(position.drawn)])
     np.testing.assert_allclose(*policies, rtol=1e-3)
-    assert policies[0].max() > 0.5
+    assert policies[0].max() > 0.4
 
 
 def test_policies_are_distributions_over_quiet_moves():
