@@ -17,7 +17,7 @@ import yaml
 from jsonargparse import ArgumentParser, Namespace, set_parsing_settings
 
 from jaxzero.config import Config
-from jaxzero.errors import InputError, nearest
+from jaxzero.errors import InputError, RunError, nearest
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
@@ -132,6 +132,9 @@ def run_script(main: Callable[[list[str]], None]) -> None:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except RunError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""Matches between two players, all games at once on the device."""
+"""Matches between two players, all games at once, ply by ply."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.players import Act, Player, seeds
+from jaxzero.agent.players import Player, seeds
 from jaxzero.game import DotsAndBoxes, State, initial_state, is_over, random_edge, step
 
+TRIES = 32  # draws of an opening before one is repeated
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
 
@@ -25,16 +25,18 @@ class MatchResult:
 
     first: dict[int, int]  # final margin: games, of those in which the player had the first seat
     second: dict[int, int]  # the same of those in the second seat
+    repeats: int = 0  # games that were, move by move, the same as an earlier one in the same seat
 
     @classmethod
-    def of(cls, margins: np.ndarray) -> MatchResult:
+    def of(cls, margins: np.ndarray, repeats: int = 0) -> MatchResult:
         """Count the games [B] of a match, in which the seats alternate."""
-        return cls(_count(margins[0::2]), _count(margins[1::2]))
+        return cls(_count(margins[0::2]), _count(margins[1::2]), repeats)
 
     def mirrored(self) -> MatchResult:
         """Return the match from the other player's side."""
         return MatchResult(
-            *({-m: n for m, n in seat.items()} for seat in (self.second, self.first))
+            *({-m: n for m, n in seat.items()} for seat in (self.second, self.first)),
+            repeats=self.repeats,
         )
 
     @property
@@ -68,14 +70,20 @@ class MatchResult:
         return (self.wins + self.draws / 2) / self.games
 
     @property
+    def distinct(self) -> int:
+        """Games that differ: a game that is played again says nothing new."""
+        return self.games - self.repeats
+
+    @property
     def interval(self) -> tuple[float, float]:
-        return wilson_interval(self.points, self.games)
+        """95 % interval of the points, from the games that differ."""
+        return wilson_interval(self.points, self.distinct)
 
     def to_dict(self) -> dict:
         """Return the result as JSON.
 
-        Keys: points, low, high, games, margin, wins, draws, losses, and margins: by seat, the
-        number of games that ended with each margin.
+        Keys: points, low, high, games, distinct (games that differ), margin, wins, draws, losses,
+        and margins: by seat, the number of games that ended with each margin.
         """
         low, high = self.interval
         return {
@@ -83,6 +91,7 @@ class MatchResult:
             "low": round(low, 4),
             "high": round(high, 4),
             "games": self.games,
+            "distinct": self.distinct,
             "margin": round(self.margin, 3),
             "wins": self.wins,
             "draws": self.draws,
@@ -92,10 +101,11 @@ class MatchResult:
 
     def __str__(self) -> str:
         low, high = self.interval
+        differ = f", {self.distinct} games differ" if self.repeats else ""
         return (
             f"{self.points:6.1%} [{low:.1%}, {high:.1%}]  "
             f"{self.wins} won {self.draws} drawn {self.losses} lost  margin {self.margin:+.2f} "
-            f"({_mean(self.first):+.2f} moving first, {_mean(self.second):+.2f} second)"
+            f"({_mean(self.first):+.2f} moving first, {_mean(self.second):+.2f} second){differ}"
         )
 
 
@@ -123,96 +133,103 @@ def wilson_interval(share: float, games: int, z: float = Z_95) -> tuple[float, f
 
 
 def play_match(
-    game: DotsAndBoxes, first: Player, second: Player, games: int, opening_plies: int, seed: int
-) -> MatchResult:
-    """Play `games` (even) games in pairs with swapped colours from the same random opening.
-
-    An opening has 0 to `opening_plies` uniformly random moves. The result does not depend on
-    how many games are played at once: the randomness of a game comes from its number.
-    """
-    if games % 2:
-        raise ValueError(f"games: {games} must be even (colour-swapped pairs)")
-    opening_plies = min(opening_plies, game.num_edges)
-    key = jax.random.key(seed)
-    if first.on_host or second.on_host:
-        margins = _play_on_host(game, first, second, games, opening_plies, key)
-    else:
-        acts, params = (first.act, second.act), (first.params, second.params)
-        margins = jax.device_get(_play(game, acts, games, opening_plies, params, key))
-    return MatchResult.of(np.asarray(margins))
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _play(
-    game: DotsAndBoxes,
-    acts: tuple[Act, Act],
-    games: int,
-    opening_plies: int,
-    params: tuple[chex.ArrayTree, chex.ArrayTree],
-    key: jax.Array,
-) -> jax.Array:
-    """Return the final margin of the first player in every game: [B] int32."""
-    start, seat, game_keys = _start(game, games, opening_plies, key)
-
-    def play_ply(state: State, ply: jax.Array) -> tuple[State, None]:
-        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(game_keys, ply)
-        edges = [act(own, keys, state) for act, own in zip(acts, params, strict=True)]
-        return _advance(game, state, jnp.where(state.player == seat, *edges)), None
-
-    end, _ = jax.lax.scan(play_ply, start, jnp.arange(game.num_edges))
-    return jnp.where(end.player == seat, end.margin, -end.margin)
-
-
-def _play_on_host(
     game: DotsAndBoxes,
     first: Player,
     second: Player,
     games: int,
     opening_plies: int,
+    seed: int,
+    at_once: int = 0,
+) -> MatchResult:
+    """Play `games` (even) games in pairs with swapped colours from the same random opening.
+
+    An opening has 0 to `opening_plies` uniformly random moves, and no two pairs have the same as
+    long as there are others. `at_once` (even) games are played at a time, 0: all. The result does
+    not depend on that: the randomness of a game comes from its number.
+    """
+    if games % 2 or at_once % 2:
+        raise ValueError(f"games: {games}, {at_once} must be even (colour-swapped pairs)")
+    opening_key, play_key = jax.random.split(jax.random.key(seed))
+    openings = draw_openings(game, games // 2, opening_plies, opening_key)
+    at_once = at_once or games
+    parts = [
+        play_games(game, (first, second), openings, play_key, np.arange(games)[begin:][:at_once])
+        for begin in range(0, games, at_once)
+    ]
+    margins, moves = (np.concatenate(part) for part in zip(*parts, strict=True))
+    seats = np.arange(games) % 2
+    played = np.concatenate([seats[:, None], np.repeat(openings.drawn, 2, axis=0), moves], axis=1)
+    return MatchResult.of(margins, repeats=games - len(np.unique(played, axis=0)))
+
+
+def play_games(
+    game: DotsAndBoxes,
+    players: tuple[Player, Player],
+    openings: State,
     key: jax.Array,
-) -> np.ndarray:
-    """Do what `_play` does, ply by ply, for players that live on the host.
+    numbers: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Play the games of these `numbers` [B] to their end; `openings` [P] are of pairs of games.
 
-    A player on the host is asked only about the games in which it is to move.
+    Returns the final margins of the first player [B] and the edges of every ply [B, A], -1 where
+    the game was over. The first player is player 0 in even games and player 1 in odd ones.
     """
-    state, seat, game_keys = jax.jit(_start, static_argnums=(0, 1, 2))(
-        game, games, opening_plies, key
-    )
-    advance = jax.jit(partial(_advance, game))
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf[numbers // 2]), openings)
+    seat, game_keys = jnp.asarray(numbers % 2, jnp.int32), _fold(key, jnp.asarray(numbers))
     fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
+    moves = []
     for ply in range(game.num_edges):
-        drawn, mine = np.asarray(state.drawn), np.asarray(state.player == seat)
-        keys, going = fold(game_keys, ply), ~drawn.all(axis=1)
-        edge = np.zeros(games, np.int32)
-        for player, turn in ((first, mine & going), (second, ~mine & going)):
-            if not turn.any():
-                continue
-            if player.on_host:
-                edge[turn] = player.act(seeds(keys)[turn], drawn[turn])
-            else:
-                edge[turn] = player.choose(keys, state)[turn]
-        state = advance(state, edge)
-    return np.where(state.player == seat, state.margin, -state.margin)
+        keys = fold(game_keys, ply)
+        edges = [
+            _ask(player, keys, state, (state.player == seat) == (number == 0))
+            for number, player in enumerate(players)
+        ]
+        state, edge = _advance(game, state, jnp.where(state.player == seat, *edges))
+        moves.append(edge)
+    margins = jnp.where(state.player == seat, state.margin, -state.margin)
+    return np.asarray(margins), np.stack(jax.device_get(moves), axis=1)
 
 
-def _start(
-    game: DotsAndBoxes, games: int, opening_plies: int, key: jax.Array
-) -> tuple[State, jax.Array, jax.Array]:
-    """Return positions after the openings, the first player's seat and a key for every game.
+def _ask(player: Player, keys: jax.Array, state: State, turn: jax.Array) -> jax.Array:
+    """Return the edges [B] of a player in the games in which it is its turn [B]."""
+    if not player.on_host:
+        # On the device, without waiting for it. Compiled once for a player that is made once.
+        return jax.jit(player.act)(player.params, keys, state)
+    drawn, turn = np.array(state.drawn), np.asarray(turn)
+    turn = turn & ~drawn.all(axis=1)
+    edge = np.zeros(len(drawn), np.int32)
+    if turn.any():
+        edge[turn] = player.act(seeds(keys)[turn], drawn[turn])
+    return jnp.asarray(edge)
 
-    The first player is player 0 in even games and player 1 in odd ones.
+
+def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, key: jax.Array) -> State:
+    """Draw a position after 0 to `longest` random moves for each pair of games: State [P].
+
+    A position that an earlier pair has is drawn again, up to TRIES times: players without
+    randomness would play the same games from it. Openings of earlier pairs do not depend on how
+    many follow.
     """
-    number = jnp.arange(games)
-    opening_key, play_key = jax.random.split(key)
-    pair_keys = _fold(opening_key, number // 2)
-    start = jax.vmap(partial(random_opening, game, opening_plies))(pair_keys)
-    return start, number % 2, _fold(play_key, number)
+    longest = min(longest, game.num_edges)
+    keys = _fold(key, jnp.arange(pairs))
+    keys = jax.vmap(jax.random.split, in_axes=(0, None))(keys, TRIES)
+    tries = jax.jit(jax.vmap(jax.vmap(partial(random_opening, game, longest))))(keys)
+    tries = jax.device_get(tries)
+    seen, chosen = set(), []
+    for boards in tries.drawn:
+        codes = [board.tobytes() for board in boards]
+        fresh = next((number for number, code in enumerate(codes) if code not in seen), 0)
+        seen.add(codes[fresh])
+        chosen.append(fresh)
+    return jax.tree.map(lambda leaf: leaf[np.arange(pairs), chosen], tries)
 
 
-def _advance(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
-    """Play one edge in every game. Games with a longer opening end earlier and stand still."""
+@partial(jax.jit, static_argnums=0)
+def _advance(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.Array]:
+    """Play one edge in every game and return it, -1 in games that are over and stand still."""
+    over = jax.vmap(is_over)(state)
     moved, _ = jax.vmap(partial(step, game))(state, edge)
-    return jax.vmap(_unless_over)(state, moved)
+    return jax.vmap(_unless_over)(state, moved), jnp.where(over, -1, edge)
 
 
 def _unless_over(state: State, moved: State) -> State:

@@ -55,8 +55,8 @@ def elo_ratings(
     played gets `prior_draws` virtual draws, a prior as in BayesElo (Coulom) that keeps perfect
     scores finite; in a pairing of n games it shortens small distances by the share
     prior_draws / n or so. Intervals are normal, from the inverse Fisher information, and take
-    games for independent and decided: draws make them too wide, games that repeat each other
-    (players without randomness from few openings) too narrow.
+    games for independent and decided: draws make them too wide. Games that repeat others of their
+    match do not count.
     Raises: InputError for players without a path of matches to the anchor, an unknown anchor, a
     match of a player against itself, and without a prior for scores that no rating explains.
     """
@@ -94,8 +94,8 @@ def _points(matches: list[Match], names: list[str]) -> np.ndarray:
     number = {name: i for i, name in enumerate(names)}
     points = np.zeros((len(names), len(names)))
     for first, second, result in matches:
-        points[number[first], number[second]] += result.wins + result.draws / 2
-        points[number[second], number[first]] += result.losses + result.draws / 2
+        points[number[first], number[second]] += result.points * result.distinct
+        points[number[second], number[first]] += (1 - result.points) * result.distinct
     return points
 
 

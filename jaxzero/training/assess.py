@@ -57,9 +57,8 @@ def climb(
 ) -> list[dict]:
     """Rate the checkpoints of a run by matches between neighbours and anchors; print and draw."""
     loaded = load_agent(run_dir)
-    checkpoints = Checkpoints(run_dir)
-    iterations = checkpoints.iterations()
-    checkpoints.close()
+    with Checkpoints(run_dir) as checkpoints:
+        iterations = checkpoints.iterations()
     game = loaded.config.game.board
     # One player, many weights: its matches are compiled once.
     player = make_player(f"search:{simulations}", game, loaded.agent)

@@ -51,9 +51,8 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
     """Return what went into a network, its beginning included, and the version that made it."""
     if source.run_dir is None:
         return read_record(source.weights)["training"]
-    checkpoints = Checkpoints(source.run_dir)
-    saved = checkpoints.record(loaded.iteration)
-    checkpoints.close()
+    with Checkpoints(source.run_dir) as checkpoints:
+        saved = checkpoints.record(loaded.iteration)
     past = read_past(source.run_dir)
     return {
         "minutes": past.minutes + saved["minutes"],

@@ -20,8 +20,10 @@ import orbax.checkpoint as ocp
 
 from jaxzero import __version__
 from jaxzero.errors import InputError
-from jaxzero.training.learner import Learner
+from jaxzero.training.learner import Learner, candidate_params
+from jaxzero.training.parallel import local_copy
 from jaxzero.training.replay import Replay
+from jaxzero.training.run_folder import CHECKPOINTS
 
 logging.getLogger("absl").setLevel(logging.ERROR)
 
@@ -32,7 +34,7 @@ class Restored(NamedTuple):
     """What a checkpoint gave back, on the host."""
 
     learner: Learner  # NumPy leaves
-    replay: Replay | None  # NumPy leaves [D, ...]; None when not saved or of another layout
+    replay: Replay | None  # NumPy leaves [D, ...] as they were saved; None: not there
     record: dict[str, Any]
 
 
@@ -40,7 +42,7 @@ class Checkpoints:
     """The checkpoints of one run directory."""
 
     def __init__(self, run_dir: Path, keep: int = 10):
-        self.folder = run_dir.resolve() / "checkpoints"
+        self.folder = run_dir.resolve() / CHECKPOINTS
         options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True)
         self._manager = ocp.CheckpointManager(self.folder, options=options)
 
@@ -49,15 +51,21 @@ class Checkpoints:
         return sorted(self._manager.all_steps(read=True))
 
     def save(self, learner: Learner, replay: Replay | None, record: dict[str, Any]) -> None:
-        """Start saving; returns once everything is copied off the device."""
-        iteration = int(learner.iteration)
-        items = {
-            "learner": ocp.args.StandardSave(_host_copy(learner)),
-            "record": ocp.args.JsonSave({**record, "version": __version__}),
-        }
+        """Start saving; returns once everything is copied off the device, and writes meanwhile.
+
+        `replay` has fields [D, ...]. Raises: FloatingPointError when a number of the learner is
+        not finite; nothing is then saved, and the checkpoints there are stay.
+        """
+        learner = _on_host(local_copy(learner))
+        refuse_not_finite(learner)
+        items = {"learner": ocp.args.StandardSave(learner)}
+        layout = None
         if replay is not None:
-            items["replay"] = ocp.args.StandardSave(_host_copy(replay))
-        self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
+            items["replay"] = ocp.args.StandardSave(_snapshot(replay))
+            layout = {"devices": replay.margin.shape[0], "capacity": replay.margin.shape[1]}
+        record = {**record, "version": __version__, "replay": layout}
+        items["record"] = ocp.args.JsonSave(record)
+        self._manager.save(int(learner.iteration), args=ocp.args.Composite(**items), force=True)
         self._drop_old_replays()
 
     def wait(self) -> None:
@@ -66,32 +74,49 @@ class Checkpoints:
         self._drop_old_replays()
 
     def close(self) -> None:
-        self.wait()
-        self._manager.close()
+        try:
+            self.wait()
+        finally:
+            self._manager.close()
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, *_error) -> None:
+        self.close()
 
     def _drop_old_replays(self) -> None:
         # The ring is by far the largest item, and only the newest one can be resumed from.
         for iteration in self.iterations()[:-1]:
             shutil.rmtree(self.folder / str(iteration) / "replay", ignore_errors=True)
 
-    def restore(self, iteration: int, like: Learner, replay_like: Replay | None) -> Restored:
-        """Read one checkpoint into the layout of `like`. Raises: InputError."""
+    def restore(self, iteration: int, like: Learner, replay_like: Replay | None = None) -> Restored:
+        """Read one checkpoint. `like` and `replay_like` [D, ...] may hold shapes alone.
+
+        The learner comes in the layout of `like`: an average or best weights that the run did not
+        have begin as its newest weights. The replay, read where `replay_like` is given, comes in
+        the layout in which it was saved. Raises: InputError.
+        """
         where = self.folder / str(iteration)
         try:
             record = self._read(iteration, "record", ocp.args.JsonRestore())
-            learner = self._read(iteration, "learner", ocp.args.StandardRestore(_shapes(like)))
         except Exception as error:  # orbax raises many kinds for damaged files
-            reason = str(error).strip().split("\n")[0][:200]
-            raise InputError(f"checkpoint {where} cannot be read: {reason}") from error
+            raise InputError(f"checkpoint {where} cannot be read: {_reason(error)}") from error
         if "config" not in record:
             raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
-        difference = _layout_difference(like, learner)
+        saved_like = _as_saved(like, record["config"])
+        try:
+            learner = self._read(iteration, "learner", ocp.args.StandardRestore(_zeros(saved_like)))
+        except Exception as error:
+            raise InputError(f"checkpoint {where} cannot be read: {_reason(error)}") from error
+        difference = _layout_difference(saved_like, learner)
         if difference:
             raise InputError(f"checkpoint {where} does not fit the network: {difference}")
-        return Restored(learner, self._read_replay(iteration, replay_like), record)
+        replay = self._read_replay(iteration, replay_like, record.get("replay"))
+        return Restored(_as_wanted(learner, like), replay, record)
 
     def restore_newest(
-        self, like: Learner, replay_like: Replay | None, say: Say = print
+        self, like: Learner, replay_like: Replay | None = None, say: Say = print
     ) -> Restored:
         """Read the newest checkpoint that is good, naming each one that is skipped."""
         found = self.iterations()
@@ -109,23 +134,74 @@ class Checkpoints:
     def _read(self, iteration: int, item: str, args: Any) -> Any:
         return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
 
-    def _read_replay(self, iteration: int, like: Replay | None) -> Replay | None:
+    def _read_replay(
+        self, iteration: int, like: Replay | None, layout: dict[str, int] | None
+    ) -> Replay | None:
         if like is None or not (self.folder / str(iteration) / "replay").is_dir():
             return None
+        if layout:
+            like = replay_shapes(like, layout["devices"], layout["capacity"])
         try:
-            replay = self._read(iteration, "replay", ocp.args.StandardRestore(_shapes(like)))
+            replay = self._read(iteration, "replay", ocp.args.StandardRestore(_zeros(like)))
         except Exception:  # as above; the run can go on without its replay
             return None
         return None if _layout_difference(like, replay) else replay
 
 
-def _host_copy(tree: chex.ArrayTree) -> chex.ArrayTree:
-    # A real copy: on a CPU `device_get` may return the buffer that the next iteration overwrites.
-    return jax.tree.map(lambda leaf: np.array(leaf), jax.device_get(tree))
+def replay_shapes(like: Replay, devices: int, capacity: int) -> Replay:
+    """Return the shapes of rings like `like` [D, C, ...] on so many devices, of this capacity."""
+
+    def resized(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+        rest = (capacity, *leaf.shape[2:]) if leaf.ndim > 1 else ()
+        return jax.ShapeDtypeStruct((devices, *rest), leaf.dtype)
+
+    return jax.tree.map(resized, like)
 
 
-def _shapes(tree: chex.ArrayTree) -> chex.ArrayTree:
-    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tree)
+def refuse_not_finite(learner: Learner) -> None:
+    """Raise a FloatingPointError naming the first array that holds a nan or an infinity."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(learner):
+        if not np.isfinite(np.asarray(leaf)).all():
+            name = jax.tree_util.keystr(path, simple=True, separator="/")
+            raise FloatingPointError(f"{name} is not finite")
+
+
+def _snapshot(replay: Replay) -> Replay:
+    """Copy a ring to the host, once: the next iteration overwrites the original."""
+    # JAX arrays, because orbax copies NumPy arrays again before it writes.
+    if next(iter(replay.margin.devices())).platform == "cpu":
+        return jax.tree.map(lambda leaf: leaf.copy(), replay)
+    return _on_host(replay)
+
+
+def _on_host(tree: chex.ArrayTree) -> chex.ArrayTree:
+    try:
+        host = jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # JAX_PLATFORMS names the accelerator alone
+        return jax.device_get(tree)
+    return jax.block_until_ready(jax.device_put(tree, host))
+
+
+def _as_saved(like: Learner, config: dict[str, Any]) -> Learner:
+    """Return the shapes of a learner that was saved under these settings."""
+    averaged = config["learner"]["ema_decay"] > 0
+    gated = config["evaluation"]["gate_threshold"] > 0
+    return like._replace(average=like.params if averaged else {}, best=like.params if gated else {})
+
+
+def _as_wanted(saved: Learner, like: Learner) -> Learner:
+    """Return a learner with an average and best weights where `like` has them and nowhere else."""
+    average = saved.average or jax.tree.map(np.copy, saved.params)
+    best = saved.best or jax.tree.map(np.copy, candidate_params(saved))
+    return saved._replace(average=average if like.average else {}, best=best if like.best else {})
+
+
+def _zeros(shapes: chex.ArrayTree) -> chex.ArrayTree:
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:200]
 
 
 def _layout_difference(expected: chex.ArrayTree, found: chex.ArrayTree) -> str:

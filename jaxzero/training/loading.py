@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+import jax
 
 from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent
@@ -12,7 +15,7 @@ from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.training.checkpoint import Checkpoints, Say
 from jaxzero.training.learner import init_learner, playing_params
-from jaxzero.training.run_folder import CONFIG_FILE
+from jaxzero.training.run_folder import CHECKPOINTS, CONFIG_FILE
 
 
 class LoadedAgent(NamedTuple):
@@ -32,19 +35,16 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     if not (run_dir / CONFIG_FILE).is_file():
         raise InputError(f"run_dir: {run_dir} holds no run (it has no {CONFIG_FILE})")
     config = load_config(run_dir / CONFIG_FILE)
-    if not (run_dir / "checkpoints").is_dir():  # opening it would make it
+    if not (run_dir / CHECKPOINTS).is_dir():  # opening it would make it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
     network = Network(config.game.board, config.network)
-    like = init_learner(network, config)
-    checkpoints = Checkpoints(run_dir, config.keep_checkpoints)
-    try:
+    like = jax.eval_shape(partial(init_learner, network, config))
+    with Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
         if checkpoint is None:
-            learner = checkpoints.restore_newest(like, None, say).learner
+            learner = checkpoints.restore_newest(like, say=say).learner
         else:
             _check_there(checkpoint, checkpoints.iterations(), run_dir)
-            learner = checkpoints.restore(checkpoint, like, None).learner
-    finally:
-        checkpoints.close()
+            learner = checkpoints.restore(checkpoint, like).learner
     agent = Agent(network, playing_params(learner), config.search)
     return LoadedAgent(agent, config, int(learner.iteration))
 

@@ -11,16 +11,28 @@ from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
 FILE_NAME = "metrics.jsonl"
+DISCARDED = "metrics_discarded.jsonl"
 
 
 class MetricsWriter:
     """Writes the metrics of each iteration to `metrics.jsonl`, TensorBoard and the terminal."""
 
     def __init__(self, run_dir: Path, first: int, last: int):
-        """Go on after iteration `first`; lines after it are of a lost past and go."""
+        """Go on after iteration `first`.
+
+        Records of later iterations are of a past that no checkpoint holds: they move to DISCARDED.
+        """
         self._path = run_dir / FILE_NAME
-        kept = [line for line in read_metrics(run_dir) if line["iteration"] <= first]
-        self._path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        lines = read_metrics(run_dir)
+        later = [line for line in lines if line["iteration"] > first]
+        if later:
+            with (run_dir / DISCARDED).open("a") as file:
+                file.writelines(json.dumps(line) + "\n" for line in later)
+        kept = self._path.with_suffix(".new")
+        kept.write_text(
+            "".join(json.dumps(line) + "\n" for line in lines if line["iteration"] <= first)
+        )
+        kept.replace(self._path)  # at once, so that a crash here loses nothing
         self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first + 1)
         self._bar = None
         if sys.stdout.isatty():
@@ -49,6 +61,12 @@ class MetricsWriter:
         if self._bar is not None:
             self._bar.close()
         self._board.close()
+
+    def __enter__(self) -> MetricsWriter:
+        return self
+
+    def __exit__(self, *_error) -> None:
+        self.close()
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:

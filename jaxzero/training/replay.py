@@ -11,6 +11,7 @@ from typing import NamedTuple
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxzero.training.positions import Positions
 
@@ -64,6 +65,40 @@ def add(replay: Replay, positions: Positions) -> Replay:
 
 def _write(ring: jax.Array, block: jax.Array, cursor: jax.Array) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(ring, block.astype(ring.dtype), cursor, axis=0)
+
+
+def relayout(saved: Replay, like: Replay, block: int) -> Replay:
+    """Move the rings of some devices to other devices, or to rings of another size.
+
+    `saved` [D, C, ...] are NumPy arrays, `like` [D', C', ...] shapes; blocks of one device then
+    have `block` positions. Keeps the newest positions that fill whole blocks. On the host.
+    """
+    if saved.margin.shape == like.margin.shape and saved.cursor[0] % block == 0:
+        return saved
+    devices, capacity = like.margin.shape
+    size, cursor = int(saved.size[0]), int(saved.cursor[0])
+    first = cursor if size == saved.margin.shape[1] else 0  # the oldest
+    held = min(size * saved.margin.shape[0] // (devices * block) * block, capacity)
+
+    def move(ring: np.ndarray, like: jax.Array) -> np.ndarray:
+        oldest_first = np.roll(ring, -first, axis=1)[:, :size]
+        # All devices play at the same time: their turns make one history.
+        history = np.swapaxes(oldest_first, 0, 1).reshape(-1, *ring.shape[2:])
+        newest = history[len(history) - devices * held :]
+        shares = np.swapaxes(newest.reshape(held, devices, *ring.shape[2:]), 0, 1)
+        moved = np.zeros(like.shape, like.dtype)
+        moved[:, :held] = shares
+        return moved
+
+    rings = {
+        name: move(getattr(saved, name), getattr(like, name))
+        for name in ("drawn", "policy", "margin", "margin_known")
+    }
+    return Replay(
+        **rings,
+        size=np.full(devices, held, np.int32),
+        cursor=np.full(devices, held % capacity, np.int32),
+    )
 
 
 def draw(replay: Replay, key: jax.Array, count: int) -> Positions:

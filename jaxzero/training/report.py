@@ -9,15 +9,14 @@ from typing import Any
 import jax
 
 from jaxzero.agent.forms import compute_dtype
-from jaxzero.agent.network import Network, count_params
+from jaxzero.agent.network import count_params
 from jaxzero.config import Config
 from jaxzero.evaluation.arena import MatchResult
-from jaxzero.training import throughput
 from jaxzero.training.curves import draw_curves
-from jaxzero.training.learner import Learner, playing_params
+from jaxzero.training.learner import Learner
 from jaxzero.training.memory import Plan, mebibytes, peak_memory_bytes
 from jaxzero.training.metrics import read_metrics
-from jaxzero.training.parallel import local_copy
+from jaxzero.training.progress import Progress
 
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.png"
@@ -76,34 +75,23 @@ def headline(metrics: dict[str, Any]) -> str:
 def summarize(
     config: Config,
     run_dir: Path,
-    network: Network,
     devices: list[jax.Device],
-    learner: Learner,
-    minutes: float,
+    progress: Progress,
     results: dict[str, MatchResult],
     scores: dict[str, dict],
 ) -> dict[str, Any]:
-    """Measure the parts, write `summary.json` and `curves.png`, and return the summary."""
+    """Write `summary.json` and `curves.png`, and return the summary."""
     metrics = read_metrics(run_dir)
-    peak = max(peak_memory_bytes(device) for device in devices)
-    params = local_copy(playing_params(learner))
-    batch = config.selfplay.games // len(devices)
-    # Measured on one device, stated for all: the devices do not talk during self-play.
-    rates = throughput.evaluations_per_second(config, network, params, batch)
-    games = int(learner.iteration) * config.selfplay.games
-    seconds = max(60 * minutes, 1e-9)
+    iterations = int(progress.learner.iteration)
+    seconds = max(60 * progress.minutes, 1e-9)
     summary = {
         "device": describe_devices(devices),
-        "minutes": round(minutes, 4),
-        "iterations": int(learner.iteration),
-        "games": games,
-        "games_per_second": round(games / seconds, 2),
-        "evaluations_per_second": round(
-            int(learner.iteration) * config.evaluations_per_iteration / seconds
-        ),
-        "network_evaluations_per_second": round(len(devices) * rates["network"]),
-        "selfplay_evaluations_per_second": round(len(devices) * rates["selfplay"]),
-        "peak_memory_bytes": peak,
+        "minutes": round(progress.minutes, 4),
+        "iterations": iterations,
+        "games": progress.games,
+        "games_per_second": round(progress.games / seconds, 2),
+        "evaluations_per_second": round(progress.evaluations / seconds),
+        "peak_memory_bytes": max(map(peak_memory_bytes, devices)),
         "versus": {name: result.to_dict() for name, result in results.items()},
         "suite": scores,
     }
@@ -121,17 +109,10 @@ def print_summary(
     scores: dict[str, dict],
 ) -> None:
     """Print the summary for people."""
-    alone, selfplay = (
-        summary[f"{part}_evaluations_per_second"] for part in ("network", "selfplay")
-    )
     print(
         f"\n{summary['games']:,} games in {summary['minutes']:.1f} minutes of self-play and "
         f"learning: {summary['games_per_second']:.0f} games/s, "
         f"{summary['evaluations_per_second']:,} evaluations/s"
-    )
-    print(
-        f"self-play alone {selfplay:,} evaluations/s, network alone {alone:,} at the same batch: "
-        f"{selfplay / alone:.0%}"
     )
     print(f"peak memory {mebibytes(summary['peak_memory_bytes'])}")
     for name, result in results.items():

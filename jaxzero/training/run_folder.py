@@ -8,8 +8,10 @@ from pathlib import Path
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.training.metrics import read_metrics
 
 CONFIG_FILE = "config.yaml"
+CHECKPOINTS = "checkpoints"
 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
@@ -22,7 +24,25 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
     if resume and not saved.exists():
         raise InputError(f"run_dir: {run_dir} holds no run to resume")
     if resume:
-        refuse_contradiction(config, load_config(saved), run_dir)
+        before = load_config(saved)
+        refuse_contradiction(config, before, run_dir)
+        refuse_lost_checkpoints(before, run_dir)
+
+
+def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
+    """Raise an InputError where a run has come so far that a checkpoint must have been there.
+
+    To go on would be to begin anew and to throw away what the run had measured.
+    """
+    folder = run_dir / CHECKPOINTS
+    if folder.is_dir() and any(path.name.isdecimal() for path in folder.iterdir()):
+        return
+    done = max((line["iteration"] for line in read_metrics(run_dir)), default=0)
+    if done >= saved.checkpoint_every or (done and not folder.is_dir()):
+        raise InputError(
+            f"run_dir: {run_dir} has metrics of {done} iterations and no checkpoint to go on from: "
+            f"put its folder {CHECKPOINTS} back, or name another directory to begin anew"
+        )
 
 
 def make_run_dir(run_dir: Path) -> None:

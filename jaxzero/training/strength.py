@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import chex
 
@@ -12,6 +13,7 @@ from jaxzero.config import Config
 from jaxzero.evaluation.arena import MatchResult, play_match
 from jaxzero.evaluation.examine import answering, examine
 from jaxzero.evaluation.suite import Suite, load_suite, score, suite_names
+from jaxzero.evaluation.tablebase import check_fits
 from jaxzero.game import DotsAndBoxes
 from jaxzero.training.learner import (
     Learner,
@@ -38,11 +40,16 @@ class Judge:
         self.player_name = f"search:{simulations}" if simulations else "policy"
         # Made once: the weights change, the compiled programs stay.
         self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
-        self._suite = choose_suite(settings.suite, game)
+        check_suite(settings.suite, game)
         kinds = {"policy": 0, self.player_name: simulations}
         self._answering = {
             name: answering(network, config.search, count) for name, count in kinds.items()
         }
+
+    @cached_property
+    def _suite(self) -> Suite | None:
+        # Built when first needed: a table takes seconds, and training can begin without.
+        return choose_suite(self._settings.suite, self._game)
 
     def play(self, learner: Learner, games: int) -> dict[str, MatchResult]:
         """Play a match of `games` games against every opponent."""
@@ -72,20 +79,40 @@ class Judge:
         return accept_candidate(learner) if accepted else learner, metrics
 
     def _match(self, first, second, games: int) -> MatchResult:
+        # As many at once as during training, so that programs compiled then serve at the end.
+        usual = self._settings.games
         return play_match(
-            self._game, first, second, games, self._settings.opening_plies, self._seed
+            self._game,
+            first,
+            second,
+            games,
+            self._settings.opening_plies,
+            self._seed,
+            at_once=min(games, usual),
         )
+
+
+def suite_name(name: str, game: DotsAndBoxes) -> str:
+    """Return the suite that `auto` stands for on a board; any other name stays."""
+    if name != "auto":
+        return name
+    small = game.num_edges <= TABLE_EDGES
+    return "table" if small else str(game) if str(game) in suite_names() else "none"
+
+
+def check_suite(name: str, game: DotsAndBoxes) -> None:
+    """Raise an InputError for a suite that does not exist or does not suit the board."""
+    name = suite_name(name, game)
+    if name == "table":
+        check_fits(game)
+    elif name != "none":
+        load_suite(name, game)
 
 
 def choose_suite(name: str, game: DotsAndBoxes) -> Suite | None:
     """Return the suite that a config names, at most SUITE_POSITIONS of it, or None."""
-    if name == "auto":
-        small = game.num_edges <= TABLE_EDGES
-        name = "table" if small else str(game) if str(game) in suite_names() else "none"
-    if name == "none":
-        return None
-    suite = load_suite(name, game)
-    return suite.sample(SUITE_POSITIONS)
+    name = suite_name(name, game)
+    return None if name == "none" else load_suite(name, game).sample(SUITE_POSITIONS)
 
 
 def flatten(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict[str, float]:

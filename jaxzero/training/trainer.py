@@ -10,14 +10,14 @@ import jax
 from jaxzero.agent.network import Network
 from jaxzero.cli import save_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, RunError
 from jaxzero.training.beginning import Beginning, write_beginning
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.learner import Learner
 from jaxzero.training.memory import Plan, peak_memory_bytes, plan_iteration
 from jaxzero.training.metrics import MetricsWriter
 from jaxzero.training.parallel import choose_devices, replicate
-from jaxzero.training.progress import Progress, first_learner, run_iteration, save, start
+from jaxzero.training.progress import Progress, begin, first_learner, run_iteration, save, take_up
 from jaxzero.training.report import headline, print_header, print_summary, summarize
 from jaxzero.training.run_folder import CONFIG_FILE, check_run_dir, make_run_dir, remove_if_empty
 from jaxzero.training.stop import Stop
@@ -47,25 +47,44 @@ def train(
 
     Returns whether the run is complete; its summary is then written. Raises: InputError when the
     directory holds a run and `resume` is off, or holds a run of another board or network, or the
-    device has not the memory for the run.
+    device has not the memory for the run; RunError when the training diverges.
     """
     check_run_dir(config, run_dir, resume)
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     judge = Judge(config, network)
-    learner = first_learner(config, network, beginning.params if beginning else None)
+    print("Compiling the program of an iteration ...", flush=True)
     plan = _plan_in(run_dir, config, network, devices)
-    checkpoints = Checkpoints(run_dir, config.keep_checkpoints)
-    progress = start(config, learner, devices, checkpoints, resume)
-    save_config(config, run_dir / CONFIG_FILE)
-    if beginning:
-        write_beginning(run_dir, beginning)
-    print_header(config, devices, progress.learner, plan)
-    run = Run(config, run_dir, devices, network, judge, plan, checkpoints)
-    progress = _iterate(run, progress, stop or Stop())
-    checkpoints.close()
+    with Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
+        if resume and checkpoints.iterations():
+            progress = take_up(config, network, devices, checkpoints)
+        else:
+            if resume:
+                print("The run has no checkpoint yet: it starts from the beginning.")
+            weights = beginning.params if beginning else None
+            progress = begin(config, first_learner(config, network, weights), devices)
+        save_config(config, run_dir / CONFIG_FILE)
+        if beginning:
+            write_beginning(run_dir, beginning)
+        print_header(config, devices, progress.learner, plan)
+        run = Run(config, run_dir, devices, network, judge, plan, checkpoints)
+        try:
+            progress = _iterate(run, progress, stop or Stop())
+        except FloatingPointError as error:
+            raise RunError(_diverged(run, str(error))) from error
     return _conclude(run, progress)
+
+
+def _diverged(run: Run, what: str) -> str:
+    """Say in one line what is not finite, what is left, and how to go on."""
+    rate, found = run.config.learner.learning_rate, run.checkpoints.iterations()
+    left = f"checkpoint {found[-1]} stays" if found else "there was no checkpoint yet"
+    return (
+        f"learner.learning_rate: {rate:g} made the training diverge: {what}. Nothing of this is "
+        f"saved, {left}. To go on with a smaller one: python scripts/train.py "
+        f"--run_dir {run.run_dir} --resume --learner.learning_rate {min(rate / 10, 1e-3):g}"
+    )
 
 
 def _plan_in(run_dir: Path, config: Config, network: Network, devices: list[jax.Device]) -> Plan:
@@ -84,8 +103,7 @@ def _iterate(run: Run, progress: Progress, stop: Stop) -> Progress:
     config = run.config
     run_key = replicate(jax.random.key(config.seed), run.devices)
     first = int(progress.learner.iteration)
-    writer = MetricsWriter(run.run_dir, first, config.iterations)
-    with stop.on_signals():
+    with MetricsWriter(run.run_dir, first, config.iterations) as writer, stop.on_signals():
         for done in range(first + 1, config.iterations + 1):
             progress, metrics = run_iteration(config, run.plan.compiled, run_key, progress)
             metrics["memory/peak_bytes"] = max(map(peak_memory_bytes, run.devices))
@@ -101,7 +119,6 @@ def _iterate(run: Run, progress: Progress, stop: Stop) -> Progress:
                 save(config, run.checkpoints, progress)
             if ending:
                 break
-    writer.close()
     return progress
 
 
@@ -131,10 +148,9 @@ def _conclude(run: Run, progress: Progress) -> bool:
             f"To go on: python scripts/train.py --run_dir {run.run_dir} --resume"
         )
         return False
+    print("Measuring the final strength ...", flush=True)
     results = run.judge.play(learner, config.evaluation.final_games)
     scores = run.judge.examine(learner)
-    summary = summarize(
-        config, run.run_dir, run.network, run.devices, learner, progress.minutes, results, scores
-    )
+    summary = summarize(config, run.run_dir, run.devices, progress, results, scores)
     print_summary(run.run_dir, run.judge.player_name, summary, results, scores)
     return True

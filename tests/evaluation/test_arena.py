@@ -11,7 +11,13 @@ import pytest
 
 from jaxzero.agent.players import Player, greedy_edge, make_player
 from jaxzero.errors import InputError
-from jaxzero.evaluation.arena import MatchResult, _play, play_match, wilson_interval
+from jaxzero.evaluation.arena import (
+    MatchResult,
+    draw_openings,
+    play_games,
+    play_match,
+    wilson_interval,
+)
 from jaxzero.game import DotsAndBoxes, State
 
 GAME = DotsAndBoxes(2, 2)
@@ -22,7 +28,11 @@ def first_legal(_params, _keys, state: State) -> jax.Array:
     return jnp.argmin(state.drawn, axis=-1).astype(jnp.int32)
 
 
-FIRST = Player("first", first_legal)
+def last_legal(_params, _keys, state: State) -> jax.Array:
+    return GAME.num_edges - 1 - jnp.argmin(state.drawn[:, ::-1], axis=-1).astype(jnp.int32)
+
+
+FIRST, LAST = Player("first", first_legal), Player("last", last_legal)
 
 
 def test_a_deterministic_player_meets_itself_evenly():
@@ -34,26 +44,45 @@ def test_a_deterministic_player_meets_itself_evenly():
 
 
 def test_swapping_the_players_swaps_the_result():
-    one = play_match(GAME, FIRST, Player("last", last_legal), 64, 4, 0)
-    two = play_match(GAME, Player("last", last_legal), FIRST, 64, 4, 0)
+    one = play_match(GAME, FIRST, LAST, 64, 4, 0)
+    two = play_match(GAME, LAST, FIRST, 64, 4, 0)
     assert (one.wins, one.draws, one.losses) == (two.losses, two.draws, two.wins)
     assert one.margin == -two.margin
 
 
-def last_legal(_params, _keys, state: State) -> jax.Array:
-    return GAME.num_edges - 1 - jnp.argmin(state.drawn[:, ::-1], axis=-1).astype(jnp.int32)
-
-
 def test_games_do_not_depend_on_the_batch():
     def margins(games: int) -> np.ndarray:
-        key = jax.random.key(5)
-        return np.asarray(_play(GAME, (GREEDY.act, RANDOM.act), games, 4, ((), ()), key))
+        openings = draw_openings(GAME, games // 2, 4, jax.random.key(6))
+        numbers = np.arange(games)
+        return play_games(GAME, (GREEDY, RANDOM), openings, jax.random.key(5), numbers)[0]
 
     np.testing.assert_array_equal(margins(8), margins(32)[:8])
+    whole, parts = (play_match(GAME, GREEDY, RANDOM, 24, 4, 0, at_once) for at_once in (0, 8))
+    assert whole == parts
+
+
+def test_openings_repeat_only_when_there_are_no_others():
+    drawn = draw_openings(GAME, 64, 3, jax.random.key(0)).drawn
+    assert len(np.unique(drawn, axis=0)) == 64
+    few = draw_openings(GAME, 64, 1, jax.random.key(0)).drawn  # the empty board and 12 edges
+    assert len(np.unique(few, axis=0)) == 13
+
+
+def test_games_that_repeat_others_do_not_narrow_the_interval():
+    """Two players without randomness from one opening play two games, however often."""
+    again = play_match(GAME, FIRST, LAST, games=64, opening_plies=0, seed=0)
+    assert (again.games, again.distinct) == (64, 2)
+    assert again.interval == wilson_interval(again.points, 2)
+    assert again.to_dict()["distinct"] == 2 and "2 games differ" in str(again)
+    assert again.mirrored().distinct == 2
+    many = play_match(GAME, FIRST, LAST, games=64, opening_plies=4, seed=0)
+    assert many.distinct == 64 and "differ" not in str(many)
+    noisy = play_match(GAME, RANDOM, LAST, games=64, opening_plies=0, seed=0)
+    assert noisy.distinct > 60
 
 
 def test_players_on_the_host_play_the_same_games():
-    """The two ways to play a match are one: same openings, turns and results."""
+    """Same openings, turns and results."""
     on_host = Player("first", lambda _seeds, drawn: np.argmin(drawn, axis=1), on_host=True)
     assert play_match(GAME, on_host, GREEDY, 32, 5, 1) == play_match(GAME, FIRST, GREEDY, 32, 5, 1)
     assert play_match(GAME, GREEDY, on_host, 32, 5, 1) == play_match(GAME, GREEDY, FIRST, 32, 5, 1)
@@ -64,7 +93,8 @@ def test_players_move_when_it_is_their_turn():
     game = DotsAndBoxes(1, 1)
     result = play_match(game, FIRST, FIRST, games=4, opening_plies=0, seed=0)
     assert (result.wins, result.losses) == (2, 2)
-    margins = _play(game, (FIRST.act, FIRST.act), 4, 0, ((), ()), jax.random.key(0))
+    openings = draw_openings(game, 2, 0, jax.random.key(0))
+    margins, _ = play_games(game, (FIRST, FIRST), openings, jax.random.key(0), np.arange(4))
     assert margins.tolist() == [-1, 1, -1, 1]  # second to move wins, seats alternate
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.training.replay import add, draw, empty_replay
+from jaxzero.training.replay import Replay, add, draw, empty_replay, relayout
 from jaxzero.training.selfplay import Positions
 
 EDGES, BLOCK, CAPACITY = 12, 8, 24
@@ -73,3 +73,49 @@ def test_misfits_are_refused_by_name():
         add(empty_replay(20, EDGES), block_of(0))
     with pytest.raises(AssertionError, match=r"positions\.policy"):
         jax.eval_shape(add, empty_replay(CAPACITY, 17), block_of(0))
+
+
+def rings(devices: int, capacity: int, blocks: int) -> Replay:
+    """Return the rings of some devices [D, ...], each device with numbers of its own."""
+    replays = []
+    for device in range(devices):
+        replay = empty_replay(capacity, EDGES)
+        for count in range(blocks):
+            replay = add(replay, block_of(BLOCK * (devices * count + device)))
+        replays.append(replay)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *replays)
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 5])
+@pytest.mark.parametrize(("devices", "block"), [(1, 2 * BLOCK), (4, BLOCK // 2), (1, 3 * BLOCK)])
+def test_rings_move_to_other_devices_and_keep_the_newest(blocks, devices, block):
+    before = rings(2, CAPACITY, blocks)
+    capacity = 2 * CAPACITY // devices
+    shapes = jax.tree.map(lambda leaf: leaf[None].repeat(devices, 0), empty_replay(capacity, EDGES))
+    after = relayout(before, shapes, block)
+    kept = []
+    for device in range(devices):
+        drawn, policy, margin, known = (
+            ring[device][: int(after.size[device])] for ring in after[:4]
+        )
+        bits = np.unpackbits(drawn, axis=-1, count=EDGES)
+        kept.append(numbers(Positions(bits, policy.astype(np.float32), margin, known)))
+    # Both devices played at the same time: a position is as old as its row.
+    number = np.arange(2 * BLOCK * blocks)
+    age = np.argsort(number // (2 * BLOCK) * BLOCK + number % BLOCK, kind="stable")
+    there = min(len(number), 2 * CAPACITY) // (devices * block) * devices * block
+    assert sorted(np.concatenate(kept)) == sorted(number[age][len(number) - there :])
+    # The next block goes over the oldest, on every device.
+    assert after.cursor.tolist() == [there // devices % capacity] * devices
+    more = add(jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), after), blocks_of(block))
+    assert int(more.size) == min(there // devices + block, capacity)
+
+
+def blocks_of(count: int) -> Positions:
+    one = block_of(0)
+    return jax.tree.map(lambda leaf: jnp.resize(leaf, (count, *leaf.shape[1:])), one)
+
+
+def test_rings_that_fit_stay_as_they_are():
+    before = rings(2, CAPACITY, 5)
+    assert relayout(before, before, BLOCK) is before

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
+import jaxzero.training.trainer as trainer_module
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, RunError
 from jaxzero.training.checkpoint import Checkpoints, Restored
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
-from jaxzero.training.metrics import read_metrics
+from jaxzero.training.loading import load_agent
+from jaxzero.training.metrics import MetricsWriter, read_metrics
+from jaxzero.training.parallel import replicate, spread_actor
+from jaxzero.training.progress import take_up
 from jaxzero.training.stop import Stop
 from jaxzero.training.strength import Judge
 from jaxzero.training.trainer import train
@@ -48,8 +55,8 @@ def saved(config, run_dir: Path, iteration: int) -> Restored:
     """Read one checkpoint with its replay."""
     network = Network(config.game.board, config.network)
     actor = jax.tree.map(lambda leaf: leaf[None], init_actor(config, 1))
-    checkpoints = Checkpoints(run_dir)
-    return checkpoints.restore(iteration, init_learner(network, config), actor.replay)
+    with Checkpoints(run_dir) as checkpoints:
+        return checkpoints.restore(iteration, init_learner(network, config), actor.replay)
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +89,7 @@ def test_stopping_and_resuming_equals_not_stopping(whole, tmp_path):
 def test_a_run_leaves_its_files(whole):
     summary = json.loads((whole / "summary.json").read_text())
     keys = (
-        "device minutes iterations games games_per_second evaluations_per_second "
-        "network_evaluations_per_second selfplay_evaluations_per_second peak_memory_bytes"
+        "device minutes iterations games games_per_second evaluations_per_second peak_memory_bytes"
     )
     for key in keys.split():
         assert summary[key], key
@@ -159,9 +165,126 @@ def test_a_run_without_a_good_checkpoint_says_so(run):
 
 
 def test_a_run_that_died_before_its_first_checkpoint_starts_again(run, capsys):
-    shutil.rmtree(run / "checkpoints")
+    for checkpoint in (run / "checkpoints").iterdir():
+        shutil.rmtree(checkpoint)
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    (run / "metrics.jsonl").write_text(lines[0] + "\n")
     assert train(short_config("--iterations=1"), run, resume=True)
     assert "no checkpoint yet" in capsys.readouterr().out
+    assert (run / "metrics_discarded.jsonl").read_text().splitlines() == lines[:1]
+
+
+@pytest.mark.parametrize("missing", ["folder", "content"])
+def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(run, missing):
+    shutil.rmtree(run / "checkpoints")
+    if missing == "content":
+        (run / "checkpoints").mkdir()
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match=r"metrics of 6 iterations and no checkpoint"):
+        train(short_config(), run, resume=True)
+    assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
+def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path):
+    run_dir, options = tmp_path / "run", ("--keep_checkpoints=1", "--checkpoint_every=1")
+    good = short_config(*options)
+    assert not train(good, run_dir, stop=Stop(max_iterations=2))
+    before = saved(good, run_dir, 2)
+    wild = short_config(*options, "--learner.learning_rate=1e30", "--learner.warmup_updates=0")
+    with pytest.raises(RunError, match=r"learning_rate: 1e\+30 .* checkpoint 2 stays.*--resume"):
+        train(wild, run_dir, resume=True)
+    assert Checkpoints(run_dir).iterations() == [2]
+    after = saved(good, run_dir, 2)
+    jax.tree.map(np.testing.assert_array_equal, before.learner, after.learner)
+    assert train(good, run_dir, resume=True)
+    losses = [line["learn/loss"] for line in read_metrics(run_dir)]
+    assert len(losses) == 6 and np.isfinite(losses).all()
+
+
+def test_nothing_that_is_not_finite_is_saved(tmp_path):
+    config = short_config()
+    learner = init_learner(Network(config.game.board, config.network), config)
+    devices = jax.devices()[:1]
+    spoiled = jax.tree.map(lambda leaf: leaf * jnp.inf if leaf.ndim > 1 else leaf, learner.params)
+    with Checkpoints(tmp_path) as checkpoints:
+        with pytest.raises(FloatingPointError, match=r"params/.* is not finite"):
+            checkpoints.save(replicate(learner._replace(params=spoiled), devices), None, {})
+        assert checkpoints.iterations() == []
+
+
+def test_what_is_open_is_closed_after_an_error(tmp_path, monkeypatch):
+    closed = []
+    for kind in (Checkpoints, MetricsWriter):
+        close = kind.close
+        monkeypatch.setattr(
+            kind, "close", lambda self, close=close: (closed.append(type(self)), close(self))
+        )
+    monkeypatch.setattr(trainer_module, "headline", lambda metrics: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        train(short_config(), tmp_path / "run")
+    assert closed == [MetricsWriter, Checkpoints]
+
+
+def test_the_ring_is_copied_once_before_it_is_written(tmp_path, monkeypatch):
+    """Orbax copies NumPy arrays again; a JAX array that nobody overwrites it writes as it is."""
+    config, given = short_config(), []
+    actor = spread_actor(lambda: init_actor(config, 2), jax.devices()[:2])
+    learner = replicate(
+        init_learner(Network(config.game.board, config.network), config), jax.devices()[:2]
+    )
+    save = ocp.args.StandardSave
+    monkeypatch.setattr(ocp.args, "StandardSave", lambda tree: (given.append(tree), save(tree))[1])
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(learner, actor.replay, {"config": asdict(config)})
+    _, replay = given
+    for ours, theirs in zip(actor.replay, replay, strict=True):
+        assert isinstance(theirs, jax.Array)
+        pointers = [
+            {shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}
+            for array in (ours, theirs)
+        ]
+        assert not pointers[0] & pointers[1]
+
+
+def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
+    run_dir, two = tmp_path / "run", short_config("--devices=2")
+    assert not train(two, run_dir, stop=Stop(max_iterations=3))
+    before = saved(two, run_dir, 3).replay
+    one = short_config("--iterations=3")
+    assert train(one, run_dir, resume=True)
+    assert "moved from 2 to 1 devices" in capsys.readouterr().out
+    network = Network(one.game.board, one.network)
+    with Checkpoints(run_dir) as checkpoints:
+        after = take_up(one, network, jax.devices()[:1], checkpoints).actor.replay
+    assert int(after.size[0]) == int(before.size.sum()) == 3 * one.positions_per_iteration
+    rows = [
+        sorted(row.tobytes() for row in np.asarray(ring.policy).reshape(-1, 12) if row.any())
+        for ring in (before, after)
+    ]
+    assert rows[0] == rows[1] and len(rows[0]) > 100
+
+
+def test_games_count_as_they_were_played_whatever_the_settings_are_now(tmp_path):
+    run_dir = tmp_path / "run"
+    assert not train(short_config(), run_dir, stop=Stop(max_iterations=2))
+    assert train(short_config("--selfplay.games=32", "--iterations=3"), run_dir, resume=True)
+    summary = json.loads((run_dir / "summary.json").read_text())
+    assert summary["games"] == 2 * 16 + 32
+    evaluations = summary["evaluations_per_second"] * summary["minutes"] * 60
+    assert evaluations == pytest.approx((2 * 16 + 32) * 12 * 5, rel=0.02)
+
+
+@pytest.mark.parametrize("option", ["--learner.ema_decay=0.9", "--evaluation.gate_threshold=0.5"])
+def test_an_average_and_a_gate_can_begin_and_end_within_a_run(run, option):
+    gate = ("--evaluation.evaluate_every=1", "--evaluation.games=4")
+    before = saved(short_config(), run, 6).learner
+    assert train(short_config(option, *gate, "--iterations=7"), run, resume=True)
+    with_it = saved(short_config(option), run, 7).learner
+    own = with_it.average or with_it.best
+    assert jax.tree.structure(own) == jax.tree.structure(before.params)
+    assert train(short_config("--iterations=8"), run, resume=True)
+    assert not saved(short_config(), run, 8).learner.average
+    assert load_agent(run).iteration == 8
 
 
 def test_tiny_learns(tmp_path):
