@@ -131,7 +131,7 @@ def print_summary(
     )
     print(
         f"self-play alone {selfplay:,} evaluations/s, network alone {alone:,} at the same batch: "
-        f"{selfplay / alone:.0%}"
+        f"{throughput.share_of('network', selfplay / alone)}"
     )
     print(f"peak memory {mebibytes(summary['peak_memory_bytes'])}")
     for name, result in results.items():
