@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,9 +23,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    return subprocess.run(command(*arguments), cwd=ROOT, capture_output=True, text=True)
 
 
 WRONG = {
@@ -70,13 +67,12 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
     process = subprocess.Popen(
         command("-u", *arguments), cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 240
     for line in process.stdout:
-        if "2/100000" in line or time.monotonic() > deadline:
+        if "2/100000" in line:
             break
     process.send_signal(signal.SIGTERM)
     said = process.stdout.read()
-    assert process.wait(120) == 0
+    assert process.wait() == 0
     assert f"To go on: python scripts/train.py --run_dir {run_dir} --resume" in said
     resumed = run("scripts/train.py", "--run_dir", run_dir, "--resume", "--max_minutes", "0.001")
     assert resumed.returncode == 0, resumed.stderr

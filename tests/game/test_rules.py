@@ -134,7 +134,6 @@ def test_geometry_touches_no_device():
         env=os.environ | {"JAX_PLATFORMS": "nowhere"},
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.stdout == "[(60, 2), (25, 4), (8, 60)]\n", done.stderr
     # The last line does need one: what was held before it can be broken.

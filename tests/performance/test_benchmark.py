@@ -39,7 +39,6 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
     )
 
 
