@@ -142,7 +142,7 @@ def run_script(main: Callable[[list[str]], None]) -> None:
 
 def use_compilation_cache() -> None:
     """Keep compiled programs between runs in the user's cache folder."""
-    import jax  # scripts parse their arguments before they pay for importing jax
+    import jax  # used here alone; the rules, which every Config needs, have imported it already
 
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxzero"
     if jax.config.jax_compilation_cache_dir is None:

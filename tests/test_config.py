@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,25 @@ def test_every_config_loads_and_survives_saving(path, tmp_path):
     config = load_config(path)
     save_config(config, tmp_path / "copy.yaml")
     assert load_config(tmp_path / "copy.yaml") == config
+
+
+def assert_replay_ratio(path: Path, stated: str) -> None:
+    places = len(stated.partition(".")[2])
+    assert f"{load_config(path).replay_ratio:.{places}f}" == stated, path
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_replay_ratios_in_comments_are_those_of_the_settings(path):
+    for stated in re.findall(r"[Rr]eplay ratio:? (\d+(?:\.\d+)?)", path.read_text()):
+        assert_replay_ratio(path, stated)
+
+
+def test_replay_ratios_in_the_document_are_those_of_the_configs():
+    text = Path("docs/performance.md").read_text()
+    stated = dict(re.findall(r"`(\w+\.yaml)` (\d+(?:\.\d+)?)", text))
+    assert "cpu.yaml" in stated
+    for name, ratio in stated.items():
+        assert_replay_ratio(Path("configs") / name, ratio)
 
 
 def test_options_override_the_file_and_the_file_the_defaults():

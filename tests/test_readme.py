@@ -57,5 +57,5 @@ def test_every_command_runs_in_order(clone):
             words[0] = sys.executable
         else:
             pytest.fail(f"the README has a command of another kind: {command}")
-        done = subprocess.run(words, cwd=clone, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(words, cwd=clone, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"

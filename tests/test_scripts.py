@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,9 +23,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    return subprocess.run(command(*arguments), cwd=ROOT, capture_output=True, text=True)
 
 
 WRONG = {
@@ -71,27 +67,25 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
     process = subprocess.Popen(
         command("-u", *arguments), cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 240
     for line in process.stdout:
-        if "2/100000" in line or time.monotonic() > deadline:
+        if "2/100000" in line:
             break
     process.send_signal(signal.SIGTERM)
     said = process.stdout.read()
-    assert process.wait(120) == 0
+    assert process.wait() == 0
     assert f"To go on: python scripts/train.py --run_dir {run_dir} --resume" in said
     resumed = run("scripts/train.py", "--run_dir", run_dir, "--resume", "--max_minutes", "0.001")
     assert resumed.returncode == 0, resumed.stderr
     assert "Stopped after" in resumed.stdout
 
 
-def test_a_writer_that_cannot_write_is_told(tmp_path):
+def test_a_run_dir_that_cannot_be_made_is_told(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     done = run("scripts/train.py", *TINY, "--run_dir", blocked / "run")
     assert done.returncode == 2
-    assert "run_dir:" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert os.access(blocked, os.R_OK)
+    assert done.stderr == f"error: run_dir: {blocked / 'run'} cannot be made (Not a directory)\n"
+    assert blocked.read_text() == "in the way"
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,10 @@ from jaxzero.performance.busy import Busy, watch
 from jaxzero.performance.loop import running_loop
 from jaxzero.performance.tracing import Trace, take_trace, trace_lines
 from jaxzero.performance.transfers import Transfers, count_transfers, transfer_lines
-from jaxzero.performance.verdict import CACHED_SHARE, Numbers, Verdict, judge
+from jaxzero.performance.verdict import Numbers, Verdict, judge
 from jaxzero.training.parallel import choose_devices
 from jaxzero.training.report import describe_devices
+from jaxzero.training.throughput import share_cell, share_notes, share_of
 
 WIDTH = 100
 WHAT = {
@@ -132,13 +133,15 @@ def table_lines(numbers: Numbers) -> Iterator[str]:
     total = sum(numbers.seconds.values())
 
     def row(name: str, seconds: float, what: str) -> str:
-        return f"{name:<14}{seconds:>10.4f} s{seconds / numbers.whole:>8.1%}  {what}"
+        return f"{name:<14}{seconds:>10.4f} s{share_cell(seconds / numbers.whole, 1):>8}  {what}"
 
     for name, seconds in numbers.seconds.items():
         yield row(name, seconds, WHAT[name])
     yield row("sum", total, "of the parts, each measured alone")
     yield row("unexplained", numbers.whole - total, "fusion, caches, noise; parts not measured")
     yield row("iteration", numbers.whole, "measured as one")
+    shares = [seconds / numbers.whole for seconds in (*numbers.seconds.values(), total)]
+    yield from share_notes({"whole": shares}, 1)
 
 
 def selfplay_lines(found: Diagnosis) -> Iterator[str]:
@@ -150,26 +153,26 @@ def selfplay_lines(found: Diagnosis) -> Iterator[str]:
     yield f"network alone            {parts['evaluation']:>10.4f} s  as many evaluations"
     gain = found.numbers.doubling_gain
     change = f"{abs(gain):.0%} {'less' if gain > 0 else 'more'} time"
-    yield f"the last two add up to {added / parts['selfplay']:.0%} of the first"
+    yield f"the last two add up to {share_of('whole', added / parts['selfplay'])} of the first"
     yield f"with twice the games an evaluation takes {change}"
 
 
 def use_lines(found: Diagnosis) -> Iterator[str]:
     """Set what the device seems to do against what it achieves."""
     busy, numbers, ceilings = found.busy, found.numbers, found.ceilings
-    seen = "says nothing" if busy.share is None else f"says {busy.share:.0%} busy"
+    seen = "says nothing" if busy.share is None else f"says {share_of('cores', busy.share)} busy"
     used = model_flops_use(found.work, ceilings, numbers.whole)
-    yield f"{busy.source} {seen}; of the matmul ceiling {used:.1%} is used (MFU)"
+    yield f"{busy.source} {seen}"
+    yield f"use of the matmul ceiling (MFU): {share_of('products', used, 1)}"
+    yield f"  while the network runs: {share_of('products', numbers.flops_share)}"
     yield (
         f"ceilings measured: {ceilings.flops / 1e12:.3g} TFLOP/s {numbers.dtype} products, "
         f"{ceilings.bytes / 1e9:.3g} GB/s copies"
     )
     bandwidth = numbers.memory_share
-    over = " (busier when that was measured)" if numbers.flops_share > 1 else ""
-    yield f"while the network runs: {numbers.flops_share:.0%} of the matmul ceiling{over}"
     if bandwidth is not None:
-        cached = ": caches serve most of them" if bandwidth > CACHED_SHARE else ""
-        yield f"  its bytes at the copy ceiling would take {bandwidth:.0%} of its time{cached}"
+        share = share_of("copies", bandwidth)
+        yield f"of the network's time its bytes at the copy ceiling would take: {share}"
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:

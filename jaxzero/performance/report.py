@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from jaxzero.errors import InputError
 from jaxzero.training.memory import mebibytes
+from jaxzero.training.throughput import share_cell, share_notes
 
 COMPARED = {
     "games_per_second": "games/s",
@@ -26,6 +27,7 @@ COMPARED = {
 }
 
 RATES = {"network": "network alone", "search": "search", "selfplay": "self-play"}
+WIDTH = 100  # characters of a line, at most
 
 
 def check_writable(path: Path) -> None:
@@ -61,11 +63,11 @@ def write_result(path: Path, result: dict[str, Any]) -> None:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Lay a result out, at most 100 characters wide."""
+    """Lay a result out, at most `WIDTH` characters wide."""
     parts = [_setting(result), _rates(result), _phases(result), _memory(result)]
     if "baseline" in result:
         parts.append(_baseline(result["baseline"]))
-    parts.append(textwrap.fill(f"note: {note}", 100) for note in result["notes"])
+    parts.append(textwrap.fill(f"note: {note}", WIDTH) for note in result["notes"])
     return "\n\n".join(filter(None, ("\n".join(lines) for lines in parts)))
 
 
@@ -96,16 +98,18 @@ def _setting(result: dict[str, Any]) -> Iterator[str]:
 def _rates(result: dict[str, Any]) -> Iterator[str]:
     alone, mfu = result["network_evaluations_per_second"], result["mfu"]
     flops = result["flops_per_second"]
+    of_network = {name: result[f"{name}_evaluations_per_second"] / alone for name in RATES}
     yield f"{'':<16}{'a second':>12}  {'':<12}{'of network':>10}{'TFLOP/s':>10}{'of ceiling':>11}"
     for name, label in RATES.items():
         rate = result[f"{name}_evaluations_per_second"]
-        line = f"{label:<16}{rate:>12,.0f}  {'evaluations':<12}{rate / alone:>10.1%}"
+        share = share_cell(of_network[name], 1)
+        line = f"{label:<16}{rate:>12,.0f}  {'evaluations':<12}{share:>10}"
         if name in mfu:
-            line += f"{flops[name] / 1e12:>10.3g}{mfu[name]:>11.1%}"
+            line += f"{flops[name] / 1e12:>10.3g}{share_cell(mfu[name], 1):>11}"
         yield line
     rate = result["learner_samples_per_second"]
     line = f"{'learner':<16}{rate:>12,.0f}  {'samples':<12}{'':>10}"
-    yield line + f"{flops['learner'] / 1e12:>10.3g}{mfu['learner']:>11.1%}"
+    yield line + f"{flops['learner'] / 1e12:>10.3g}{share_cell(mfu['learner'], 1):>11}"
     for label, name in (
         ("self-play", "games_per_second"),
         ("with learning", "games_per_second_with_learning"),
@@ -114,19 +118,29 @@ def _rates(result: dict[str, Any]) -> Iterator[str]:
     if result["bytes_per_evaluation"]:
         yield (
             f"{'bytes moved':<16}{result['bytes_per_evaluation']:>12,.0f}  an evaluation, "
-            f"{result['copy_share']:.1%} of the copy ceiling (caches can exceed it)"
+            f"{share_cell(result['copy_share'], 1)} of the copy ceiling"
         )
+    shares = {"network": of_network.values(), "products": mfu.values()}
+    yield from _notes(shares | {"copies": [result["copy_share"]]})
 
 
 def _phases(result: dict[str, Any]) -> Iterator[str]:
-    phases = result["phases"]
+    phases, whole = result["phases"], result["phases"]["iteration"]
+    measured = result["iteration_measured_whole"]
+    seconds = {name: phases[name] for name in ("selfplay", "replay_write", "learning", "host_gap")}
+    if measured:
+        seconds["sum"] = sum(seconds.values())
     yield f"{'iteration':<16}{'seconds':>12}{'share':>10}"
-    for name in ("selfplay", "replay_write", "learning", "host_gap"):
-        share = phases[name] / phases["iteration"]
-        yield f"{name.replace('_', ' '):<16}{phases[name]:>12.4g}{share:>10.1%}"
-    how = "measured" if result["iteration_measured_whole"] else "sum of the phases"
-    yield f"{'whole':<16}{phases['iteration']:>12.4g}  {how}"
+    for name, time in seconds.items():
+        yield f"{name.replace('_', ' '):<16}{time:>12.4g}{share_cell(time / whole, 1):>10}"
+    yield f"{'whole':<16}{whole:>12.4g}  {'measured' if measured else 'sum of the phases'}"
+    yield from _notes({"whole": [time / whole for time in seconds.values()]})
     yield "host gap: iterations as the trainer runs them less the same back to back, at least 0"
+
+
+def _notes(shares: dict[str, Iterable[float | None]]) -> Iterator[str]:
+    for note in share_notes(shares, 1):
+        yield from textwrap.wrap(note, WIDTH, subsequent_indent="  ")
 
 
 def _memory(result: dict[str, Any]) -> Iterator[str]:

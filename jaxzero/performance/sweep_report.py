@@ -6,10 +6,12 @@ import csv
 import json
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jaxzero.performance.sweep_figure import draw_sweep
+from jaxzero.training.throughput import share_cell, share_notes
 
 Row = dict[str, Any]
 
@@ -19,11 +21,11 @@ KNEE = 0.9  # share of the best speed that is good enough
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "games_per_second": ("games/s", lambda x: f"{x:,.0f}" if x >= 100 else f"{x:.3g}"),
     "evaluations_per_second": ("evals/s", lambda x: f"{x:,.0f}"),
-    "selfplay_of_network": ("of the network", lambda x: f"{x:.0%}"),
+    "selfplay_of_network": ("of the network", share_cell),
     "samples_per_second": ("samples/s", lambda x: f"{x:,.0f}"),
-    "learning_share": ("time learning", lambda x: f"{x:.0%}"),
+    "learning_share": ("time learning", share_cell),
     "replay_ratio": ("replay ratio", lambda x: f"{x:.3g}"),
-    "mfu": ("MFU", lambda x: f"{x:.1%}"),
+    "mfu": ("MFU", partial(share_cell, places=1)),
     "peak_memory_bytes": ("peak MiB", lambda x: f"{x / 2**20:,.0f}"),
     "predicted_memory_bytes": ("predicted MiB", lambda x: f"{x / 2**20:,.0f}"),
     "compile_seconds": ("compile s", lambda x: f"{x:.0f}"),
@@ -112,6 +114,13 @@ def table(rows: list[Row], chosen: dict[str, Row]) -> str:
             text = f"{text}  {failure(row)}"
             text = text if len(text) <= WIDTH else f"{text[: WIDTH - 4]} ..."
         lines.append(text.rstrip())
+    ran = [row for row in rows if row["status"] == "ok"]
+    notes = [
+        *share_notes({"network": [row["selfplay_of_network"] for row in ran]}),
+        *share_notes({"products": [row["mfu"] for row in ran]}, places=1),
+    ]
+    for note in notes:
+        lines += textwrap.wrap(note, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
 
 

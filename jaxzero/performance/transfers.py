@@ -127,6 +127,6 @@ def transfer_lines(found: Transfers) -> Iterator[str]:
         yield "inside the program: no callback, infeed, outfeed, send or receive, by its own text"
     if found.open_loops:
         yield (
-            f"  {found.open_loops} of its loops end when the data say so (descent, backup): on a "
-            "GPU the host reads one byte a round, which --trace counts as D2H"
+            f"  {found.open_loops} of its loops end when the data say so (games, descent, "
+            "backup, chains): on a GPU the host reads one byte a round, which --trace counts as D2H"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from jaxzero.training.throughput import share_of
+
 GROUPS = {
     "network": ("features", "network", "gradient", "optimiser"),
     "tree": ("tree", "rules", "moves"),
@@ -77,7 +79,7 @@ def group_seconds(numbers: Numbers) -> dict[str, float]:
 def host_bound(share: float) -> Verdict:
     return Verdict(
         "host",
-        f"the device waits for the host during {share:.0%} of the iteration",
+        f"the device waits for the host during {share_of('whole', share)} of the iteration",
         (
             "raise selfplay.games or learner.updates_per_iteration: longer iterations wait less "
             "often",
@@ -98,7 +100,7 @@ def launch_bound(numbers: Numbers) -> Verdict:
     return Verdict(
         "launches",
         f"with twice the games an evaluation takes {numbers.doubling_gain:.0%} less time, and the "
-        f"network uses {numbers.flops_share:.0%} of the matmul ceiling",
+        f"network uses {share_of('products', numbers.flops_share)} of the matmul ceiling",
         ("raise selfplay.games until the time per evaluation no longer falls",),
     )
 
@@ -106,7 +108,7 @@ def launch_bound(numbers: Numbers) -> Verdict:
 def tree_bound(share: float) -> Verdict:
     return Verdict(
         "tree",
-        f"descent, expansion, backup and rules take {share:.0%} of the iteration",
+        f"descent, expansion, backup and rules take {share_of('whole', share)} of the iteration",
         (
             "lower search.simulations, or limit search.max_depth: each level is one more round",
             "raise selfplay.games: a round costs nearly the same for more games",
@@ -118,7 +120,7 @@ def tree_bound(share: float) -> Verdict:
 def replay_bound(share: float) -> Verdict:
     return Verdict(
         "replay",
-        f"writing and drawing positions take {share:.0%} of the iteration",
+        f"writing and drawing positions take {share_of('whole', share)} of the iteration",
         (
             "lower learner.updates_per_iteration, or learner.batch_size",
             "lower replay.capacity: a ring that fits a cache is drawn from faster",
@@ -137,16 +139,19 @@ def memory_bound(numbers: Numbers) -> Verdict:
         advice.append("fewer, wider layers: lower network.blocks, raise network.channels")
     return Verdict(
         "memory bandwidth",
-        f"moving the network's bytes at the copy ceiling would take {numbers.memory_share:.0%} of "
-        "its time",
+        "moving the network's bytes at the copy ceiling would take "
+        f"{share_of('copies', numbers.memory_share)} of its time",
         tuple(advice),
     )
 
 
 def network_bound(numbers: Numbers, share: float) -> Verdict:
     near = numbers.flops_share >= HIGH_FLOPS
-    reason = f"the network takes {share:.0%} of the iteration, at {numbers.flops_share:.0%} of the "
-    reason += "matmul ceiling" + (": little is left to win in its kernels" if near else "")
+    reason = (
+        f"the network takes {share_of('whole', share)} of the iteration; use of the matmul ceiling "
+        f"meanwhile: {share_of('products', numbers.flops_share)}"
+        + ("; little is left to win in its kernels" if near else "")
+    )
     advice = [*learner_advice(numbers)]
     if near:
         advice.append("less work: lower search.simulations, network.channels or network.blocks")

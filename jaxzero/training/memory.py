@@ -59,8 +59,10 @@ def plan_iteration(config: Config, network: Network, devices: list[jax.Device]) 
     inputs, limit = abstract_inputs(config, network, len(devices)), memory_limit_bytes(devices)
     # First what can be said without the compiler, which itself works through large constants.
     parts = least_bytes(config, inputs, len(devices))
-    phases = parts["selfplay.games"], parts["learner.batch_size"]
-    least = sum(parts.values()) - min(phases)  # they follow each other and share their memory
+    playing = parts["selfplay.games"] + parts["search.simulations"]
+    least = sum(parts.values()) - min(
+        playing, parts["learner.batch_size"]
+    )  # they follow each other and share their memory
     if limit is not None and least > limit:
         raise DoesNotFit(config, least, limit, parts, at_least=True)
     _check_positions(inputs)
@@ -69,7 +71,10 @@ def plan_iteration(config: Config, network: Network, devices: list[jax.Device]) 
     if limit is not None and predicted is not None and predicted > limit:
         temporary = compiled.memory_analysis().temp_size_in_bytes
         if temporary > max(parts.values()):
-            parts[_hungry_phase(config, network, devices, inputs, temporary)] = temporary
+            setting = _hungry_phase(config, network, devices, inputs, temporary)
+            if setting == "selfplay.games" and parts["search.simulations"] > temporary / 2:
+                setting = "search.simulations"
+            parts[setting] = temporary
         raise DoesNotFit(config, predicted, limit, parts)
     return Plan(compiled, predicted, parts["replay.capacity"])
 
@@ -90,7 +95,8 @@ def least_bytes(config: Config, inputs: Inputs, devices: int) -> dict[str, int]:
     """Return what an iteration holds at once on one device at the very least, by setting.
 
     Counts the weights, the replay ring, the positions of one iteration, the search trees and the
-    samples of an update; neither activations nor copies.
+    samples of an update; neither activations nor copies. Both the games and the simulations
+    multiply the trees: the one that is farther beyond its default is named for them.
     """
     edges = config.game.board.num_edges
     games = config.selfplay.games // devices
@@ -98,13 +104,21 @@ def least_bytes(config: Config, inputs: Inputs, devices: int) -> dict[str, int]:
     trees = nodes * edges * 4 * _NODE_NUMBERS
     # Edges and policy; player, boxes, random or not.
     positions = games * config.steps_per_game * (edges * 5 + 9)
-    played = positions + trees
     drawn = config.learner.batch_size // devices * edges * 10  # edges and policy, before and after
     replay = _tree_bytes(inputs.actor) // devices
-    parts = {"replay.capacity": replay, "selfplay.games": played}
+    parts = {"replay.capacity": replay, "selfplay.games": positions, "search.simulations": 0}
     if config.iterations_kept == 1:  # the ring is one iteration: a lower capacity changes nothing
-        parts = {"replay.capacity": 0, "selfplay.games": replay + played}
+        parts |= {"replay.capacity": 0, "selfplay.games": replay + positions}
+    parts[_tree_setting(config)] += trees
     return parts | {"learner.batch_size": drawn, "network.channels": _tree_bytes(inputs.learner)}
+
+
+def _tree_setting(config: Config) -> str:
+    """Return the setting to lower for smaller trees."""
+    usual = Config()
+    games = config.selfplay.games / usual.selfplay.games
+    simulations = config.search.simulations / usual.search.simulations
+    return "search.simulations" if simulations > games else "selfplay.games"
 
 
 def _check_positions(inputs: Inputs) -> None:

@@ -1,10 +1,10 @@
-"""How fast the parts of a run are."""
+"""How fast the parts of a run are, and how shares of a limit are written."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import chex
@@ -15,6 +15,39 @@ from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import Config
 from jaxzero.training.selfplay import play_games
+
+# Why a share can be above its limit, where neither can really be exceeded.
+ABOVE = {
+    "network": "above the network alone: the two were not measured under equal load",
+    "products": "above the measured ceiling: the two were not measured under equal load, or the "
+    "network takes fewer operations than are counted, as Winograd's convolution does",
+    "copies": "above the measured ceiling: caches serve a part of the bytes",
+    "whole": "above the whole: parts and whole were not measured under equal load",
+    "cores": "above all cores: the two clocks differ",
+}
+
+
+def share_of(limit: str, share: float, places: int = 0) -> str:
+    """Write a share of a limit for a sentence; one above it says why that can be."""
+    written = f"{share:.{places}%}"
+    return f"{written} ({ABOVE[limit]})" if _is_above(share, places) else written
+
+
+def share_cell(share: float, places: int = 0) -> str:
+    """Write a share of a limit for a table; a star marks one above it, see `share_notes`."""
+    return f"{share:.{places}%}{'*' * _is_above(share, places)}"
+
+
+def share_notes(shares: dict[str, Iterable[float | None]], places: int = 0) -> Iterator[str]:
+    """Explain the stars of a table, one line for each limit; `shares` are all by their limit."""
+    for limit, printed in shares.items():
+        if any(share is not None and _is_above(share, places) for share in printed):
+            yield f"* {ABOVE[limit]}"
+
+
+def _is_above(share: float, places: int) -> bool:
+    # As it is written: 100.0 % says nothing wrong.
+    return round(100 * share, places) > 100
 
 
 def seconds_per_call(*calls: Callable[[], chex.ArrayTree], rounds: int = 3) -> list[float]:

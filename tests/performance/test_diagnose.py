@@ -185,7 +185,6 @@ def test_unwritable_places_are_refused_at_once(tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("error: trace: ")

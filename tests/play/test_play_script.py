@@ -13,9 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 def run(*options: str | Path, entries: str = "") -> subprocess.CompletedProcess:
     command = [sys.executable, "scripts/play.py", *map(str, options)]
-    return subprocess.run(
-        command, cwd=ROOT, input=entries, capture_output=True, text=True, timeout=300
-    )
+    return subprocess.run(command, cwd=ROOT, input=entries, capture_output=True, text=True)
 
 
 WRONG = {

@@ -18,7 +18,7 @@ TINY = ("--config", "configs/tiny.yaml", "--network.channels", "16")
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess:
     command = [sys.executable, "scripts/study.py", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
 def main(*arguments: str | Path) -> None:

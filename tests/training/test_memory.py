@@ -15,7 +15,12 @@ from jaxzero.training.trainer import train
 
 GIB = 2**30
 PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
-LARGE = {"selfplay.games": 512, "replay.capacity": 400_000, "learner.batch_size": 16384}
+LARGE = {
+    "selfplay.games": 512,
+    "search.simulations": 4000,
+    "replay.capacity": 400_000,
+    "learner.batch_size": 16384,
+}
 SMALL = (
     "--devices=1",
     "--network.channels=16",
@@ -58,7 +63,8 @@ def least(config, devices: int = 1) -> dict[str, int]:
 def test_the_least_is_never_more_than_what_the_compiler_plans():
     for setting, value in LARGE.items():
         parts = least(tiny(f"--{setting}={value}")[0])
-        one_phase = sum(parts.values()) - min(parts["selfplay.games"], parts["learner.batch_size"])
+        playing = parts["selfplay.games"] + parts["search.simulations"]
+        one_phase = sum(parts.values()) - min(playing, parts["learner.batch_size"])
         assert one_phase <= plan(f"--{setting}={value}").predicted
 
 
@@ -78,6 +84,7 @@ def test_devices_share_the_work():
 
 ABSURD = {
     "selfplay.games": "2000000000",
+    "search.simulations": "1000000000",
     "replay.capacity": "3000000000000",
     "learner.batch_size": "20000000000",
     "network.channels": "100000000",
@@ -89,6 +96,24 @@ def test_the_absurd_is_refused_by_name_without_compiling(setting, monkeypatch):
     monkeypatch.setattr(memory, "compile_iteration", lambda *_: pytest.fail("compiled"))
     with pytest.raises(DoesNotFit, match=rf"^{setting}: {ABSURD[setting]} takes .* MiB"):
         plan(f"--{setting}={ABSURD[setting]}")
+
+
+BOTH = {
+    # About 4000 and 4, 4 and 4000, 4000 and 62500, 4000 and 400 times their defaults.
+    "games": (4_000_000, 64, "selfplay.games"),
+    "simulations": (4096, 64_000, "search.simulations"),
+    "both, simulations farther": (4_000_000, 1_000_000, "search.simulations"),
+    "both, games farther": (4_000_000, 6400, "selfplay.games"),
+}
+
+
+@pytest.mark.parametrize("case", BOTH)
+def test_large_trees_are_blamed_on_what_is_farther_beyond_its_default(case, monkeypatch):
+    games, simulations, blamed = BOTH[case]
+    monkeypatch.setattr(memory, "memory_limit_bytes", lambda _: GIB)
+    monkeypatch.setattr(memory, "compile_iteration", lambda *_: pytest.fail("compiled"))
+    with pytest.raises(DoesNotFit, match=f"^{blamed}: "):
+        plan(f"--selfplay.games={games}", f"--search.simulations={simulations}")
 
 
 def test_more_positions_than_an_index_counts_are_refused(monkeypatch):

@@ -14,7 +14,7 @@ from referee import Referee
 from jaxzero.agent.network import Network
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
-from jaxzero.game import DotsAndBoxes, State
+from jaxzero.game import State
 from jaxzero.game.closing import closing_edge
 from jaxzero.game.quiet import equivalence, fewest_decisions, fold, quiet_moves
 from jaxzero.game.structure import structure
@@ -197,12 +197,29 @@ def test_the_surprise_is_the_divergence_from_the_network(played):
     assert decisions.surprise[step, game] == pytest.approx(expected, abs=1e-4)
 
 
-def test_settings_state_what_is_played():
-    plain = replace(CONFIG, search=replace(CONFIG.search, reduction="none"))
-    assert plain.positions_per_iteration == 64 * 24
-    assert CONFIG.positions_per_iteration == 64 * 15
-    assert CONFIG.evaluations_per_iteration == 64 * 15 * 5
-    assert DotsAndBoxes(5, 5).num_edges - 25 == fewest_decisions(DotsAndBoxes(5, 5)) == 35
+@pytest.mark.parametrize("reduction", ["none", "exact"])
+def test_settings_state_what_is_played(reduction):
+    """Games are cut after the fewest decisions there can be: settings count no others."""
+    config = replace(CONFIG, search=replace(CONFIG.search, reduction=reduction))
+    evaluated = []
+
+    def counted(params, state: State) -> Evaluation:
+        jax.debug.callback(lambda drawn: evaluated.append(len(drawn)), state.drawn)
+        return hashed(params, state)
+
+    games, plies = config.selfplay.games, config.positions_per_game
+    run = jax.jit(partial(play_games, GAME, config, counted, games=games, plies=plies))
+    positions, _ = jax.block_until_ready(run((), jax.random.key(0)))
+    jax.effects_barrier()
+    assert len(positions.margin) == config.positions_per_iteration
+    assert sum(evaluated) == config.evaluations_per_iteration
+
+
+def test_no_game_has_fewer_decisions_than_stated(played):
+    decisions, _, _ = played
+    lengths = decisions.played.sum(0)
+    assert lengths.min() == CONFIG.positions_per_game
+    assert lengths.max() <= CONFIG.steps_per_game
 
 
 def test_an_iteration_learns_from_the_quiet_game():
