@@ -5,6 +5,11 @@ Takes one device and gives it all games and samples of the config.
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 import os
 from pathlib import Path
 from typing import Literal

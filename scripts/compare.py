@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 from pathlib import Path
 
 from jsonargparse import ArgumentParser

@@ -5,6 +5,11 @@ Suites: `table` (boards up to 3x3, solved on the spot), the stored ones such as 
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 import json
 from pathlib import Path
 

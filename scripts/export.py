@@ -5,6 +5,11 @@ With --weights the strength of a network that is shipped is measured anew.
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 from pathlib import Path
 
 from jsonargparse import ArgumentParser

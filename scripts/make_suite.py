@@ -5,6 +5,11 @@ With --run_dir or --weights that network plays too, as search:16.
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 from pathlib import Path
 
 import numpy as np

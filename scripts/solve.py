@@ -7,6 +7,11 @@ Where the endgame solver runs out of time, the proven bounds are printed and the
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 import json
 import math
 import sys

@@ -5,6 +5,11 @@ It helps to choose a network; the agent itself learns from self-play alone.
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 import math
 from pathlib import Path
 

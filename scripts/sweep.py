@@ -7,7 +7,12 @@ command goes on where it was stopped.
 
 from __future__ import annotations
 
-import signal
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    # First: the imports below take a second.
+    install("Stopped. The same command goes on with the point that was interrupted.")
+
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -44,12 +49,7 @@ def main(arguments: list[str]) -> None:
         if not options[name] >= least:
             raise InputError(f"{name}: {options[name]} must be at least {least}")
     effort = Effort(options.point_minutes, options.rounds, options.retry_failed)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        rows = run_sweep(grid, options.out, effort)
-    except KeyboardInterrupt:
-        print("\nStopped. The same command goes on with the point that was interrupted.")
-        sys.exit(130)
+    rows = run_sweep(grid, options.out, effort)
     if all(row["status"] == "invalid" for row in rows):
         raise InputError(rows[0]["error"])
     write_report(options.out, asdict(grid.base), rows)

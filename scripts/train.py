@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
+import sys
 from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
@@ -48,7 +54,9 @@ def main(arguments: list[str]) -> None:
 
     use_compilation_cache()
     beginning = beginning_from(options.weights) if options.weights else None
-    train(config, options.run_dir, options.resume, Stop(options.max_minutes), beginning)
+    stop = Stop(options.max_minutes)
+    if not train(config, options.run_dir, options.resume, stop, beginning):
+        sys.exit(stop.exit_code)
 
 
 def predict_memory(config: Config) -> None:
