@@ -19,6 +19,7 @@ from jsonargparse import ArgumentParser, Namespace, set_parsing_settings
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError, nearest
+from jaxzero.files import write_text
 from jaxzero.interrupts import at_stop
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
@@ -59,7 +60,7 @@ def load_config(path: str | Path, *options: str) -> Config:
 
 def save_config(config: Config, path: Path) -> None:
     """Write every field to a YAML file that `load_config` reads back."""
-    path.write_text(yaml.safe_dump(asdict(config), sort_keys=False))
+    write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
 
 
 def config_files(arguments: list[str]) -> list[str]:

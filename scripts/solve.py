@@ -12,7 +12,6 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
-import json
 import math
 import sys
 import time
@@ -22,6 +21,7 @@ from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
+from jaxzero.files import check_file, check_folder, write_json
 
 
 def main(arguments: list[str]) -> None:
@@ -39,6 +39,9 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     if not (options.seconds > 0 and math.isfinite(options.seconds)):
         raise InputError(f"seconds: {options.seconds} must be > 0 and finite")
+    check_file("json", options.json)
+    if options.table:
+        check_folder("table", options.table.parent)
     what = "an empty board" if options.position is None else "a position"
     print(f"Solving {what} of {options.rows}x{options.cols} ...", flush=True)
 
@@ -71,13 +74,6 @@ def main(arguments: list[str]) -> None:
         longer = f"--seconds {10 * options.seconds:g}"
         print(f"Not all is proven after {options.seconds:g} s. To go on longer: {longer}")
         sys.exit(1)
-
-
-def write_json(path: Path, result: dict) -> None:
-    try:
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    except OSError as error:
-        raise InputError(f"json: {path} cannot be written ({error.strerror})") from error
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.files import check_folder
 
 
 def main(arguments: list[str]) -> None:
@@ -47,6 +48,7 @@ def main(arguments: list[str]) -> None:
     if options.resume and not options.config and saved.exists():
         options = parse(parser, ["--config", str(saved), *arguments])
     config = config_of(parser, options)
+    check_folder("run_dir", options.run_dir)
 
     from jaxzero.training.beginning import beginning_from
     from jaxzero.training.stop import Stop

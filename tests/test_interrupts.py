@@ -210,6 +210,24 @@ with interrupts.cleaned_up(lambda: print("done with two")):
     assert ended.said.split("\n") == ["done with one", "ready", "kept", "done with two", ""]
 
 
+def test_a_file_being_written_stays_as_it_was(tmp_path):
+    code = f"""
+from pathlib import Path
+from jaxzero.files import atomic_write, temporary_folder
+with atomic_write(Path({str(tmp_path / "result.json")!r})) as temporary:
+    temporary.write_text("half")
+    with temporary_folder(temporary.parent) as folder:
+        (folder / "more").write_text("half")
+        print("ready")
+        while True:
+            pass
+"""
+    (tmp_path / "result.json").write_text("whole")
+    assert_polite(run_code(code, tmp_path))
+    assert (tmp_path / "result.json").read_text() == "whole"
+    assert {path.name for path in tmp_path.iterdir()} == {"result.json", "out", "err"}
+
+
 def test_a_torn_entry_of_the_compilation_cache_goes(tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()

@@ -24,6 +24,7 @@ from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.files import write_json
 from jaxzero.interrupts import end_with_parent
 from jaxzero.performance.ceilings import matmul_flops_per_second
 from jaxzero.performance.costs import network_flops, update_flops
@@ -183,8 +184,8 @@ def main(
         Path("/proc/self/oom_score_adj").write_text("1000")
     known = json.loads(Path(known_file).read_text())
     result = outcome(load_config(config_file), known, int(rounds))
-    Path(known_file).write_text(json.dumps(known, indent=2) + "\n")
-    Path(result_file).write_text(json.dumps(result) + "\n")
+    write_json(Path(known_file), known)
+    write_json(Path(result_file), result)
 
 
 if __name__ == "__main__":

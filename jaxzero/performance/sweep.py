@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 from jaxzero.cli import save_config
 from jaxzero.errors import InputError
+from jaxzero.files import write_json, write_text
 from jaxzero.performance.grid import Grid, Point, Settings
 from jaxzero.performance.sweep_report import headline, label
 
@@ -71,8 +72,8 @@ def open_folder(grid: Grid, out: Path) -> None:
         (out / POINTS_FOLDER).mkdir(parents=True, exist_ok=True)
         if file.exists():
             return _refuse_contradiction(content, json.loads(file.read_text()), out)
-        file.write_text(json.dumps(content, indent=2) + "\n")
-        (out / KNOWN_FILE).write_text(json.dumps({"ceilings": {}, "costs": {}}) + "\n")
+        write_json(out / KNOWN_FILE, {"ceilings": {}, "costs": {}})
+        write_json(file, content)
     except OSError as error:
         raise InputError(f"out: {out} cannot be written ({error.strerror})") from error
     except ValueError as error:
@@ -162,9 +163,7 @@ def read_rows(out: Path) -> list[Row]:
 
 def write_rows(out: Path, rows: list[Row]) -> None:
     """Replace the results of a sweep, at once."""
-    new = out / f"{RESULTS_FILE}.new"
-    new.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    new.replace(out / RESULTS_FILE)
+    write_text(out / RESULTS_FILE, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _key(settings: Settings) -> str:
