@@ -9,6 +9,7 @@ import sys
 import typing
 from argparse import ArgumentError
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from jsonargparse import ArgumentParser, Namespace, set_parsing_settings
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError, nearest
+from jaxzero.files import write_text
+from jaxzero.interrupts import at_stop
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
@@ -62,7 +65,7 @@ def load_config(path: str | Path, *options: str) -> Config:
 
 def save_config(config: Config, path: Path) -> None:
     """Write every field to a YAML file that `load_config` reads back."""
-    path.write_text(yaml.safe_dump(asdict(config), sort_keys=False))
+    write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
 
 
 def config_files(arguments: list[str]) -> list[str]:
@@ -147,3 +150,16 @@ def use_compilation_cache() -> None:
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxzero"
     if jax.config.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(default))
+    at_stop(lambda: drop_open_entries(Path(jax.config.jax_compilation_cache_dir)))
+
+
+def drop_open_entries(cache: Path) -> None:
+    """Remove what this process is about to write to a cache of compiled programs.
+
+    jax does not write an entry whole, and would warn about a torn one in every later run.
+    """
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            path = link.readlink()
+            if path.parent == cache.resolve():
+                path.unlink()

@@ -5,6 +5,11 @@ Takes one device and gives it all games and samples of the config.
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 import os
 from pathlib import Path
 from typing import Literal
@@ -14,6 +19,7 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.files import check_file, write_json
 
 
 def benchmark_parser() -> ArgumentParser:
@@ -57,6 +63,7 @@ def main(arguments: list[str]) -> None:
         raise InputError(
             f"selfplay.start_ply: {start_ply} must be 0 for --baseline, which plays whole games"
         )
+    check_file("json", options.json)
     measure(config, options)
 
 
@@ -64,19 +71,11 @@ def measure(config: Config, options: Namespace) -> None:
     """Measure, print, keep and compare."""
     from jaxzero.performance.baseline_pool import Baseline, parse_counts
     from jaxzero.performance.benchmark import benchmark
-    from jaxzero.performance.report import (
-        check_writable,
-        comparison,
-        read_result,
-        table,
-        write_result,
-    )
+    from jaxzero.performance.report import comparison, read_result, table
     from jaxzero.performance.torch_network import check_torch
 
     processes = parse_counts(options.baseline_processes)
     before = read_result(options.compare) if options.compare else None
-    if options.json:
-        check_writable(options.json)
     if options.baseline and options.baseline_network == "torch":
         check_torch(config)
 
@@ -89,7 +88,7 @@ def measure(config: Config, options: Namespace) -> None:
         result = benchmark(config, options.seconds, options.rounds)
     print(table(result))
     if options.json:
-        write_result(options.json, result)
+        write_json(options.json, result)
     if before:
         print(f"\n{comparison(result, before)}")
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script
 from jaxzero.errors import InputError
+from jaxzero.files import check_file
 
 
 def main(arguments: list[str]) -> None:
@@ -18,6 +24,7 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     if not options.runs:
         raise InputError("runs: name the folders of one run or more")
+    check_file("out", options.out)
 
     from jaxzero.training.compare import Entry, group, levels, read_run, table
     from jaxzero.training.compare_figure import draw_comparison
@@ -31,10 +38,7 @@ def main(arguments: list[str]) -> None:
     for entry in entries:
         print(f"\n{levels(entry)}")
     if options.out:
-        try:
-            draw_comparison(options.out, entries)
-        except OSError as error:
-            raise InputError(f"out: {options.out} cannot be written ({error.strerror})") from error
+        draw_comparison(options.out, entries)
         print(options.out)
 
 

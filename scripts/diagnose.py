@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
+from jaxzero.files import check_file, check_folder, write_json
 
 
 def main(arguments: list[str]) -> None:
@@ -15,23 +20,16 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     config = config_of(parser, options)
 
-    from jaxzero.performance.diagnose import (
-        check_file,
-        check_folder,
-        diagnose,
-        report_lines,
-        to_dict,
-    )
+    check_file("json", options.json)
+    check_folder("trace", options.trace)
 
-    if options.json:
-        check_file("json", options.json)
-    if options.trace:
-        check_folder("trace", options.trace)
+    from jaxzero.performance.diagnose import diagnose, report_lines, to_dict
+
     use_compilation_cache()
     found = diagnose(config, options.trace)
     print("\n".join(report_lines(config, found)))
     if options.json:
-        options.json.write_text(json.dumps(to_dict(found), indent=2) + "\n")
+        write_json(options.json, to_dict(found))
 
 
 if __name__ == "__main__":

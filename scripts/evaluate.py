@@ -5,13 +5,18 @@ Suites: `table` (boards up to 3x3, solved on the spot), the stored ones such as 
 
 from __future__ import annotations
 
-import json
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
+from jaxzero.files import check_file, check_folder, write_json
 from jaxzero.training.source import add_source_options, required_source
 
 
@@ -35,13 +40,16 @@ def main(arguments: list[str]) -> None:
         raise InputError(f"games: {options.games} must be even and at least 2")
     if options.simulations < 1:
         raise InputError(f"simulations: {options.simulations} must be at least 1")
+    figures = options.figures or options.run_dir or Path("figures")
+    check_file("json", options.json)
+    if options.suite or options.ladder:
+        check_folder("figures", figures)
 
     from jaxzero.training.assess import climb, meet, sit
 
     use_compilation_cache()
     loaded = source.load()
     print(f"{source.field} {source.name}, iteration {loaded.iteration}, {loaded.config.game.board}")
-    figures = options.figures or options.run_dir or Path("figures")
     results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)
@@ -52,10 +60,7 @@ def main(arguments: list[str]) -> None:
         match = (options.games, options.opening_plies, options.seed)
         results["ladder"] = climb(options.run_dir, options.simulations, *match, figures)
     if options.json:
-        try:
-            options.json.write_text(json.dumps(results, indent=2) + "\n")
-        except OSError as error:
-            raise InputError(f"json: {options.json} cannot be written ({error})") from error
+        write_json(options.json, results)
 
 
 if __name__ == "__main__":

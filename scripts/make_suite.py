@@ -5,6 +5,11 @@ With --run_dir or --weights that network plays too, as search:16.
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +17,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
+from jaxzero.files import check_file
 from jaxzero.training.source import Source, add_source_options, source_of
 
 
@@ -47,6 +53,7 @@ def main(arguments: list[str]) -> None:
         raise InputError(f"games: {options.games} must be at least 1")
     if not 0 <= options.noise <= 1:
         raise InputError(f"noise: {options.noise} must be from 0 to 1")
+    check_file("out", options.out)
     make_suite(options, source)
 
 

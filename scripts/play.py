@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 from pathlib import Path
 from typing import Literal
 
@@ -55,10 +60,7 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     check_options(parser, options)
     use_compilation_cache()
-    try:
-        play(options)
-    except KeyboardInterrupt:
-        print("\nStopped.")
+    play(options)
 
 
 def check_options(parser: ArgumentParser, options: Namespace) -> None:

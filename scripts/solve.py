@@ -2,11 +2,18 @@
 
 Without --position the empty board is solved, by a table of all its positions where one fits, else
 by the endgame solver. With --position one position is solved and drawn with the value of each move.
+Where the endgame solver runs out of time, the proven bounds are printed and the exit code is 1.
 """
 
 from __future__ import annotations
 
-import json
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
+import math
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +21,7 @@ from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
 from jaxzero.errors import InputError
+from jaxzero.files import check_file, check_folder, write_json
 
 
 def main(arguments: list[str]) -> None:
@@ -23,9 +31,19 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--position", help="drawn edges (h0,1 v2,3 or numbers, separated by blanks), or a file"
     )
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="time limit of the endgame solver"
+    )
     parser.add_argument("--table", type=Path, help="file to keep the table in")
     parser.add_argument("--json", type=Path, help="file to write the result to")
     options = parse(parser, arguments)
+    if not (options.seconds > 0 and math.isfinite(options.seconds)):
+        raise InputError(f"seconds: {options.seconds} must be > 0 and finite")
+    check_file("json", options.json)
+    if options.table:
+        check_folder("table", options.table.parent)
+    what = "an empty board" if options.position is None else "a position"
+    print(f"Solving {what} of {options.rows}x{options.cols} ...", flush=True)
 
     from jaxzero.config import GameConfig
     from jaxzero.evaluation.solving import describe, solve_board, solve_drawn
@@ -36,12 +54,13 @@ def main(arguments: list[str]) -> None:
     use_compilation_cache()
     begin = time.perf_counter()
     if options.position is None:
-        solved = solve_board(game, options.table)
+        solved = solve_board(game, options.table, options.seconds)
     else:
-        solved = solve_drawn(game, options.position)
+        solved = solve_drawn(game, options.position, options.seconds)
     result = {
         "board": str(game),
         "value": solved.value,
+        "bounds": solved.bounds,
         "best": [edge_name(game, edge) for edge in solved.best],
         "method": solved.method,
         "seconds": round(time.perf_counter() - begin, 3),
@@ -51,13 +70,10 @@ def main(arguments: list[str]) -> None:
     print(f"{result['seconds']} s, peak memory {result['peak_memory_bytes'] / 2**20:,.0f} MiB")
     if options.json:
         write_json(options.json, result)
-
-
-def write_json(path: Path, result: dict) -> None:
-    try:
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    except OSError as error:
-        raise InputError(f"json: {path} cannot be written ({error.strerror})") from error
+    if not solved.is_complete:
+        longer = f"--seconds {10 * options.seconds:g}"
+        print(f"Not all is proven after {options.seconds:g} s. To go on longer: {longer}")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

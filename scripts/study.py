@@ -5,12 +5,18 @@ It helps to choose a network; the agent itself learns from self-play alone.
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
 import math
 from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.files import check_folder, make_folder
 
 
 def main(arguments: list[str]) -> None:
@@ -29,6 +35,7 @@ def main(arguments: list[str]) -> None:
         "--compare", type=Path, nargs="+", help="folders of results to compare; learns nothing"
     )
     options = parse(parser, arguments)
+    check_folder("out", options.out)
     if options.compare:
         return compare(options.compare, options.out)
     if not (options.minutes > 0 and math.isfinite(options.minutes)):
@@ -43,11 +50,11 @@ def study(config: Config, options) -> None:
     from jaxzero.study.comparison import table
     from jaxzero.study.fit import Budget, fit
     from jaxzero.study.labels import make_labels
-    from jaxzero.study.report import open_folder, point_line, result_of, write_result
+    from jaxzero.study.report import point_line, result_of, write_result
 
     use_compilation_cache()
     labels = make_labels(config, options.labels)
-    open_folder(options.out)
+    make_folder("out", options.out)
     print(f"labels from {labels.source}, {len(labels.test):,} positions held out", flush=True)
     budget = Budget(options.minutes, options.positions)
     done = fit(config, labels, budget, lambda point: print(point_line(point), flush=True))
@@ -60,10 +67,9 @@ def compare(folders: list[Path], out: Path) -> None:
     """Print one table over several results and draw them."""
     from jaxzero.study.comparison import read_results, table, write_comparison
     from jaxzero.study.figure import draw_comparison
-    from jaxzero.study.report import open_folder
 
     results = read_results(folders)
-    open_folder(out)
+    make_folder("out", out)
     write_comparison(out, results)
     draw_comparison(out / "comparison.png", results)
     print(table(results))

@@ -7,13 +7,20 @@ command goes on where it was stopped.
 
 from __future__ import annotations
 
-import signal
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    # First: the imports below take a second.
+    install("Stopped. The same command goes on with the point that was interrupted.")
+
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 from jaxzero.cli import config_parser, run_script
+from jaxzero.errors import InputError
+from jaxzero.files import check_folder
 
 
 def main(arguments: list[str]) -> None:
@@ -34,22 +41,19 @@ def main(arguments: list[str]) -> None:
         "--retry_failed", action="store_true", help="measure again what has no numbers yet"
     )
 
-    from jaxzero.errors import InputError
     from jaxzero.performance.grid import read_grid
-    from jaxzero.performance.sweep import Effort, run_sweep
-    from jaxzero.performance.sweep_report import write_report
 
     grid, options = read_grid(parser, arguments)
     for name, least in (("rounds", 1), ("point_minutes", 1e-3)):
         if not options[name] >= least:
             raise InputError(f"{name}: {options[name]} must be at least {least}")
+    check_folder("out", options.out)
+
+    from jaxzero.performance.sweep import Effort, run_sweep
+    from jaxzero.performance.sweep_report import write_report
+
     effort = Effort(options.point_minutes, options.rounds, options.retry_failed)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        rows = run_sweep(grid, options.out, effort)
-    except KeyboardInterrupt:
-        print("\nStopped. The same command goes on with the point that was interrupted.")
-        sys.exit(130)
+    rows = run_sweep(grid, options.out, effort)
     if all(row["status"] == "invalid" for row in rows):
         raise InputError(rows[0]["error"])
     write_report(options.out, asdict(grid.base), rows)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
+import sys
 from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.files import check_folder
 
 
 def main(arguments: list[str]) -> None:
@@ -41,6 +48,7 @@ def main(arguments: list[str]) -> None:
     if options.resume and not options.config and saved.exists():
         options = parse(parser, ["--config", str(saved), *arguments])
     config = config_of(parser, options)
+    check_folder("run_dir", options.run_dir)
 
     from jaxzero.training.beginning import beginning_from
     from jaxzero.training.stop import Stop
@@ -48,7 +56,9 @@ def main(arguments: list[str]) -> None:
 
     use_compilation_cache()
     beginning = beginning_from(options.weights) if options.weights else None
-    train(config, options.run_dir, options.resume, Stop(options.max_minutes), beginning)
+    stop = Stop(options.max_minutes)
+    if not train(config, options.run_dir, options.resume, stop, beginning):
+        sys.exit(stop.exit_code)
 
 
 def predict_memory(config: Config) -> None:

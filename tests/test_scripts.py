@@ -72,7 +72,7 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
             break
     process.send_signal(signal.SIGTERM)
     said = process.stdout.read()
-    assert process.wait() == 0
+    assert process.wait() == 143
     assert f"To go on: python scripts/train.py --run_dir {run_dir} --resume" in said
     resumed = run("scripts/train.py", "--run_dir", run_dir, "--resume", "--max_minutes", "0.001")
     assert resumed.returncode == 0, resumed.stderr

@@ -33,8 +33,9 @@ SYMMETRY_STEP = 16 * 256 * 2  # words of one symmetry: 16 bytes of a position, 2
 LOOPS, OPENINGS, PLY_WORDS = 50, 64, 288
 LEAF_WORDS = 1024  # scratch of the loony endgame, before the first ply
 
-# `control` [int64]
-NODES, NODE_LIMIT, STOP, TIME_UP = 0, 1, 2, 3  # TIME_UP is written by another thread
+# `control` [int64]: `solve_positions` ends at the row in which NODES passes PAUSE; another thread
+# writes TIME_UP.
+NODES, NODE_LIMIT, STOP, TIME_UP, PAUSE, CONTROL_WORDS = range(6)
 
 NO_MOVE = np.uint64(255)
 
@@ -545,16 +546,22 @@ def solve_position(across, down, guess, bits, best, board, work, table, control)
 
 
 @njit(cache=True, nogil=True)
-def solve_positions(undrawn, limit, bits, values, best, solved, board, work, table, control):
-    """Solve every row of `undrawn` [B, A] with at most `limit` nodes each."""
-    for row in range(len(undrawn)):
+def solve_positions(undrawn, first, limit, bits, values, best, solved, board, work, table, control):
+    """Solve the rows of `undrawn` [B, A] from `first` on with at most `limit` nodes each.
+
+    Returns the row at which the search paused: B if it did not.
+    """
+    for row in range(first, len(undrawn)):
         control[STOP] = 0
-        control[NODE_LIMIT] = control[NODES] + limit
+        control[NODE_LIMIT] = min(control[NODES] + limit, control[PAUSE])
         across, down = pack(undrawn[row], bits)
         values[row] = solve_position(across, down, 0, bits, best[row], board, work, table, control)[
             0
         ]
         solved[row] = control[STOP] == 0
+        if control[NODES] > control[PAUSE]:
+            return row
+    return len(undrawn)
 
 
 @njit(cache=True, nogil=True)

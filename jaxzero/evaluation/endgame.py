@@ -6,12 +6,12 @@ playing perfectly. It depends on the drawn edges only, not on the score.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.game.symmetry import edge_permutations
 
 _NO_LIMIT = 2**62
+_INLINE_NODES = 2**14  # searched in the calling thread, about 10 ms: a thread costs 0.1 ms
 _NEAR_SYMMETRIC = 6  # a symmetry is used if it adds at most so many edges to those drawn
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,13 @@ def solve(
     bits, board, (across, down) = _prepare(game, drawn)
     table = table or _table_for(across, down, board)
     best = np.zeros(game.num_edges, bool)
-    with _budget(node_limit, seconds) as control:
-        lower, upper = kernels.solve_position(
-            across, down, 0, bits, best, board, _scratch(game), table.words, control
-        )
+    control = _control()
+    work = board, _scratch(game), table.words, control
+
+    def search() -> tuple[int, int]:
+        return kernels.solve_position(across, down, 0, bits, best, *work)
+
+    lower, upper = _run(search, control, node_limit, seconds)
     return Solution(
         value=int(lower) if lower == upper else None,
         lower=int(lower),
@@ -100,10 +106,13 @@ def move_bounds(
     table = table or _table_for(across, down, board)
     lowers = np.full(game.num_edges, ILLEGAL)
     uppers = np.full(game.num_edges, ILLEGAL)
-    with _budget(node_limit, seconds) as control:
-        kernels.bound_moves(
-            across, down, bits, lowers, uppers, board, _scratch(game), table.words, control
-        )
+    control = _control()
+    work = board, _scratch(game), table.words, control
+
+    def search() -> None:
+        kernels.bound_moves(across, down, bits, lowers, uppers, *work)
+
+    _run(search, control, node_limit, seconds)
     return lowers, uppers
 
 
@@ -138,19 +147,17 @@ def solve_many(
     values = np.zeros(len(drawn), np.int64)
     best, solved = np.zeros(drawn.shape, bool), np.zeros(len(drawn), bool)
     table = table or new_table(2**18)
-    with _budget(None, seconds) as control:
-        kernels.solve_positions(
-            ~drawn,
-            _limit(node_limit),
-            bits,
-            values,
-            best,
-            solved,
-            board,
-            _scratch(game),
-            table.words,
-            control,
-        )
+    control, undrawn, limit = _control(), ~drawn, _limit(node_limit)
+    work = bits, values, best, solved, board, _scratch(game), table.words, control
+
+    def search(first: int = 0) -> int:
+        return kernels.solve_positions(undrawn, first, limit, *work)
+
+    control[kernels.PAUSE] = _INLINE_NODES
+    row = search()
+    if row < len(drawn):
+        control[kernels.PAUSE] = _NO_LIMIT
+        _run_in_thread(lambda: search(row), control, seconds)
     return values, best, solved
 
 
@@ -282,19 +289,45 @@ def _limit(node_limit: int | None) -> int:
     return _NO_LIMIT if node_limit is None else node_limit
 
 
-@contextmanager
-def _budget(node_limit: int | None, seconds: float | None) -> Iterator[np.ndarray]:
-    """Yield the control words of a search that ends at `node_limit` or after `seconds`."""
-    control = np.zeros(4, np.int64)
-    control[kernels.NODE_LIMIT] = _limit(node_limit)
-    if seconds is None:
-        yield control
-        return
-    # The kernels release the GIL, so a timer in a thread of its own can stop them.
-    timer = threading.Timer(seconds, control.__setitem__, (kernels.TIME_UP, 1))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield control
-    finally:
-        timer.cancel()
+def _control() -> np.ndarray:
+    return np.zeros(kernels.CONTROL_WORDS, np.int64)
+
+
+def _run(
+    search: Callable[[], Result],
+    control: np.ndarray,
+    node_limit: int | None,
+    seconds: float | None,
+) -> Result:
+    """Run a search of one position until it is done, `node_limit` is reached or time is up.
+
+    Most searches are short and run here. One that is not starts again in a thread of its own; what
+    it has proven is in its table.
+    """
+    limit = _limit(node_limit)
+    control[kernels.NODE_LIMIT] = min(limit, _INLINE_NODES)
+    result = search()
+    if not control[kernels.STOP] or limit <= _INLINE_NODES:
+        return result
+    control[kernels.STOP], control[kernels.NODE_LIMIT] = 0, limit
+    return _run_in_thread(search, control, seconds)
+
+
+def _run_in_thread(
+    search: Callable[[], Result], control: np.ndarray, seconds: float | None
+) -> Result:
+    """Run a search in a thread of its own; end it when time is up or at an interrupt.
+
+    Python handles Ctrl-C in the main thread, and only between its own instructions: a kernel there
+    would not notice. The kernels release the GIL, so the main thread can wait for them instead.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            future = pool.submit(search)
+            return future.result(seconds)
+        except TimeoutError:
+            control[kernels.TIME_UP] = 1
+            return future.result()
+        except BaseException:
+            control[kernels.TIME_UP] = 1
+            raise

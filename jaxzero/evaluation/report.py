@@ -6,6 +6,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from jaxzero.files import save_figure
+
 COLUMNS = {
     "positions": "positions",
     "optimal_share": "optimal",
@@ -69,7 +71,7 @@ def draw_scores(
             axis.legend(fontsize=8)
     wrong.set_ylim(bottom=0)
     error.set_ylim(bottom=0)
-    figure.savefig(path, dpi=110)
+    save_figure(path, figure)
 
 
 def draw_ladder(path: Path, ladder: list[dict]) -> None:
@@ -90,4 +92,4 @@ def draw_ladder(path: Path, ladder: list[dict]) -> None:
     axis.set_xlabel("iteration")
     axis.set_ylabel("Elo, 95 % intervals")
     axis.grid(alpha=0.3)
-    figure.savefig(path, dpi=110)
+    save_figure(path, figure)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,33 +22,47 @@ from jaxzero.evaluation.tablebase import (
     move_values,
     save_table,
 )
-from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 
 EASY_UNDRAWN = 31  # the endgame solver takes seconds up to here, whatever the position
 
 
 class Solved(NamedTuple):
-    """A solved position."""
+    """What is proven about a position: its value, unless time was up before."""
 
     drawn: np.ndarray  # [A] bool, edges on the board
-    moves: np.ndarray  # [A] int, value of every move for its mover, ILLEGAL where drawn
+    lower: np.ndarray  # [A] int, proven bounds on every move for its mover, ILLEGAL where drawn
+    upper: np.ndarray  # [A] int
     method: str
 
     @property
-    def value(self) -> int:
-        legal = self.moves[~self.drawn]
-        return int(legal.max()) if len(legal) else 0
+    def bounds(self) -> tuple[int, int]:
+        """Proven bounds on the value: that of the best move, 0 when the game is over."""
+        lower, upper = self.lower[~self.drawn], self.upper[~self.drawn]
+        return (int(lower.max()), int(upper.max())) if len(lower) else (0, 0)
+
+    @property
+    def value(self) -> int | None:
+        lower, upper = self.bounds
+        return lower if lower == upper else None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the value of every move is proven."""
+        return bool((self.lower == self.upper).all())
 
     @property
     def best(self) -> list[int]:
-        return np.flatnonzero(~self.drawn & (self.moves == self.value)).tolist()
+        """The moves proven to be best."""
+        return np.flatnonzero(~self.drawn & (self.lower == self.bounds[1])).tolist()
 
 
-def solve_board(game: DotsAndBoxes, table_file: Path | None = None) -> Solved:
+def solve_board(
+    game: DotsAndBoxes, table_file: Path | None = None, seconds: float | None = None
+) -> Solved:
     """Solve the empty board by its table, or by the endgame solver where no table fits.
 
-    Raises: InputError when neither can do it.
+    `seconds` limits the endgame solver. Raises: InputError when neither can do it.
     """
     drawn = np.zeros(game.num_edges, bool)
     try:
@@ -53,7 +70,7 @@ def solve_board(game: DotsAndBoxes, table_file: Path | None = None) -> Solved:
     except InputError:
         if game.num_edges > EASY_UNDRAWN:
             raise
-        return Solved(drawn, endgame.move_values(game, drawn), "endgame solver")
+        return _solve(game, drawn, seconds)
     if table_file and table_file.exists():
         table = load_table(game, table_file)
     else:
@@ -61,13 +78,29 @@ def solve_board(game: DotsAndBoxes, table_file: Path | None = None) -> Solved:
         if table_file:
             save_table(table, game, table_file)
     moves = jax.jit(lambda drawn: move_values(game, table, drawn))(jnp.asarray(drawn))
-    return Solved(drawn, np.asarray(moves), f"table of {1 << game.num_edges:,} positions")
+    moves = np.asarray(moves)
+    return Solved(drawn, moves, moves, f"table of {1 << game.num_edges:,} positions")
 
 
-def solve_drawn(game: DotsAndBoxes, position: str) -> Solved:
-    """Solve the position that a file or a list of drawn edges describes."""
-    drawn = parse_position(game, position)
-    return Solved(drawn, endgame.move_values(game, drawn), "endgame solver")
+def solve_drawn(game: DotsAndBoxes, position: str, seconds: float | None = None) -> Solved:
+    """Solve the position that a file or a list of drawn edges describes, as far as time allows."""
+    return _solve(game, parse_position(game, position), seconds)
+
+
+def _solve(game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None) -> Solved:
+    """Solve a position: first its value and best moves, then the values of all moves."""
+    begin, table = time.monotonic(), endgame.new_table()
+    solution = endgame.solve(game, drawn, seconds=seconds, table=table)
+    if seconds is not None:
+        seconds = max(0.0, seconds - (time.monotonic() - begin))
+    lower, upper = endgame.move_bounds(game, drawn, seconds=seconds, table=table)
+    free = ~drawn
+    upper[free] = np.minimum(upper[free], solution.upper)
+    if solution.best:
+        best = np.isin(np.arange(game.num_edges), solution.best)
+        lower[best] = solution.value
+        upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 1)
+    return Solved(drawn, lower, upper, "endgame solver")
 
 
 def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
@@ -98,20 +131,48 @@ def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
 def describe(game: DotsAndBoxes, solved: Solved) -> str:
     """Return board, verdict and best moves as text; free edges show what they are worth."""
     free = np.flatnonzero(~solved.drawn)
-    labels = {int(e): f"{solved.moves[e]:+d}" for e in free if solved.moves[e] != ILLEGAL}
-    value = solved.value
+    proven = free[solved.lower[free] == solved.upper[free]]
+    labels = {edge: f"{solved.lower[edge]:+d}" for edge in proven.tolist()}
+    lines = [render(game, solved.drawn, labels=labels), "", _verdict(game, solved, len(free))]
+    if solved.value is not None:
+        best = _names(game, solved.best) or "not proven"
+        if not len(free):
+            best = "none, the game is over"
+        elif len(free) > 1 and len(solved.best) == len(free):
+            best = "every edge"
+        lines.append(f"best: {best}")
+    return "\n".join(lines + _bounds_of_moves(game, solved))
+
+
+def _verdict(game: DotsAndBoxes, solved: Solved, free: int) -> str:
+    """Return one line on the value, or on its bounds."""
+    lower, upper = solved.bounds
+    if solved.value is None:
+        return (
+            f"{game}, {free} edges free: not solved in time; proven: the value for the side to "
+            f"move is between {lower:+d} and {upper:+d} boxes"
+        )
     outcome = (
-        f"the side to move wins the rest by {value}"
-        if value > 0
-        else f"the side to move loses the rest by {-value}"
-        if value < 0
+        f"the side to move wins the rest by {lower}"
+        if lower > 0
+        else f"the side to move loses the rest by {-lower}"
+        if lower < 0
         else "the rest is shared equally"
     )
-    best = " ".join(edge_name(game, edge) for edge in solved.best) or "none, the game is over"
-    if len(free) > 1 and len(solved.best) == len(free):
-        best = "every edge"
-    return (
-        f"{render(game, solved.drawn, labels=labels)}\n\n"
-        f"{game}, {len(free)} edges free: value {value:+d} ({outcome}), by {solved.method}\n"
-        f"best: {best}"
-    )
+    return f"{game}, {free} edges free: value {lower:+d} ({outcome}), by {solved.method}"
+
+
+def _bounds_of_moves(game: DotsAndBoxes, solved: Solved) -> list[str]:
+    """Return lines on the moves whose value is not proven, those of equal bounds together."""
+    unproven = np.flatnonzero(solved.lower < solved.upper)
+    bounds = sorted({(int(solved.lower[e]), int(solved.upper[e])) for e in unproven}, reverse=True)
+    lines = []
+    for low, high in bounds:
+        edges = [e for e in unproven if (solved.lower[e], solved.upper[e]) == (low, high)]
+        text = f"between {low:+d} and {high:+d}: {_names(game, edges)}"
+        lines += textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False)
+    return lines
+
+
+def _names(game: DotsAndBoxes, edges: Iterable[int]) -> str:
+    return " ".join(edge_name(game, edge) for edge in edges)

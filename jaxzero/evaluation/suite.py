@@ -18,6 +18,7 @@ import numpy as np
 from jaxzero.errors import InputError, nearest
 from jaxzero.evaluation.tablebase import Table, build_table, move_values
 from jaxzero.evaluation.values import ILLEGAL
+from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
 
 BANDS = ((1, 7), (8, 12), (13, 16), (17, 20), (21, 24), (25, 28), (29, 32), (33, 36), (37, 60))
@@ -107,14 +108,15 @@ def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
 def write_suite(suite: Suite, path: Path) -> None:
     """Write a suite to a compressed file."""
     origins, origin = np.unique(suite.origin, return_inverse=True)
-    np.savez_compressed(
-        path,
-        board=np.array([suite.game.rows, suite.game.cols]),
-        drawn=np.packbits(suite.drawn, axis=1),
-        moves=suite.moves,
-        origins=origins,
-        origin=origin.astype(np.uint8),
-    )
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            board=np.array([suite.game.rows, suite.game.cols]),
+            drawn=np.packbits(suite.drawn, axis=1),
+            moves=suite.moves,
+            origins=origins,
+            origin=origin.astype(np.uint8),
+        )
 
 
 def berlekamp_suite(game: DotsAndBoxes) -> Suite:

@@ -21,6 +21,7 @@ import numpy as np
 
 from jaxzero.errors import InputError
 from jaxzero.evaluation.values import ILLEGAL
+from jaxzero.files import atomic_write, make_folder
 from jaxzero.game import DotsAndBoxes, box_sides, box_sides_table
 from jaxzero.host_memory import available_host_bytes
 
@@ -132,9 +133,9 @@ def move_values(game: DotsAndBoxes, table: Table, drawn: jax.Array) -> jax.Array
 
 def save_table(table: Table, game: DotsAndBoxes, path: Path) -> None:
     """Write a table to a compressed file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder("table", path.parent)
     board = np.array([game.rows, game.cols])
-    with path.open("wb") as file:
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, board=board, values=np.asarray(table.values))
 
 

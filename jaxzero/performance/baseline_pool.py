@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import statistics
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
+from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 
 import chex
@@ -20,6 +22,7 @@ from jaxzero.agent.forms import convolution_form
 from jaxzero.agent.network import Network, expected_margin, init_params
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.interrupts import end_with_parent
 from jaxzero.performance.baseline import Evaluate, play_game
 from jaxzero.performance.torch_network import torch_evaluate
 
@@ -43,6 +46,7 @@ class Baseline:
     """
 
     def __init__(self, config: Config, counts: list[int], games: int, network: str = "compiled"):
+        _start_tracker()
         context = multiprocessing.get_context("spawn")
         barriers = {count: context.Barrier(count) for count in counts}
         self._pool = ProcessPoolExecutor(
@@ -54,7 +58,7 @@ class Baseline:
         if network == "torch":
             self._form = "torch"
         else:
-            self._form = self._pool.submit(fastest_form, config).result()
+            self._form = self._submit(fastest_form, config).result()
         self._turns: dict[int, list[list[Played]]] = {count: [] for count in counts}
 
     def __enter__(self) -> Baseline:
@@ -69,8 +73,17 @@ class Baseline:
 
     def _play_together(self, count: int) -> None:
         job = (self._config, self._form, self._games, count)
-        waiting = [self._pool.submit(_play, *job, worker) for worker in range(count)]
+        waiting = [self._submit(_play, *job, worker) for worker in range(count)]
         self._turns[count].append([one.result() for one in waiting])
+
+    def _submit(self, job: Callable, *arguments: Any) -> Future:
+        """Submit a job; a process that starts for it does not notice Ctrl-C, but ends with this."""
+        # Processes inherit what is blocked here. Other threads of this process get its signals.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            return self._pool.submit(job, *arguments)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def summary(self, games_per_second: float) -> dict[str, Any]:
         """Return medians over the turns, and how many times faster `games_per_second` is."""
@@ -153,7 +166,21 @@ def _seconds(config: Config, form: str, calls: int = 20) -> float:
 _barriers = {}  # of this process, by the number of those that start together
 
 
+def _start_tracker() -> None:
+    """Start the process that removes the semaphores of processes that were ended, unheard."""
+    # Otherwise it writes warnings about them when Ctrl-C ends this process.
+    errors = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        resource_tracker.ensure_running()
+    finally:
+        os.dup2(errors, 2)
+        os.close(errors)
+
+
 def _set_up(barriers: dict) -> None:
+    end_with_parent(multiprocessing.parent_process().sentinel)
     _barriers.update(barriers)
     # Before this process touches a device: by default the first one would take most of its memory.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
-from jaxzero.errors import InputError
 from jaxzero.performance.account import (
     Ceilings,
     Timed,
@@ -207,23 +205,3 @@ def to_dict(found: Diagnosis) -> dict[str, Any]:
         },
         "verdict": found.verdict._asdict(),
     }
-
-
-def check_file(option: str, path: Path) -> None:
-    """Raise an InputError unless `path` can be written; leaves nothing behind."""
-    existed = path.exists()
-    try:
-        path.open("a").close()
-    except OSError as error:
-        raise InputError(f"{option}: {path} cannot be written ({error.strerror})") from error
-    if not existed:
-        path.unlink()
-
-
-def check_folder(option: str, path: Path) -> None:
-    """Create a folder. Raises an InputError where that cannot be, or nothing can be put there."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:
-        raise InputError(f"{option}: {path} cannot be written ({error.strerror})") from error

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +17,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
+from jaxzero.files import temporary_folder
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import Learner
 from jaxzero.training.memory import abstract_inputs, compile_iteration, peak_memory_bytes
@@ -106,7 +105,7 @@ def gap_seconds(trained: float, back_to_back: float) -> float:
 @contextlib.contextmanager
 def quiet_writer(config: Config) -> Iterator[MetricsWriter]:
     """Give a writer that does all its work, to files that go and a terminal that nobody sees."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        writer = MetricsWriter(Path(folder), 0, config.iterations)
+    with temporary_folder() as folder, contextlib.redirect_stdout(io.StringIO()):
+        writer = MetricsWriter(folder, 0, config.iterations)
         yield writer
         writer.close()

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import chex
@@ -16,6 +15,7 @@ import jax.numpy as jnp
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
+from jaxzero.files import temporary_folder
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
 from jaxzero.training.memory import abstract_inputs, compile_iteration
@@ -89,8 +89,8 @@ def _nothing(learner: chex.ArrayTree, actor: chex.ArrayTree, _: jax.Array) -> tu
 @contextmanager
 def running_loop(config: Config, network: Network, devices: list[jax.Device]) -> Iterator[Loop]:
     """Provide a Loop whose metrics go to a folder that lasts as long as the context."""
-    with TemporaryDirectory() as folder:
-        loop = Loop(config, network, devices, Path(folder))
+    with temporary_folder() as folder:
+        loop = Loop(config, network, devices, folder)
         try:
             yield loop
         finally:

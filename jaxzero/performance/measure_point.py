@@ -1,6 +1,8 @@
 """One point of a sweep, measured in a process of its own.
 
-python -m jaxzero.performance.measure_point CONFIG KNOWN RESULT ROUNDS
+python -m jaxzero.performance.measure_point CONFIG KNOWN RESULT ROUNDS [PIPE]
+
+It ends when the pipe with this file descriptor closes at its other end.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.files import write_json
+from jaxzero.interrupts import end_with_parent
 from jaxzero.performance.ceilings import matmul_flops_per_second
 from jaxzero.performance.costs import network_flops, update_flops
 from jaxzero.training.iteration import init_actor, make_iteration
@@ -169,15 +173,19 @@ def last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def main(config_file: str, known_file: str, result_file: str, rounds: str) -> None:
+def main(
+    config_file: str, known_file: str, result_file: str, rounds: str, pipe: str | None = None
+) -> None:
     """Measure the point of a config file and write its outcome."""
+    if pipe is not None:
+        end_with_parent(int(pipe))
     # Where memory ends the system shall end this process, not the one that keeps the results.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     known = json.loads(Path(known_file).read_text())
     result = outcome(load_config(config_file), known, int(rounds))
-    Path(known_file).write_text(json.dumps(known, indent=2) + "\n")
-    Path(result_file).write_text(json.dumps(result) + "\n")
+    write_json(Path(known_file), known)
+    write_json(Path(result_file), result)
 
 
 if __name__ == "__main__":

@@ -30,18 +30,6 @@ RATES = {"network": "network alone", "search": "search", "selfplay": "self-play"
 WIDTH = 100  # characters of a line, at most
 
 
-def check_writable(path: Path) -> None:
-    """Raise an InputError unless a file can be written at `path`. Leaves no file behind."""
-    existed = path.exists()
-    try:
-        with path.open("a"):
-            pass
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        raise InputError(f"json: {path} cannot be written ({error.strerror})") from error
-
-
 def read_result(path: Path) -> dict[str, Any]:
     """Read an earlier result. Raises: InputError where there is none."""
     try:
@@ -53,13 +41,6 @@ def read_result(path: Path) -> dict[str, Any]:
     if not isinstance(result, dict) or not {"games_per_second", "config", "device"} <= set(result):
         raise InputError(f"compare: {path} is not a result of this benchmark")
     return result
-
-
-def write_result(path: Path, result: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(result, indent=2) + "\n")
-    except OSError as error:
-        raise InputError(f"json: {path} cannot be written ({error.strerror})") from error
 
 
 def table(result: dict[str, Any]) -> str:

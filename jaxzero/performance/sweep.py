@@ -6,6 +6,7 @@ This process never asks for a device: the points need all of its memory.
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -13,10 +14,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from jaxzero.cli import save_config
 from jaxzero.errors import InputError
+from jaxzero.files import write_json, write_text
 from jaxzero.performance.grid import Grid, Point, Settings
 from jaxzero.performance.sweep_report import headline, label
 
@@ -70,8 +72,8 @@ def open_folder(grid: Grid, out: Path) -> None:
         (out / POINTS_FOLDER).mkdir(parents=True, exist_ok=True)
         if file.exists():
             return _refuse_contradiction(content, json.loads(file.read_text()), out)
-        file.write_text(json.dumps(content, indent=2) + "\n")
-        (out / KNOWN_FILE).write_text(json.dumps({"ceilings": {}, "costs": {}}) + "\n")
+        write_json(out / KNOWN_FILE, {"ceilings": {}, "costs": {}})
+        write_json(file, content)
     except OSError as error:
         raise InputError(f"out: {out} cannot be written ({error.strerror})") from error
     except ValueError as error:
@@ -100,22 +102,33 @@ def measure(point: Point, out: Path, effort: Effort) -> Row:
     files = {kind: out / POINTS_FOLDER / f"{label(point.settings)}.{kind}" for kind in FILE_KINDS}
     files["json"].unlink(missing_ok=True)
     save_config(point.config, files["yaml"])
-    command = [sys.executable, "-m", "jaxzero.performance.measure_point"]
     arguments = [files["yaml"], out / KNOWN_FILE, files["json"], effort.rounds]
     with files["log"].open("w") as log:
         try:
-            code = subprocess.run(
-                [*command, *map(str, arguments)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                timeout=60 * effort.point_minutes,
-            ).returncode
+            code = _run(list(map(str, arguments)), log, 60 * effort.point_minutes)
         except subprocess.TimeoutExpired:
             return {"status": "timed out", "error": f"after {effort.point_minutes:g} minutes"}
     if files["json"].exists():
         return json.loads(files["json"].read_text())
     return death(code, files["log"].read_text(errors="replace"))
+
+
+def _run(arguments: list[str], log: TextIO, seconds: float) -> int:
+    """Run the process of a point, which ends with this one; return its exit code."""
+    command = [sys.executable, "-m", "jaxzero.performance.measure_point", *arguments]
+    reader, writer = os.pipe()  # its other end closes with this process, however it ends
+    try:
+        return subprocess.run(
+            [*command, str(reader)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+            pass_fds=(reader,),
+        ).returncode
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 FILE_KINDS = ("yaml", "log", "json")
@@ -150,9 +163,7 @@ def read_rows(out: Path) -> list[Row]:
 
 def write_rows(out: Path, rows: list[Row]) -> None:
     """Replace the results of a sweep, at once."""
-    new = out / f"{RESULTS_FILE}.new"
-    new.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    new.replace(out / RESULTS_FILE)
+    write_text(out / RESULTS_FILE, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def _key(settings: Settings) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxzero.files import save_figure
+
 Row = dict[str, Any]
 Line = tuple  # values of all swept fields but the first
 
@@ -45,7 +47,7 @@ def draw_sweep(path: Path, rows: list[Row], knees: dict[Line, Row | None]) -> No
         axis.grid(alpha=0.3)
         if axis.get_legend_handles_labels()[0]:
             axis.legend(fontsize=8)
-    figure.savefig(path, dpi=110)
+    save_figure(path, figure)
 
 
 def _draw_speeds(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jaxzero.files import write_csv, write_json
 from jaxzero.performance.sweep_figure import draw_sweep
 from jaxzero.training.throughput import share_cell, share_notes
 
@@ -142,7 +141,7 @@ def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
     chosen = choices(rows)
     settings = {name: row["settings"] for name, row in chosen.items()}
     content = {"base": base, "points": rows, **settings}
-    (out / "results.json").write_text(json.dumps(content, indent=2) + "\n")
+    write_json(out / "results.json", content)
     _write_csv(out / "results.csv", rows)
     draw_sweep(out / "figure.png", rows, {others(row): knee_of(rows, row) for row in rows})
     print("\n" + table(rows, chosen))
@@ -168,7 +167,4 @@ def knee_of(rows: list[Row], row: Row) -> Row | None:
 def _write_csv(path: Path, rows: list[Row]) -> None:
     flat = [row["settings"] | {k: v for k, v in row.items() if k != "settings"} for row in rows]
     columns = list(dict.fromkeys(name for row in flat for name in row))
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(flat)
+    write_csv(path, columns, flat)

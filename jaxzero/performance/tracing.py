@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import jax
 
+from jaxzero.files import make_folder, temporary_folder
+
 COPY = re.compile(r"Memcpy(D2H|H2D)", re.IGNORECASE)
 SIZE = re.compile(r"\bsize:(\d+)")
 
@@ -23,10 +25,17 @@ class Trace(NamedTuple):
 
 def take_trace(run: Callable[[], object], folder: Path) -> Trace:
     """Record one call of `run` in `folder`."""
-    before = set(folder.rglob("*"))
-    with jax.profiler.trace(str(folder), create_perfetto_trace=True):
-        run()
-    files = sorted(set(folder.rglob("*")) - before)
+    make_folder("trace", folder)
+    files = []
+    with temporary_folder(folder) as unfinished:
+        with jax.profiler.trace(str(unfinished), create_perfetto_trace=True):
+            run()
+        for path in sorted(unfinished.rglob("*")):
+            place = folder / path.relative_to(unfinished)
+            if path.is_dir():
+                place.mkdir(exist_ok=True)
+            else:
+                files.append(path.replace(place))
     perfetto = [path for path in files if path.name.startswith("perfetto_trace")]
     planes = [path for path in files if path.name.endswith(".xplane.pb")]
     on_host = jax.default_backend() == "cpu"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from jaxzero.agent.players import Player
 from jaxzero.errors import InputError
 from jaxzero.evaluation.endgame import Solution, solve
-from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.game import edge_name
 from jaxzero.play.record import Record
 from jaxzero.play.sides import choose
 from jaxzero.play.wording import count
@@ -15,14 +13,7 @@ from jaxzero.play.wording import count
 
 def analyse(record: Record, seconds: float) -> Solution:
     """Solve a position as far as `seconds` allow. Raises: InputError for boards beyond 7x7."""
-    _compile_solver()
     return solve(record.game, record.drawn, seconds=seconds)
-
-
-@lru_cache
-def _compile_solver() -> None:
-    # Otherwise the first limit of time would be spent on compiling.
-    solve(DotsAndBoxes(1, 1), [])
 
 
 def verdict(record: Record, seconds: float) -> list[str]:

@@ -41,7 +41,7 @@ def play_game(game: DotsAndBoxes, setup: Setup) -> Record:
             if setup.person is None or setup.sides[record.player].is_person:
                 setup.write(wording.position(record, setup.sides))
             record = _take_turn(record, setup)
-    except (EOFError, KeyboardInterrupt):  # also how `quit` ends a game
+    except EOFError:  # also how `quit` ends a game
         setup.write(f"\nStopped at {wording.score(record, setup.sides)}.")
         return record
     setup.write(wording.position(record, setup.sides))

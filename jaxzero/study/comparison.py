@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxzero.errors import InputError
-from jaxzero.study.report import COSTS, ERRORS, RESULT_FILE, Result, write_rows
+from jaxzero.files import write_csv
+from jaxzero.study.report import COSTS, ERRORS, RESULT_FILE, Result
 
 
 def read_results(folders: list[Path]) -> dict[str, Result]:
@@ -87,4 +88,4 @@ def write_comparison(out: Path, results: dict[str, Result]) -> None:
         }
         for name, row in results.items()
     ]
-    write_rows(out / "comparison.csv", rows)
+    write_csv(out / "comparison.csv", list(rows[0]), rows)

@@ -8,6 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxzero.files import save_figure
+
 ACROSS = {"seconds": "seconds of learning", "positions": "positions seen"}
 DOWN = {
     "wrong_decisive": "wrong moves in decisive positions, %",
@@ -33,7 +35,7 @@ def draw_comparison(path: Path, results: dict[str, dict[str, Any]]) -> None:
             if column == 0:
                 axis.set_ylabel(error_name)
     axes[0, 0].legend(fontsize=8)
-    figure.savefig(path, dpi=110)
+    save_figure(path, figure)
 
 
 def _draw_line(axis: Axes, curve: list[dict], effort: str, error: str, name: str) -> None:

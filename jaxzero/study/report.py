@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +11,7 @@ import jax
 
 from jaxzero.agent.network import Network, count_params
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.files import write_csv, write_json
 from jaxzero.study.fit import Fit, Point
 from jaxzero.study.labels import Labels
 from jaxzero.training.learner import candidate_params
@@ -115,23 +113,8 @@ def point_line(point: Point) -> str:
     return f"{point.seconds:8.1f} s {point.positions:>12,} positions   " + "  ".join(parts)
 
 
-def open_folder(out: Path) -> None:
-    """Create the folder of a study. Raises: InputError where it cannot be written."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"out: {out} cannot be written ({error.strerror})") from error
-
-
 def write_result(out: Path, result: Result) -> None:
     """Write `result.json` and `curve.csv`."""
-    (out / RESULT_FILE).write_text(json.dumps(result, indent=2) + "\n")
-    write_rows(out / CURVE_FILE, result["curve"])
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write a CSV file with a column for every key of the first row."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_json(out / RESULT_FILE, result)
+    curve = result["curve"]
+    write_csv(out / CURVE_FILE, list(curve[0]), curve)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import chex
 
 from jaxzero.errors import InputError
+from jaxzero.files import write_json
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.loading import LoadedAgent
 from jaxzero.training.shipping import read_record
@@ -64,7 +65,7 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
 def write_beginning(run_dir: Path, beginning: Beginning) -> None:
     """Note in the folder of a run what it begins with."""
     note = {"weights": beginning.name, **beginning.past._asdict()}
-    (run_dir / FILE).write_text(json.dumps(note, indent=2) + "\n")
+    write_json(run_dir / FILE, note)
 
 
 def read_past(run_dir: Path) -> Past:

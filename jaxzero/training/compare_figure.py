@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from jaxzero.files import save_figure
 from jaxzero.training.compare import Entry, players
 
 STYLES = ("--", "-", ":", "-.")
@@ -33,7 +34,7 @@ def draw_comparison(path: Path, entries: Sequence[Entry]) -> None:
     handles, labels = axes[0].get_legend_handles_labels()
     columns = min(3, len(players(entries)))
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
-    figure.savefig(path, dpi=110)
+    save_figure(path, figure)
 
 
 def _draw(axis: Axes, entries: Sequence[Entry], field: str) -> None:

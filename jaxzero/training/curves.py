@@ -8,6 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxzero.files import save_figure
+
 PANELS = {
     "Loss": ["learn/policy_loss", "learn/margin_loss"],
     "Policy, nats": ["selfplay/policy_entropy", "learn/policy_divergence"],
@@ -39,7 +41,7 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
             _draw_series(axis, metrics, key, key.split("/")[1], "o", scale, offset)
         axis.set_ylim(bottom=0)
         _finish(axis, name)
-    figure.savefig(path, dpi=110)
+    save_figure(path, figure)
 
 
 def _draw_series(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from jaxzero.agent.forms import compute_dtype
 from jaxzero.agent.network import count_params
 from jaxzero.config import Config
 from jaxzero.evaluation.arena import MatchResult
+from jaxzero.files import write_json
 from jaxzero.training.curves import draw_curves
 from jaxzero.training.learner import Learner
 from jaxzero.training.memory import Plan, mebibytes, peak_memory_bytes
@@ -95,7 +95,7 @@ def summarize(
         "versus": {name: result.to_dict() for name, result in results.items()},
         "suite": scores,
     }
-    (run_dir / SUMMARY_FILE).write_text(json.dumps(summary, indent=2) + "\n")
+    write_json(run_dir / SUMMARY_FILE, summary)
     title = f"{config.game.board}, {config.network.trunk} {config.network.channels} x "
     draw_curves(run_dir / CURVES_FILE, title + str(config.network.blocks), metrics)
     return summary

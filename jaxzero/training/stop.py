@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import signal
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+
+from jaxzero.interrupts import first_calls
 
 
 class Stop:
@@ -14,12 +15,23 @@ class Stop:
     def __init__(self, max_minutes: float = 0.0, max_iterations: int = 0):
         self._deadline = time.monotonic() + 60 * max_minutes if max_minutes else None
         self._iterations_left = max_iterations or None
-        self.requested = False
+        self.signal: int | None = None  # that asked to stop
 
-    def request(self, *_signal_arguments) -> None:
-        if self.requested:  # asked twice: at once
-            raise KeyboardInterrupt
-        self.requested = True
+    @property
+    def requested(self) -> bool:
+        return self.signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell expects of a process that a signal ended; 0 where none did."""
+        return 128 + self.signal if self.signal else 0
+
+    def request(self, signal: int) -> None:
+        """Ask to stop after the present iteration, and say so at once."""
+        self.signal = signal
+        words = "Finishing this iteration and saving. Ctrl-C again stops at once."
+        # On a terminal the line has a progress bar or ^C on it.
+        print("\n" * sys.stdout.isatty() + words, flush=True)
 
     def iteration_done(self) -> bool:
         """Count one iteration; return whether to stop now."""
@@ -28,13 +40,6 @@ class Stop:
         late = self._deadline is not None and time.monotonic() > self._deadline
         return self.requested or late or self._iterations_left == 0
 
-    @contextmanager
-    def on_signals(self) -> Iterator[None]:
-        """Take Ctrl-C and SIGTERM as a request to stop."""
-        kinds = (signal.SIGINT, signal.SIGTERM)
-        before = [signal.signal(kind, self.request) for kind in kinds]
-        try:
-            yield
-        finally:
-            for kind, handler in zip(kinds, before, strict=True):
-                signal.signal(kind, handler)
+    def on_signals(self) -> AbstractContextManager[None]:
+        """Take the first Ctrl-C or SIGTERM in a block as a request to stop."""
+        return first_calls(self.request)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from functools import cache
 from importlib.resources import files
 
@@ -313,3 +317,51 @@ def test_what_is_proven_of_one_position_does_not_leak_into_another():
         alone = endgame.solve(game, drawn[row])
         assert (values[row], np.flatnonzero(best[row]).tolist()) == (alone.value, [*alone.best])
     assert values[1] == 13
+
+
+@pytest.mark.parametrize("name", ["solve", "move_bounds", "solve_many"])
+def test_ctrl_c_ends_a_long_search(name):
+    game = DotsAndBoxes(5, 5)
+    positions = np.zeros((1, 60), bool) if name == "solve_many" else []
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    getattr(endgame, name)(game, positions, node_limit=100)  # compiles
+    begin = time.perf_counter()
+    interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            # The limit lets this test end where the interrupt does not.
+            getattr(endgame, name)(game, positions, node_limit=10_000_000)
+            time.sleep(1)
+        assert time.perf_counter() - begin < 1.3
+    finally:
+        interrupt.join()
+        signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.mark.parametrize("inline_nodes", [1, 50, 1000])
+def test_a_search_that_moves_to_a_thread_finds_the_same(inline_nodes, monkeypatch):
+    game, rng = DotsAndBoxes(3, 3), np.random.default_rng(8)
+    positions = np.array([careful_position(game, undrawn, rng) for undrawn in (20, 6, 18, 0)])
+
+    def results() -> list:
+        solutions = [endgame.solve(game, drawn) for drawn in positions]
+        bounds = [endgame.move_bounds(game, drawn) for drawn in positions]
+        values, best, solved = endgame.solve_many(game, positions)
+        assert solved.all()
+        alone = [(solution.value, solution.best) for solution in solutions]
+        return [alone, np.array(bounds).tolist(), values.tolist(), best.tolist()]
+
+    expected = results()
+    monkeypatch.setattr(endgame, "_INLINE_NODES", inline_nodes)
+    assert results() == expected
+
+
+def test_a_batch_keeps_to_its_time():
+    game = DotsAndBoxes(5, 5)
+    positions = np.zeros((3, 60), bool)
+    positions[1, 8:] = True
+    begin = time.perf_counter()
+    _, _, solved = endgame.solve_many(game, positions, seconds=0.2)
+    assert time.perf_counter() - begin < 2
+    assert not solved[0] and not solved[2]

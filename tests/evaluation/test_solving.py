@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,6 +16,7 @@ from jaxzero.evaluation.solving import describe, parse_position, solve_board, so
 from jaxzero.game import DotsAndBoxes
 
 GAME = DotsAndBoxes(2, 2)
+ROOT = Path(__file__).parent.parent.parent
 
 
 def test_positions_are_read_from_names_numbers_and_files(tmp_path):
@@ -39,3 +46,50 @@ def test_a_full_board_is_over():
 def test_boards_beyond_all_reach_are_refused():
     with pytest.raises(InputError, match="4x4 has 40 edges"):
         solve_board(DotsAndBoxes(4, 4))
+
+
+def test_what_is_proven_in_time_is_said_in_words():
+    game = DotsAndBoxes(5, 5)
+    solved = solve_drawn(game, "h0,0", seconds=0.1)
+    lower, upper = solved.bounds
+    assert solved.value is None and not solved.is_complete and lower < upper
+    assert (solved.lower <= solved.upper).all() and solved.best == []
+    text = describe(game, solved)
+    assert f"between {lower:+d} and {upper:+d} boxes" in text and "value +" not in text
+    assert max(map(len, text.splitlines())) <= 110
+    names = {word for line in text.splitlines() for word in line.split() if word[0] in "hv"}
+    assert {"h0,1", "v4,5"} <= names
+
+
+def test_bounds_of_moves_agree_with_the_values_of_all_moves():
+    game = DotsAndBoxes(3, 3)
+    values = solve_drawn(game, "h0,0 v0,0").lower
+    for seconds in (1e-6, 0.02, 0.1):
+        solved = solve_drawn(game, "h0,0 v0,0", seconds)
+        assert (solved.lower <= values).all() and (values <= solved.upper).all()
+
+
+def run(*options: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "scripts/solve.py", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+
+def test_a_solution_that_takes_too_long_ends_with_its_bounds_and_exit_code_1(tmp_path):
+    file = tmp_path / "result.json"
+    hard = ("--rows", "5", "--cols", "5", "--position", "h0,0", "--json", str(file))
+    begin = time.monotonic()
+    done = run(*hard, "--seconds", "0.5")
+    assert time.monotonic() - begin < 30
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("Solving a position of 5x5 ...\n")
+    assert "proven: the value for the side to move is between -25 and +25 boxes" in done.stdout
+    assert done.stdout.endswith("Not all is proven after 0.5 s. To go on longer: --seconds 5\n")
+    result = json.loads(file.read_text())
+    assert (result["value"], result["bounds"]) == (None, [-25, 25])
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+def test_impossible_limits_of_time_are_refused(seconds):
+    done = run("--seconds", seconds)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: seconds: ") and done.stderr.count("\n") == 1

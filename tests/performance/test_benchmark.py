@@ -18,7 +18,7 @@ from jaxzero.errors import InputError
 from jaxzero.performance.host_gap import PER_CALL, gap_seconds
 from jaxzero.performance.plan import Speed, make_plan
 from jaxzero.performance.rates import STAGES, staged_positions
-from jaxzero.performance.report import check_writable, comparison, read_result
+from jaxzero.performance.report import comparison, read_result
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = (
@@ -111,21 +111,9 @@ def test_comparing_prints_quotients_and_names_what_differs(measured):
 def test_bad_input_fails_before_any_work(tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("[1]")
-    for path in (tmp_path, broken / "a.json"):
-        with pytest.raises(InputError, match=r"json: .* cannot be written"):
-            check_writable(path)
     for path, message in ((tmp_path / "none", "cannot be read"), (broken, "is not a result")):
         with pytest.raises(InputError, match=f"compare: .* {message}"):
             read_result(path)
-
-
-def test_asking_whether_a_file_can_be_written_changes_nothing(tmp_path):
-    kept = tmp_path / "kept.json"
-    kept.write_text("[1]")
-    check_writable(kept)
-    check_writable(tmp_path / "new.json")
-    assert list(tmp_path.iterdir()) == [kept]
-    assert kept.read_text() == "[1]"
 
 
 @pytest.mark.parametrize(

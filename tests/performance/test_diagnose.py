@@ -20,7 +20,7 @@ from jaxzero.agent.network import IMPOSSIBLE, Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.performance import account, busy, diagnose, transfers
-from jaxzero.performance.diagnose import WHAT, check_file, check_folder
+from jaxzero.performance.diagnose import WHAT
 from jaxzero.performance.inputs import random_state
 from jaxzero.performance.phases import free_evaluator, iteration_parts
 from jaxzero.performance.tracing import count_copies
@@ -175,10 +175,6 @@ def test_unwritable_places_are_refused_at_once(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("kept")
     with pytest.raises(InputError, match=r"json: .* cannot be written"):
-        check_file("json", tmp_path / "missing" / "out.json")
-    with pytest.raises(InputError, match=r"trace: .* cannot be written"):
-        check_folder("trace", blocked / "trace")
-    with pytest.raises(InputError, match=r"json: .* cannot be written"):
         main(["--config", str(CONFIG), "--json", str(tmp_path)])
     done = subprocess.run(
         [sys.executable, "scripts/diagnose.py", "--trace", str(blocked)],
@@ -188,7 +184,3 @@ def test_unwritable_places_are_refused_at_once(tmp_path):
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("error: trace: ")
-    check_file("json", blocked)
-    assert blocked.read_text() == "kept"
-    check_file("json", tmp_path / "new.json")
-    assert not (tmp_path / "new.json").exists()

@@ -127,16 +127,6 @@ def test_stopping_is_polite(ending):
     assert lines[-2:] == ["", "Stopped at you 0 : 0 AI (lowest)."]
 
 
-def test_an_interrupt_keeps_the_game_so_far():
-    def interrupted(_prompt: str) -> str:
-        raise KeyboardInterrupt
-
-    written = []
-    record = play_game(PAIR, Setup(SIDES[::-1], interrupted, written.append))
-    assert record.moves == (0,)
-    assert written[-1] == "\nStopped at AI (lowest) 0 : 0 you."
-
-
 @pytest.mark.parametrize("plies", [3, 7, 10])
 def test_the_verdict_is_that_of_the_solver(plies):
     record = random_record(SQUARE, plies, plies)

@@ -17,7 +17,7 @@ from jaxzero.study.comparison import read_results, table, write_comparison
 from jaxzero.study.figure import draw_comparison
 from jaxzero.study.fit import Budget, Fit, fit, next_count, step_size
 from jaxzero.study.labels import Labels, make_labels
-from jaxzero.study.report import open_folder, result_of, write_result
+from jaxzero.study.report import result_of, write_result
 from jaxzero.training.learner import learning_rate
 
 CONFIG = Path(__file__).parents[2] / "configs" / "tiny.yaml"
@@ -112,9 +112,3 @@ def test_folders_without_results_are_named(tmp_path):
         read_results([tmp_path])
     with pytest.raises(InputError, match="holds no folder of a study"):
         read_results([])
-
-
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InputError, match="below cannot be written"):
-        open_folder(tmp_path / "file" / "below")

@@ -1,0 +1,130 @@
+"""Output files: refused early where they cannot be written, and never half-written."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jaxzero.errors import InputError
+from jaxzero.interrupts import cleaned_up
+
+
+def check_file(option: str, path: Path | None) -> None:
+    """Raise an InputError unless a file can be written at `path`, if given. Touches nothing."""
+    if path is None:
+        return
+    try:
+        if path.is_dir():
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.exists():
+            _need(path, os.W_OK)
+        if not _is_special(path):
+            _need(path.resolve().parent, os.W_OK | os.X_OK)
+    except OSError as error:
+        raise InputError(f"{option}: {path} cannot be written ({error.strerror})") from error
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """Raise an InputError unless `path`, if given, is or can be a folder of files to write.
+
+    Touches nothing.
+    """
+    if path is None:
+        return
+    try:
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not there.is_dir():
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        _need(there, os.W_OK | os.X_OK)
+    except OSError as error:
+        raise InputError(f"{option}: {path} cannot be written ({error.strerror})") from error
+
+
+def make_folder(option: str, path: Path) -> None:
+    """Create a folder and those it is in. Raises: InputError where that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{option}: {path} cannot be made ({error.strerror})") from error
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary file to write, of the same suffix; without an error it becomes `path`.
+
+    Raises: InputError where it cannot be written.
+    """
+    try:
+        target = path.resolve()
+        temporary = target.with_name(f".{secrets.token_hex(4)}{target.suffix}")
+        if _is_special(path):  # such as /dev/stdout, which is not to be replaced
+            yield path
+            return
+        with cleaned_up(partial(temporary.unlink, missing_ok=True)):
+            yield temporary
+            if target.exists():
+                shutil.copymode(target, temporary)
+            temporary.replace(target)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror or error})") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all. Raises: as `atomic_write`."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(text)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file, whole or not at all. Raises: as `atomic_write`."""
+    write_text(path, json.dumps(content, indent=2) + "\n")
+
+
+def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+    """Write a CSV file, whole or not at all. Raises: as `atomic_write`."""
+    with atomic_write(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
+    """Write a matplotlib figure, whole or not at all; PNG unless the suffix says other.
+
+    Raises: as `atomic_write`.
+    """
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, dpi=dpi, format=path.suffix[1:] or "png")
+
+
+@contextmanager
+def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
+    """Yield a new folder, in `parent` or where temporary files go; it is gone at the end."""
+    folder = Path(parent or tempfile.gettempdir()) / f".jaxzero-{secrets.token_hex(4)}"
+    with cleaned_up(partial(shutil.rmtree, folder, ignore_errors=True)):
+        folder.mkdir(mode=0o700)
+        yield folder
+
+
+def _need(path: Path, access: int) -> None:
+    """Raise an OSError unless `path` exists and gives this access."""
+    path.stat()
+    if not path.is_dir() and access & os.X_OK:
+        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not os.access(path, access):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _is_special(path: Path) -> bool:
+    """Return whether `path` is there and no regular file, such as a pipe or a device."""
+    return path.exists() and not path.is_file()

@@ -1,0 +1,151 @@
+"""Ctrl-C and SIGTERM end a script at once: one line, exit code 130 or 143, nothing half-written.
+
+Scripts install this before their other imports. Importing the package changes nothing: in a
+notebook Ctrl-C stays an exception.
+
+Python makes an exception of Ctrl-C in the main thread, between two of its own instructions. A
+compiler may keep it waiting there for a minute, and libraries print or swallow the exception. So a
+thread of its own waits for the signal, holds the main thread, cleans up and ends the process.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+FLUSH_SECONDS = 0.5  # that the rest of the output may take; its reader may be stuck
+
+Request = Callable[[int], None]
+
+
+_state = SimpleNamespace(installed=False, ending=False, message="Stopped.")
+_requests: list[Request] = []  # the next signal calls the last of them
+_cleanups: list[Callable[[], None]] = []
+
+
+def install(message: str = "Stopped.") -> None:
+    """Let signals end this process with `message`. Only the main thread of a script calls this."""
+    _state.message = message
+    if _state.installed or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        return  # ignored signals, as behind nohup, stay ignored
+    _state.installed = True
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    threading.Thread(target=_watch, args=(reader,), name="interrupts", daemon=True).start()
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in SIGNALS:
+        signal.signal(number, _hold)
+
+
+@contextmanager
+def first_calls(request: Request) -> Iterator[None]:
+    """Let the first signal in a block call `request` with its number; the second ends as usual.
+
+    In a script `request` runs at once, in a thread of its own; elsewhere in the main thread.
+    """
+    if not _state.installed:
+        with _handlers(request):
+            yield
+        return
+    _requests.append(request)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # the signal came and took it
+            _requests.remove(request)
+
+
+@contextmanager
+def _handlers(request: Request) -> Iterator[None]:
+    """Let the first signal call `request`, and put the handlers of before back for the second."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, _frame: object) -> None:
+        restore()
+        request(number)
+
+    for number in SIGNALS:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        restore()
+
+
+@contextmanager
+def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
+    """Call `cleanup` at the end of a block, and also where a signal ends the process in it."""
+    _cleanups.append(cleanup)
+    try:
+        yield
+    finally:
+        cleanup()
+        _cleanups.remove(cleanup)
+
+
+def at_stop(cleanup: Callable[[], None]) -> None:
+    """Call `cleanup` where a signal ends the process."""
+    _cleanups.append(cleanup)
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process when the pipe `parent` is closed at its other end: the parent is gone."""
+
+    def wait() -> None:
+        with suppress(OSError):
+            while os.read(parent, 64):
+                pass
+        os._exit(1)
+
+    threading.Thread(target=wait, name="end with parent", daemon=True).start()
+
+
+def _hold(_number: int, _frame: object) -> None:
+    """Hold the main thread while the watching thread ends the process."""
+    while _state.ending:
+        time.sleep(1)
+
+
+def _watch(reader: int) -> None:
+    """Wait for signals; call what was requested, else end the process."""
+    while True:
+        for number in os.read(reader, 64):
+            if number not in SIGNALS:
+                continue
+            try:
+                request = _requests.pop()
+            except IndexError:
+                _end(number)
+            with suppress(Exception):  # this thread has to go on
+                request(number)
+
+
+def _end(number: int) -> None:
+    """End the process, as shells expect of one that a signal ended."""
+    _state.ending = True
+    # The main thread shall make no file while they are removed: this makes it run `_hold`.
+    _thread.interrupt_main(number)
+    for cleanup in reversed(_cleanups):
+        with suppress(Exception):
+            cleanup()
+    with suppress(Exception):
+        flush = threading.Thread(target=sys.__stdout__.flush, daemon=True)
+        flush.start()
+        flush.join(FLUSH_SECONDS)
+    with suppress(OSError):
+        # A terminal has shown ^C, or the bar of a run, on this line.
+        line = "\n" * os.isatty(2) + _state.message + "\n"
+        os.write(2, line.encode())
+    os._exit(128 + number)

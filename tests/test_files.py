@@ -1,0 +1,141 @@
+"""Outputs: refused before any work where they cannot be written, and never half-written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxzero.errors import InputError
+from jaxzero.files import (
+    atomic_write,
+    check_file,
+    check_folder,
+    save_figure,
+    temporary_folder,
+    write_csv,
+    write_json,
+)
+
+ROOT = Path(__file__).parent.parent
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_what_can_be_written_passes_and_nothing_is_touched(tmp_path):
+    kept = tmp_path / "kept"
+    kept.write_text("kept")
+    before = kept.stat()
+    for path in (kept, tmp_path / "new", Path("/dev/null"), None):
+        check_file("json", path)
+    for path in (tmp_path, tmp_path / "new", tmp_path / "new" / "below", None):
+        check_folder("out", path)
+    assert everything(tmp_path) == ["kept"] and kept.stat() == before
+
+
+def test_what_cannot_be_written_is_named_with_its_option(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for path in (tmp_path, tmp_path / "none" / "a", tmp_path / "file" / "a", Path("x" * 300)):
+        with pytest.raises(InputError, match=f"^json: {path} cannot be written "):
+            check_file("json", path)
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match=f"^out: {path} cannot be written "):
+            check_folder("out", path)
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_what_may_not_be_written_is_named(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    for check, path in ((check_file, closed / "a"), (check_folder, closed / "a" / "b")):
+        with pytest.raises(InputError, match="Permission denied"):
+            check("out", path)
+
+
+def test_a_failure_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "result.json"
+    write_json(path, {"a": 1})
+    whole = path.read_text()
+    with pytest.raises(TypeError):
+        write_json(path, {"a": object()})
+    with pytest.raises(ZeroDivisionError), atomic_write(path) as temporary:
+        temporary.write_text("half")
+        assert path.read_text() == whole
+        raise ZeroDivisionError
+    with pytest.raises(InputError, match="cannot be written"):
+        write_json(tmp_path / "none" / "a.json", {})
+    assert path.read_text() == whole and everything(tmp_path) == ["result.json"]
+
+
+def test_links_modes_and_devices_stay(tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    write_csv(path, ["a", "b"], [{"a": 1, "b": 2}])
+    assert path.read_text().split() == ["a,b", "1,2"]
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write_json(link, [])
+    assert link.is_symlink() and path.read_text() == "[]\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    write_json(Path("/dev/null"), [])
+    assert Path("/dev/null").is_char_device()
+
+
+def test_figures_are_png_unless_their_name_says_other(tmp_path):
+    from matplotlib.figure import Figure
+
+    for name, begin in (("a.png", b"\x89PNG"), ("b", b"\x89PNG"), ("c.svg", b"<?xml")):
+        save_figure(tmp_path / name, Figure())
+        assert (tmp_path / name).read_bytes().startswith(begin)
+    assert everything(tmp_path) == ["a.png", "b", "c.svg"]
+
+
+def test_a_temporary_folder_goes(tmp_path):
+    with pytest.raises(ZeroDivisionError), temporary_folder(tmp_path) as folder:
+        (folder / "file").write_text("")
+        raise ZeroDivisionError
+    assert everything(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "command_line",
+    [
+        "benchmark.py --json BAD",
+        "compare.py --runs nowhere --out BAD",
+        "diagnose.py --json BAD",
+        "diagnose.py --trace BAD",
+        "evaluate.py --weights 2x2 --suite table --json BAD",
+        "evaluate.py --weights 2x2 --suite table --figures BAD",
+        "export.py --weights 2x2 --out BAD",
+        "make_suite.py --out BAD",
+        "solve.py --json BAD",
+        "solve.py --table BAD",
+        "study.py --out BAD",
+        "sweep.py --out BAD",
+        "train.py --run_dir BAD",
+    ],
+)
+def test_every_script_checks_its_outputs_before_it_works(command_line, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    bad = tmp_path / "file" / "below"
+    script, *options = command_line.replace("BAD", str(bad)).split()
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", f"scripts/{script}", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    lines = done.stderr.splitlines()
+    imported = {line.split("|")[-1].strip() for line in lines if line.startswith("import time:")}
+    said = [line for line in lines if not line.startswith("import time:")]
+    assert done.returncode == 2, said
+    option = command_line.split("--")[-1].split()[0]
+    assert len(said) == 1 and re.match(f"error: {option}: {tmp_path}", said[0]), said
+    assert not imported & {"flax", "numba", "matplotlib"} and done.stdout == ""
+    assert everything(tmp_path) == ["file"]
