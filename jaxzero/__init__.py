@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 
 def load(name: str):
-    """Load a network that is shipped, such as "5x5".
+    """Load a network that is shipped, such as "5x5", or an exported one by its path.
 
     Returns an `Agent`: network, weights and settings of its search, ready for
     `jaxzero.agent.players.make_player`. Raises: InputError naming the networks there are.

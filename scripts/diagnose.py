@@ -26,6 +26,7 @@ def main(arguments: list[str]) -> None:
     from jaxzero.performance.diagnose import diagnose, report_lines, to_dict
 
     use_compilation_cache()
+    print("Compiling and timing an iteration and its parts ...", flush=True)
     found = diagnose(config, options.trace)
     print("\n".join(report_lines(config, found)))
     if options.json:

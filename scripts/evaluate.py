@@ -48,6 +48,7 @@ def main(arguments: list[str]) -> None:
     from jaxzero.training.assess import climb, meet, sit
 
     use_compilation_cache()
+    print(f"Loading {source.name} ...", flush=True)
     loaded = source.load()
     print(f"{source.field} {source.name}, iteration {loaded.iteration}, {loaded.config.game.board}")
     results = {"source": source.name, "iteration": loaded.iteration}

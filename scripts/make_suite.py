@@ -76,6 +76,7 @@ def make_suite(options: Namespace, source: Source | None) -> None:
         players["search:16"] = make_player("search:16", game, loaded.agent)
     games = Games(options.games, options.noise, options.quiet)
     undrawn = options.fewest, options.most
+    print(f"Playing {options.games} games each: {', '.join(players)} ...", flush=True)
     drawn, origin = collect(game, players, options.per_stratum, undrawn, options.seed, games)
     moves, solved = solve_all(game, drawn, options.node_limit, print)
     print(f"{solved.sum()} of {len(drawn)} positions solved")

@@ -53,6 +53,7 @@ def study(config: Config, options) -> None:
     from jaxzero.study.report import point_line, result_of, write_result
 
     use_compilation_cache()
+    print("Preparing labels ...", flush=True)
     labels = make_labels(config, options.labels)
     make_folder("out", options.out)
     print(f"labels from {labels.source}, {len(labels.test):,} positions held out", flush=True)

@@ -26,8 +26,8 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--weights",
-        help="network to begin with: one that is shipped, as 5x5, or the folder of a run; of "
-        "another board, what fits is taken",
+        help="network to begin with: one that is shipped, as 5x5, an exported file, or the folder "
+        "of a run; of another board, what fits is taken",
     )
     parser.add_argument(
         "--max_minutes", type=float, default=0.0, help="save and stop after so long; 0: never"

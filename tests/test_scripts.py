@@ -111,6 +111,8 @@ def test_a_run_dir_that_cannot_be_made_is_told(tmp_path):
         ("benchmark.py --baseline --selfplay.start_ply 3", "selfplay.start_ply: 3 must be 0"),
         ("train.py --weights 2x2 --run_dir nowhere --resume", "weights: 2x2 cannot stand beside"),
         ("export.py", "run_dir: name a run with --run_dir or a network with --weights"),
+        ("export.py --weights 2x2", "out: name a folder with --out"),
+        ("export.py --weights 2x2 --out jaxzero/weights", "safetensors exists; --overwrite"),
         ("export.py --weights 2x2 --checkpoint 3", "checkpoint: 3 needs --run_dir"),
         ("make_suite.py --weights 2x2 --out nowhere.npz", "weights: 2x2 plays 2x2, not 5x5"),
     ],

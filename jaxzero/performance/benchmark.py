@@ -35,8 +35,10 @@ def benchmark(
     device = jax.local_devices()[0]
     network = Network(config.game.board, config.network)
     learner = init_learner(network, config)
+    print("Compiling an iteration ...", flush=True)
     compiled, compile_seconds = timed_compilation(config, network, device)
     memory = {"predicted_memory_bytes": predicted_memory_bytes(compiled)}
+    print("Compiling and timing the parts ...", flush=True)
     plan = make_plan(config, probe(config, network, learner), seconds, rounds)
     if not plan.whole_iteration(config):
         compiled, _ = timed_compilation(plan.iteration, network, device)

@@ -54,6 +54,7 @@ def run_sweep(grid: Grid, out: Path, effort: Effort) -> list[Row]:
             continue
         row = rows.get(key)
         if row is None or (effort.retry_failed and row["status"] != "ok"):
+            print(f"[{number}/{len(grid.points)}] measuring {point.settings} ...", flush=True)
             row = {"settings": point.settings, **measure(point, out, effort)}
             with (out / RESULTS_FILE).open("a") as file:
                 file.write(json.dumps(row) + "\n")

@@ -27,6 +27,7 @@ def meet(
     me = make_player(f"search:{simulations}", game, loaded.agent)
     results = {}
     for opponent in players:
+        print(f"Playing {games} games against {opponent.name} ...", flush=True)
         result = play_match(game, me, opponent, games, opening_plies, seed)
         print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
         results[opponent.name] = result.to_dict()
@@ -35,6 +36,7 @@ def meet(
 
 def sit(loaded: LoadedAgent, name: str, simulations: int, figures: Path) -> dict[str, dict]:
     """Examine policy and search on a suite, print, draw and return the scores."""
+    print(f"Scoring the suite {name} ...", flush=True)
     suite = load_suite(name, loaded.config.game.board)
     scores, calibrations = {}, {}
     for player, count in (("policy", 0), (f"search:{simulations}", simulations)):

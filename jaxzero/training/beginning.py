@@ -12,6 +12,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import write_json
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.loading import LoadedAgent
+from jaxzero.training.run_folder import CONFIG_FILE
 from jaxzero.training.shipping import read_record
 from jaxzero.training.source import Source
 
@@ -34,12 +35,12 @@ class Beginning(NamedTuple):
 
 
 def beginning_from(name: str) -> Beginning:
-    """Read the weights of a run, where `name` is a folder, or of a network that is shipped.
+    """Read the weights of a run, where `name` is its folder, or of a network in a file.
 
     Raises: InputError.
     """
     folder = Path(name)
-    source = Source(folder, None) if folder.is_dir() else Source(None, name)
+    source = Source(folder, None) if (folder / CONFIG_FILE).is_file() else Source(None, name)
     try:
         loaded = source.load()
     except InputError as error:  # here the folder of a run is no --run_dir

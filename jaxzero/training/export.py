@@ -17,13 +17,12 @@ from jaxzero.training.strength import choose_suite
 
 
 def measure(
-    source: Source, opponents: str, games: int, simulations: int
+    source: Source, loaded: LoadedAgent, opponents: str, games: int, simulations: int
 ) -> tuple[LoadedAgent, dict[str, Any]]:
-    """Return a network and a record of its training and of its strength, measured now.
+    """Return the network of a source and a record of its training and strength, measured now.
 
-    That of a run is measured with its weights as they will be shipped.
+    That of a run is measured with its weights as they will be written.
     """
-    loaded = source.load()
     if source.run_dir is None:
         record = read_record(source.weights)
     else:

@@ -56,7 +56,11 @@ class Source:
 def add_source_options(parser: ArgumentParser) -> None:
     """Add --run_dir, --weights and --checkpoint."""
     parser.add_argument("--run_dir", type=Path, help="folder of the run")
-    parser.add_argument("--weights", help="instead of a run: a network that is shipped, as 5x5")
+    parser.add_argument(
+        "--weights",
+        help="instead of a run: a network that is shipped, as 5x5, or an "
+        "exported one, by its .safetensors file or its folder",
+    )
     parser.add_argument("--checkpoint", type=int, help="iteration to take; default: the newest")
 
 

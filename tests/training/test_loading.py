@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from jaxzero.training.beginning import beginning_from, training_record
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.learner import init_learner
 from jaxzero.training.loading import load_agent
+from jaxzero.training.progress import first_learner
 from jaxzero.training.shipping import load_shipped, read_record, ship
 from jaxzero.training.source import Source
 from jaxzero.training.trainer import train
@@ -66,6 +68,21 @@ def test_the_averaged_weights_of_a_checkpoint_come_back(whole, checkpoint, itera
     jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, learner.average)
     averaged, latest = jax.tree.leaves(learner.average), jax.tree.leaves(learner.params)
     assert any(not np.array_equal(*pair) for pair in zip(averaged, latest, strict=True))
+
+
+def test_loading_computes_nothing_but_shapes(whole, monkeypatch):
+    traced, init = [], Network.init
+
+    def watched(self, key, *arguments):
+        traced.append(isinstance(key, jax.core.Tracer))
+        return init(self, key, *arguments)
+
+    monkeypatch.setattr(Network, "init", watched)
+    load_agent(whole)
+    load_shipped("2x2")
+    config = load_config("configs/tiny.yaml", *SHORT)
+    first_learner(config, Network(config.game.board, config.network), None)
+    assert traced == [True] * 3
 
 
 def test_a_loaded_agent_plays(whole):
@@ -120,19 +137,42 @@ def test_the_board_is_that_of_the_run_unless_that_is_contradicted(whole):
 def test_weights_come_back_from_the_files_they_are_shipped_in(whole, tmp_path):
     loaded = load_agent(whole)
     ship(loaded, {"training": {"games": 64}}, "2x2", tmp_path)
-    back = load_shipped("2x2", tmp_path)
+    back = load_shipped(str(tmp_path / "2x2"))
     assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
-    assert read_record("2x2", tmp_path)["training"] == {"games": 64}
+    assert read_record(str(tmp_path))["training"] == {"games": 64}
     ours, theirs = (jax.tree.leaves(one.agent.params) for one in (back, loaded))
     assert jax.tree.structure(back.agent.params) == jax.tree.structure(loaded.agent.params)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
 
 
-def test_unknown_weights_name_those_there_are(whole, tmp_path):
-    ship(load_agent(whole), {}, "2x2", tmp_path)
+def test_exported_weights_are_named_by_their_file_or_folder(whole, tmp_path):
+    ship(load_agent(whole), {"training": {"games": 64, "minutes": 1.0}}, "run.1", tmp_path / "out")
+    file = tmp_path / "out" / "run.1.safetensors"
+    assert file.stat().st_mode & 0o777 == 0o666 & ~umask()
+    for name in (file, file.with_name("run.1"), file.parent):
+        assert load_shipped(str(name)).iteration == 4
+        assert load_run(Source(None, str(name))).iteration == 4
+        assert beginning_from(str(name)).past.games == 64
+    ship(load_agent(whole), {}, "other", file.parent)
+    with pytest.raises(InputError, match=r"weights: .*out holds several weights.*other\.safet"):
+        load_shipped(str(file.parent))
+    file.write_bytes(b"torn")
+    with pytest.raises(InputError, match=r"weights: .*run\.1\.safetensors cannot be read"):
+        load_shipped(str(file))
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_unknown_weights_name_those_there_are(tmp_path):
     with pytest.raises(InputError, match=r"weights: '9x9' do not exist.*there: 2x2"):
-        load_shipped("9x9", tmp_path)
+        load_shipped("9x9")
+    with pytest.raises(InputError, match="holds no run and no"):
+        load_shipped(str(tmp_path))
 
 
 def test_weights_of_another_network_are_refused(whole, tmp_path):
@@ -141,4 +181,4 @@ def test_weights_of_another_network_are_refused(whole, tmp_path):
     config = load_config("configs/tiny.yaml", *SHORT, "--network.channels=8")
     save_config(config, tmp_path / "2x2.yaml")
     with pytest.raises(InputError, match="of another shape"):
-        load_shipped("2x2", tmp_path)
+        load_shipped(str(tmp_path))

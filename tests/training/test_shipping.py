@@ -33,14 +33,16 @@ def test_they_score_what_their_record_says(name):
 
 
 def test_what_is_shipped_is_measured_and_shipped_again(tmp_path):
-    loaded, record = measure(Source(None, "2x2"), "random", games=8, simulations=4)
+    loaded, record = measure(
+        Source(None, "2x2"), load_shipped("2x2"), "random", games=8, simulations=4
+    )
     assert record["training"] == read_record("2x2")["training"]
     assert set(record["versus"]) == {"random"} and set(record["suite"]) == {"policy", "search:4"}
     ship(loaded, record, "again", tmp_path)
-    again = load_shipped("again", tmp_path)
+    again = load_shipped(str(tmp_path))
     chex.assert_trees_all_equal(again.agent.params, loaded.agent.params)
     assert again.config == loaded.config and again.iteration == loaded.iteration
-    assert read_record("again", tmp_path) == json.loads(json.dumps(record))
+    assert read_record(str(tmp_path / "again")) == json.loads(json.dumps(record))
 
 
 def test_a_loaded_agent_plays():
