@@ -25,7 +25,6 @@ FLUSH_SECONDS = 0.5  # that the rest of the output may take; its reader may be s
 
 Request = Callable[[int], None]
 
-
 _state = SimpleNamespace(installed=False, ending=False, message="Stopped.")
 _requests: list[Request] = []  # the next signal calls the last of them
 _cleanups: list[Callable[[], None]] = []

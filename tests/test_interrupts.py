@@ -352,17 +352,23 @@ def test_every_script_at_random_moments(script, made, tmp_path):
         mark = secrets.token_hex(8)
         options = all_scripts(folder, made)[script].split()
         begin = time.monotonic()
-        process = start(["-u", f"scripts/{script}.py", *options], folder, mark)
+        command = ["-u", "-X", "importtime", f"scripts/{script}.py", *options]
+        process = start(command, folder, mark)
+        # Before, Python itself starts.
+        await_text(process, folder / "err", r"import time:.*\| +jaxzero.interrupts$")
         if number == 0:  # to its end, for the time it takes
             assert process.wait(600) == 0, (folder / "err").read_text()
-            lengths.append(time.monotonic() - begin)
+            lengths.append(time.monotonic() - begin)  # its start included
+            lines = (folder / "out").read_text().count("\n")
             assert_whole(folder)
             continue
-        # The first 0.1 s are Python's own.
-        time.sleep(rng.uniform(0.1, lengths[0]))
+        time.sleep(rng.uniform(0.01, lengths[0]))
         ended = send(process, folder, group=number % 2 == 0)
         slowest = max(slowest, ended.seconds)
-        if ended.code == 0:  # it was done
+        if ended.code in (0, -signal.SIGINT) and not ended.lines:
+            # It was done. While Python takes itself down, its handlers are gone: the signal itself
+            # ends the process, which is 130 to a shell.
+            assert ended.said.count("\n") == lines
             continue
         if script == "train" and not ended.lines:
             assert ended.code == 130 and "Finishing this iteration" in ended.said
