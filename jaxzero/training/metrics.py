@@ -10,6 +10,8 @@ from typing import Any
 from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
+from jaxzero.files import write_text
+
 FILE_NAME = "metrics.jsonl"
 DISCARDED = "metrics_discarded.jsonl"
 
@@ -28,11 +30,8 @@ class MetricsWriter:
         if later:
             with (run_dir / DISCARDED).open("a") as file:
                 file.writelines(json.dumps(line) + "\n" for line in later)
-        kept = self._path.with_suffix(".new")
-        kept.write_text(
-            "".join(json.dumps(line) + "\n" for line in lines if line["iteration"] <= first)
-        )
-        kept.replace(self._path)  # at once, so that a crash here loses nothing
+        kept = (json.dumps(line) + "\n" for line in lines if line["iteration"] <= first)
+        write_text(self._path, "".join(kept))
         self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first + 1)
         self._bar = None
         if sys.stdout.isatty():

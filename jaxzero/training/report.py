@@ -89,6 +89,7 @@ def summarize(
         "minutes": round(progress.minutes, 4),
         "iterations": iterations,
         "games": progress.games,
+        "evaluations": progress.evaluations,
         "games_per_second": round(progress.games / seconds, 2),
         "evaluations_per_second": round(progress.evaluations / seconds),
         "peak_memory_bytes": max(map(peak_memory_bytes, devices)),

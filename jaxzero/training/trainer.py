@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from jaxzero.agent.network import Network
 from jaxzero.cli import save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
+from jaxzero.interrupts import at_stop
 from jaxzero.training.beginning import Beginning, write_beginning
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.learner import Learner
@@ -56,7 +58,9 @@ def train(
     judge = Judge(config, network)
     print("Compiling the program of an iteration ...", flush=True)
     plan = _plan_in(run_dir, config, network, devices)
-    with Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
+    stop = stop or Stop()
+    # Signals ask for an end from here until the last checkpoint is written.
+    with stop.on_signals(), Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
         if resume and checkpoints.iterations():
             progress = take_up(config, network, devices, checkpoints)
         else:
@@ -70,7 +74,7 @@ def train(
         print_header(config, devices, progress.learner, plan)
         run = Run(config, run_dir, devices, network, judge, plan, checkpoints)
         try:
-            progress = _iterate(run, progress, stop or Stop())
+            progress = _iterate(run, progress, stop)
         except FloatingPointError as error:
             raise RunError(_diverged(run, str(error))) from error
     return _conclude(run, progress)
@@ -78,6 +82,7 @@ def train(
 
 def _diverged(run: Run, what: str) -> str:
     """Say in one line what is not finite, what is left, and how to go on."""
+    run.checkpoints.wait()
     rate, found = run.config.learner.learning_rate, run.checkpoints.iterations()
     left = f"checkpoint {found[-1]} stays" if found else "there was no checkpoint yet"
     return (
@@ -91,6 +96,7 @@ def _plan_in(run_dir: Path, config: Config, network: Network, devices: list[jax.
     """Make the run's folder, compile, and take the folder back where the run does not fit."""
     # Before the compiler runs, because an unwritable place can be told at once.
     make_run_dir(run_dir)
+    at_stop(partial(remove_if_empty, run_dir))
     try:
         return plan_iteration(config, network, devices)
     except InputError:
@@ -103,7 +109,7 @@ def _iterate(run: Run, progress: Progress, stop: Stop) -> Progress:
     config = run.config
     run_key = replicate(jax.random.key(config.seed), run.devices)
     first = int(progress.learner.iteration)
-    with MetricsWriter(run.run_dir, first, config.iterations) as writer, stop.on_signals():
+    with MetricsWriter(run.run_dir, first, config.iterations) as writer:
         for done in range(first + 1, config.iterations + 1):
             progress, metrics = run_iteration(config, run.plan.compiled, run_key, progress)
             metrics["memory/peak_bytes"] = max(map(peak_memory_bytes, run.devices))

@@ -271,8 +271,7 @@ def test_games_count_as_they_were_played_whatever_the_settings_are_now(tmp_path)
     assert train(short_config("--selfplay.games=32", "--iterations=3"), run_dir, resume=True)
     summary = json.loads((run_dir / "summary.json").read_text())
     assert summary["games"] == 2 * 16 + 32
-    evaluations = summary["evaluations_per_second"] * summary["minutes"] * 60
-    assert evaluations == pytest.approx((2 * 16 + 32) * 12 * 5, rel=0.02)
+    assert summary["evaluations"] == (2 * 16 + 32) * 12 * 5
 
 
 @pytest.mark.parametrize("option", ["--learner.ema_decay=0.9", "--evaluation.gate_threshold=0.5"])
@@ -280,7 +279,7 @@ def test_an_average_and_a_gate_can_begin_and_end_within_a_run(run, option):
     gate = ("--evaluation.evaluate_every=1", "--evaluation.games=4")
     before = saved(short_config(), run, 6).learner
     assert train(short_config(option, *gate, "--iterations=7"), run, resume=True)
-    with_it = saved(short_config(option), run, 7).learner
+    with_it = saved(short_config(option, *gate), run, 7).learner
     own = with_it.average or with_it.best
     assert jax.tree.structure(own) == jax.tree.structure(before.params)
     assert train(short_config("--iterations=8"), run, resume=True)
