@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.agent.players import Player, seeds
-from jaxzero.game import DotsAndBoxes, State, initial_state, is_over, random_edge, step
+from jaxzero.game import DotsAndBoxes, State, initial_states, is_over, step
 
 TRIES = 32  # draws of an opening before one is repeated
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
@@ -149,8 +149,8 @@ def play_match(
     """
     if games % 2 or at_once % 2:
         raise ValueError(f"games: {games}, {at_once} must be even (colour-swapped pairs)")
-    opening_key, play_key = jax.random.split(jax.random.key(seed))
-    openings = draw_openings(game, games // 2, opening_plies, opening_key)
+    openings = draw_openings(game, games // 2, opening_plies, seed)
+    play_key = jax.random.key(seed)
     at_once = at_once or games
     parts = [
         play_games(game, (first, second), openings, play_key, np.arange(games)[begin:][:at_once])
@@ -174,59 +174,76 @@ def play_games(
     Returns the final margins of the first player [B] and the edges of every ply [B, A], -1 where
     the game was over. The first player is player 0 in even games and player 1 in odd ones.
     """
-    state = jax.tree.map(lambda leaf: jnp.asarray(leaf[numbers // 2]), openings)
-    seat, game_keys = jnp.asarray(numbers % 2, jnp.int32), _fold(key, jnp.asarray(numbers))
-    fold = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
+    # Put on the device, as what comes back from it is: else the first ply compiles for itself.
+    put = partial(jax.device_put, device=jax.local_devices()[0])
+    state = put(jax.tree.map(lambda leaf: leaf[numbers // 2], openings))
+    seat, game_keys = put((numbers % 2).astype(np.int32)), put(_fold(key, numbers))
     moves = []
     for ply in range(game.num_edges):
-        keys = fold(game_keys, ply)
-        edges = [
-            _ask(player, keys, state, (state.player == seat) == (number == 0))
-            for number, player in enumerate(players)
-        ]
-        state, edge = _advance(game, state, jnp.where(state.player == seat, *edges))
+        keys = _fold_in(game_keys, ply)
+        edges = [_ask(player, keys, state, seat, number) for number, player in enumerate(players)]
+        state, edge = _advance(game, state, seat, *edges)
         moves.append(edge)
-    margins = jnp.where(state.player == seat, state.margin, -state.margin)
-    return np.asarray(margins), np.stack(jax.device_get(moves), axis=1)
+    end, seat, moves = jax.device_get((state, seat, moves))
+    return np.where(end.player == seat, end.margin, -end.margin), np.stack(moves, axis=1)
 
 
-def _ask(player: Player, keys: jax.Array, state: State, turn: jax.Array) -> jax.Array:
-    """Return the edges [B] of a player in the games in which it is its turn [B]."""
+def _ask(player: Player, keys: jax.Array, state: State, seat: jax.Array, number: int) -> jax.Array:
+    """Return the edges [B] of player 0 or 1 of a match, where it is its turn."""
     if not player.on_host:
         # On the device, without waiting for it. Compiled once for a player that is made once.
         return jax.jit(player.act)(player.params, keys, state)
-    drawn, turn = np.array(state.drawn), np.asarray(turn)
-    turn = turn & ~drawn.all(axis=1)
+    drawn, mover, seat = (np.array(part) for part in (state.drawn, state.player, seat))
+    turn = ((mover == seat) == (number == 0)) & ~drawn.all(axis=1)
     edge = np.zeros(len(drawn), np.int32)
     if turn.any():
         edge[turn] = player.act(seeds(keys)[turn], drawn[turn])
-    return jnp.asarray(edge)
+    return jax.device_put(edge, jax.local_devices()[0])
 
 
-def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, key: jax.Array) -> State:
+def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> State:
     """Draw a position after 0 to `longest` random moves for each pair of games: State [P].
 
     A position that an earlier pair has is drawn again, up to TRIES times: players without
     randomness would play the same games from it. Openings of earlier pairs do not depend on how
     many follow.
     """
-    longest = min(longest, game.num_edges)
-    keys = _fold(key, jnp.arange(pairs))
-    keys = jax.vmap(jax.random.split, in_axes=(0, None))(keys, TRIES)
-    tries = jax.jit(jax.vmap(jax.vmap(partial(random_opening, game, longest))))(keys)
-    tries = jax.device_get(tries)
-    seen, chosen = set(), []
-    for boards in tries.drawn:
-        codes = [board.tobytes() for board in boards]
-        fresh = next((number for number, code in enumerate(codes) if code not in seen), 0)
-        seen.add(codes[fresh])
-        chosen.append(fresh)
-    return jax.tree.map(lambda leaf: leaf[np.arange(pairs), chosen], tries)
+    seen, sequences = set(), []
+    for pair in range(pairs):
+        rng = np.random.default_rng((seed, pair))
+        for _ in range(TRIES):
+            moves = rng.permutation(game.num_edges)[: rng.integers(longest + 1)]
+            position = frozenset(moves.tolist())
+            if position not in seen:
+                break
+        seen.add(position)
+        sequences.append(moves)
+    edges = np.full((longest, pairs), -1, np.int32)
+    for pair, moves in enumerate(sequences):
+        edges[: len(moves), pair] = moves
+    state = jax.device_get(initial_states(game, pairs))
+    for edge in edges[: game.num_edges]:
+        state = _replay(game, state, edge)
+    return jax.device_get(state)
 
 
 @partial(jax.jit, static_argnums=0)
-def _advance(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.Array]:
-    """Play one edge in every game and return it, -1 in games that are over and stand still."""
+def _replay(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
+    """Play a recorded edge in every game; in games where it is -1 nothing."""
+    moved, _ = jax.vmap(partial(step, game))(state, edge)
+    played = jax.vmap(lambda edge, old, new: jax.tree.map(partial(jnp.where, edge >= 0), new, old))
+    return played(edge, state, moved)
+
+
+@partial(jax.jit, static_argnums=0)
+def _advance(
+    game: DotsAndBoxes, state: State, seat: jax.Array, first: jax.Array, second: jax.Array
+) -> tuple[State, jax.Array]:
+    """Play the edge of the player to move in every game, given those of both players [B].
+
+    Returns that edge too, -1 in games that are over and stand still.
+    """
+    edge = jnp.where(state.player == seat, first, second)
     over = jax.vmap(is_over)(state)
     moved, _ = jax.vmap(partial(step, game))(state, edge)
     return jax.vmap(_unless_over)(state, moved), jnp.where(over, -1, edge)
@@ -236,18 +253,9 @@ def _unless_over(state: State, moved: State) -> State:
     return jax.tree.map(lambda old, new: jnp.where(is_over(state), old, new), state, moved)
 
 
+_fold_in = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
+
+
+@jax.jit
 def _fold(key: jax.Array, numbers: jax.Array) -> jax.Array:
     return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, numbers)
-
-
-def random_opening(game: DotsAndBoxes, longest: int, key: jax.Array) -> State:
-    """Play 0 to `longest` uniformly random moves, in one game."""
-    count_key, move_key = jax.random.split(key)
-    count = jax.random.randint(count_key, (), 0, longest + 1)
-
-    def play_ply(state: State, ply: jax.Array) -> tuple[State, None]:
-        edge = random_edge(jax.random.fold_in(move_key, ply), state)
-        moved, _ = step(game, state, edge)
-        return jax.tree.map(lambda new, old: jnp.where(ply < count, new, old), moved, state), None
-
-    return jax.lax.scan(play_ply, initial_state(game), jnp.arange(longest))[0]

@@ -18,7 +18,7 @@ from jaxzero.evaluation.arena import (
     play_match,
     wilson_interval,
 )
-from jaxzero.game import DotsAndBoxes, State
+from jaxzero.game import DotsAndBoxes, State, boxes_closed
 
 GAME = DotsAndBoxes(2, 2)
 RANDOM, GREEDY = (make_player(name, GAME) for name in ("random", "greedy"))
@@ -52,7 +52,7 @@ def test_swapping_the_players_swaps_the_result():
 
 def test_games_do_not_depend_on_the_batch():
     def margins(games: int) -> np.ndarray:
-        openings = draw_openings(GAME, games // 2, 4, jax.random.key(6))
+        openings = draw_openings(GAME, games // 2, 4, seed=6)
         numbers = np.arange(games)
         return play_games(GAME, (GREEDY, RANDOM), openings, jax.random.key(5), numbers)[0]
 
@@ -62,10 +62,25 @@ def test_games_do_not_depend_on_the_batch():
 
 
 def test_openings_repeat_only_when_there_are_no_others():
-    drawn = draw_openings(GAME, 64, 3, jax.random.key(0)).drawn
+    drawn = draw_openings(GAME, 64, 3, seed=0).drawn
     assert len(np.unique(drawn, axis=0)) == 64
-    few = draw_openings(GAME, 64, 1, jax.random.key(0)).drawn  # the empty board and 12 edges
+    few = draw_openings(GAME, 64, 1, seed=0).drawn  # the empty board and 12 edges
     assert len(np.unique(few, axis=0)) == 13
+
+
+def test_openings_obey_the_rules():
+    """Margin and side to move are those of some order of the moves, on a board full of captures."""
+    openings = draw_openings(GAME, 64, 12, seed=1)
+    assert {0, 12} <= set(openings.drawn.sum(axis=1).tolist())
+    assert (
+        openings.drawn.sum(axis=1)[:16] == draw_openings(GAME, 16, 12, 1).drawn.sum(axis=1)
+    ).all()
+    closed = np.array([int(boxes_closed(GAME, jnp.asarray(drawn))) for drawn in openings.drawn])
+    margin, player = openings.margin, openings.player
+    assert (abs(margin) <= closed).all() and ((margin - closed) % 2 == 0).all()
+    calm = closed == 0
+    assert (player[calm] == openings.drawn.sum(axis=1)[calm] % 2).all()
+    assert (margin[closed > 1] != 0).any() and set(player.tolist()) == {0, 1}
 
 
 def test_games_that_repeat_others_do_not_narrow_the_interval():
@@ -93,7 +108,7 @@ def test_players_move_when_it_is_their_turn():
     game = DotsAndBoxes(1, 1)
     result = play_match(game, FIRST, FIRST, games=4, opening_plies=0, seed=0)
     assert (result.wins, result.losses) == (2, 2)
-    openings = draw_openings(game, 2, 0, jax.random.key(0))
+    openings = draw_openings(game, 2, 0, seed=0)
     margins, _ = play_games(game, (FIRST, FIRST), openings, jax.random.key(0), np.arange(4))
     assert margins.tolist() == [-1, 1, -1, 1]  # second to move wins, seats alternate
 
