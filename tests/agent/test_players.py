@@ -9,7 +9,7 @@ from referee import exact_values
 from jaxzero.agent.alphabeta import _move_values, choose_edges
 from jaxzero.agent.players import make_player
 from jaxzero.errors import InputError
-from jaxzero.evaluation.arena import _play_on_host, play_match
+from jaxzero.evaluation.arena import play_match
 from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
 
 GAME = DotsAndBoxes(2, 2)
@@ -45,25 +45,19 @@ def test_choices_depend_on_the_seed_alone():
 
 @pytest.mark.parametrize(("rows", "cols", "value"), [(2, 2, 2), (2, 3, -2), (3, 3, -3)])
 def test_two_perfect_players_realise_the_value_every_time(rows, cols, value):
-    import jax
-
     game = DotsAndBoxes(rows, cols)
     perfect = make_player("perfect", game)
-    margins = _play_on_host(game, perfect, perfect, 32, 0, jax.random.key(0))
-    np.testing.assert_array_equal(margins[0::2], value)
-    np.testing.assert_array_equal(margins[1::2], -value)
+    result = play_match(game, perfect, perfect, 32, 0, 0)
+    assert (result.first, result.second) == ({value: 16}, {-value: 16})
 
 
 @pytest.mark.parametrize("opponent", ["random", "greedy", "alphabeta:2", "perfect:0.5"])
 def test_perfect_never_does_worse_than_the_value(opponent):
-    import jax
-
     game = DotsAndBoxes(2, 3)
-    players = make_player("perfect", game), make_player(opponent, game)
-    margins = _play_on_host(game, *players, 64, 0, jax.random.key(1))
-    assert (margins[0::2] >= -2).all()  # the first player loses 2x3 by two
-    assert (margins[1::2] >= 2).all()
-    assert margins.mean() > 0.5
+    result = play_match(game, make_player("perfect", game), make_player(opponent, game), 64, 0, 1)
+    assert min(result.first) >= -2  # the first player loses 2x3 by two
+    assert min(result.second) >= 2
+    assert result.margin > 0.5
 
 
 def test_mixed_strength_lies_between():
