@@ -11,12 +11,12 @@ import pytest
 
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
-from jaxzero.game import DotsAndBoxes, boxes_closed, is_over
+from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.closing import settle
 from jaxzero.game.geometry import edge_centres
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 from jaxzero.training.openings import open_games
-from jaxzero.training.quiet_selfplay import learnable, play_decisions, to_first
+from jaxzero.training.quiet_selfplay import Decisions, learnable, play_decisions, to_first
 
 GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0
@@ -94,19 +94,23 @@ def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
     assert (~end.found.quiet).any(axis=1).all()
 
 
-def test_games_that_begin_late_are_shorter_by_as_much():
+def play_late(*options: str) -> tuple[DotsAndBoxes, Decisions, State]:
+    """Play 32 games on 3x3 that begin after 7 moves, with flat priors and values."""
     config = load_config(
         "configs/tiny.yaml",
         *("--game.rows=3", "--game.cols=3", "--selfplay.start_ply=7", "--search.simulations=2"),
-        *("--search.reduction=exact", "--selfplay.opening_plies=2"),
+        *("--search.reduction=exact", *options),
     )
-    game = config.game.board
 
     def flat(_params, state):
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.drawn)))
 
-    keys = jax.random.split(KEY)
-    decisions, end = jax.jit(partial(play_decisions, game, config, flat, games=32))((), *keys)
+    game, keys = config.game.board, jax.random.split(KEY)
+    return game, *jax.jit(partial(play_decisions, game, config, flat, games=32))((), *keys)
+
+
+def test_games_that_begin_late_are_shorter_by_as_much():
+    game, decisions, end = play_late("--selfplay.opening_plies=2")
     length = np.asarray(decisions.played.sum(0))
     assert length.min() >= 1 and length.max() <= most_decisions(game) - 7
     # Half of the games on the whole board begin at the ply.
@@ -117,18 +121,7 @@ def test_games_that_begin_late_are_shorter_by_as_much():
 
 
 def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result():
-    config = load_config(
-        "configs/tiny.yaml",
-        *("--game.rows=3", "--game.cols=3", "--selfplay.start_ply=7", "--search.simulations=2"),
-        *("--search.reduction=exact", "--selfplay.opening_plies=0", "--selfplay.deviations=1"),
-    )
-    game = config.game.board
-
-    def flat(_params, state):
-        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.drawn)))
-
-    keys = jax.random.split(KEY)
-    decisions, end = jax.jit(partial(play_decisions, game, config, flat, games=32))((), *keys)
+    _, decisions, end = play_late("--selfplay.opening_plies=0", "--selfplay.deviations=1")
     known = np.asarray(learnable(decisions, to_first(end)).margin_known).reshape(-1, 32)
     played, random = np.asarray(decisions.played), np.asarray(decisions.random)
     random_later = np.cumsum((random & played)[::-1], axis=0)[::-1] > 0
