@@ -94,8 +94,9 @@ def _points(matches: list[Match], names: list[str]) -> np.ndarray:
     number = {name: i for i, name in enumerate(names)}
     points = np.zeros((len(names), len(names)))
     for first, second, result in matches:
-        points[number[first], number[second]] += result.points * result.distinct
-        points[number[second], number[first]] += (1 - result.points) * result.distinct
+        weight = result.distinct / max(1, result.games)
+        points[number[first], number[second]] += weight * (result.wins + result.draws / 2)
+        points[number[second], number[first]] += weight * (result.losses + result.draws / 2)
     return points
 
 

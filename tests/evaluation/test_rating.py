@@ -117,6 +117,12 @@ def test_a_prior_of_draws_is_draws():
     assert (rating.games, with_draws.games) == (24, 27)
 
 
+def test_games_that_repeat_others_do_not_count():
+    once, often = MatchResult({1: 12, -1: 4}, {}), MatchResult({1: 48, -1: 16}, {}, repeats=48)
+    ratings = [elo_ratings([Match("a", "b", result)]) for result in (once, often)]
+    assert ratings[0] == ratings[1]
+
+
 def test_the_anchor_shifts_all_ratings():
     """The first player is the anchor unless another is named; it is known exactly."""
     ratings = elo_ratings(TOURNAMENT)
