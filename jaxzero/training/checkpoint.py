@@ -47,8 +47,9 @@ class Checkpoints:
         self._manager = ocp.CheckpointManager(self.folder, options=options)
 
     def iterations(self) -> list[int]:
-        """Return the iterations that have a checkpoint, oldest first."""
-        return sorted(self._manager.all_steps(read=True))
+        """Return the iterations that have a finished checkpoint, oldest first."""
+        # From the folder: to let orbax read it anew makes it forget the one it is writing.
+        return sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdecimal())
 
     def save(self, learner: Learner, replay: Replay | None, record: dict[str, Any]) -> None:
         """Start saving; returns once everything is copied off the device, and writes meanwhile.
