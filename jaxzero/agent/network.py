@@ -61,7 +61,8 @@ def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex
 
 def init_params(network: Network, key: jax.Array) -> chex.ArrayTree:
     """Draw fresh float32 parameters."""
-    return network.init(key, jnp.zeros((1, network.game.num_edges), bool))
+    # Compiled, because then what the network would compute is left out: 1 s in place of 12.
+    return jax.jit(network.init)(key, jnp.zeros((1, network.game.num_edges), bool))
 
 
 def count_params(params: chex.ArrayTree) -> int:

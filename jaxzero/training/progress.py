@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import asdict
-from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -39,8 +38,7 @@ def first_learner(config: Config, network: Network, weights: chex.ArrayTree | No
 
     Raises: InputError when nothing does.
     """
-    # Compiled, as only the shapes of what the network computes matter.
-    learner = jax.jit(partial(init_learner, network, config))()
+    learner = init_learner(network, config)
     if weights is None:
         return learner
     found = transfer(weights, learner.params)
