@@ -26,7 +26,7 @@ set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 # Settings of earlier versions, with what has become of them.
 RENAMED = {
-    "search.value_scale": "search.value_scale_per_box, the old value by the boxes of the board",
+    "search.value_scale": "search.value_scale_per_box: divide it by the boxes of the board",
 }
 
 CONFIG_FIELDS = tuple(field.name for field in fields(Config))

@@ -33,15 +33,20 @@ _cleanups: list[Callable[[], None]] = []
 def install(message: str = "Stopped.") -> None:
     """Let signals end this process with `message`. Only the main thread of a script calls this."""
     _state.message = message
-    if _state.installed or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        return  # ignored signals, as behind nohup, stay ignored
+    if _state.installed:
+        return
     _state.installed = True
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     threading.Thread(target=_watch, args=(reader,), name="interrupts", daemon=True).start()
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    for number in SIGNALS:
+    for number in _heeded():
         signal.signal(number, _hold)
+
+
+def _heeded() -> list[signal.Signals]:
+    """Return the signals that are not ignored, as Ctrl-C is in jobs that a script starts with &."""
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
@@ -65,7 +70,7 @@ def first_calls(request: Request) -> Iterator[None]:
 @contextmanager
 def _handlers(request: Request) -> Iterator[None]:
     """Let the first signal call `request`, and put the handlers of before back for the second."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in _heeded()}
 
     def restore() -> None:
         for number, handler in before.items():
@@ -75,7 +80,7 @@ def _handlers(request: Request) -> Iterator[None]:
         restore()
         request(number)
 
-    for number in SIGNALS:
+    for number in before:
         signal.signal(number, handle)
     try:
         yield

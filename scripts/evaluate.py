@@ -38,6 +38,10 @@ def main(arguments: list[str]) -> None:
         raise InputError("ladder: True needs --run_dir")
     if options.games < 2 or options.games % 2:
         raise InputError(f"games: {options.games} must be even and at least 2")
+    if not 0 <= options.seed < 2**32:
+        raise InputError(f"seed: {options.seed} must be >= 0 and < 4294967296")
+    if options.opening_plies < 0:
+        raise InputError(f"opening_plies: {options.opening_plies} must be >= 0")
     if options.simulations < 1:
         raise InputError(f"simulations: {options.simulations} must be at least 1")
     figures = options.figures or options.run_dir or Path("figures")

@@ -128,4 +128,4 @@ def test_a_setting_that_was_renamed_is_named_with_its_new_name(tmp_path):
         load_config(old)
     for name, words in RENAMED.items():
         known = list(field_names(Config))
-        assert name not in known and words.split()[0].rstrip(",") in known
+        assert name not in known and words.split()[0].rstrip(":") in known

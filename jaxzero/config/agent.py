@@ -99,7 +99,8 @@ class SearchConfig:
     value_scale_per_box: float = 0.05
     """Weight of values in boxes against priors (c_scale of Gumbel AlphaZero): one box adds
     value_scale_per_box * (visit_offset + visits of the most visited move) to the logit of a move,
-    at first 2.5 nats with the defaults. The same on boards of any size."""
+    at first 2.5 nats with the defaults. The same on boards of any size. With win_weight a win
+    counts as much as all boxes of the board."""
     visit_offset: float = 50.0
     """Visits added to those of the most visited move before values are scaled (c_visit)."""
     win_weight: float = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -149,11 +149,18 @@ def play_match(
     """
     if games % 2 or at_once % 2:
         raise ValueError(f"games: {games}, {at_once} must be even (colour-swapped pairs)")
+    # Weights from a file are on the host: they go to the device once, not at every ply.
+    players = tuple(
+        player
+        if player.on_host
+        else replace(player, params=jax.device_put(player.params, jax.local_devices()[0]))
+        for player in (first, second)
+    )
     openings = draw_openings(game, games // 2, opening_plies, seed)
     play_key = jax.random.key(seed)
     at_once = at_once or games
     parts = [
-        play_games(game, (first, second), openings, play_key, np.arange(games)[begin:][:at_once])
+        play_games(game, players, openings, play_key, np.arange(games)[begin:][:at_once])
         for begin in range(0, games, at_once)
     ]
     margins, moves = (np.concatenate(part) for part in zip(*parts, strict=True))

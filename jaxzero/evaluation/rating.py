@@ -72,7 +72,7 @@ def elo_ratings(
     strength, covariance = _fit(points, names.index(anchor))
     elo = anchor_elo + ELO_PER_LOG_ODDS * strength
     spread = ELO_PER_LOG_ODDS * Z_95 * np.sqrt(np.diag(covariance))
-    columns = (elo, elo - spread, elo + spread, played.sum(axis=1).astype(int))
+    columns = (elo, elo - spread, elo + spread, played.sum(axis=1).round().astype(int))
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Rating(name, *row) for name, row in zip(names, rows, strict=True)]
 

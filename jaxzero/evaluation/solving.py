@@ -89,6 +89,8 @@ def solve_drawn(game: DotsAndBoxes, position: str, seconds: float | None = None)
 
 def _solve(game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None) -> Solved:
     """Solve a position: first its value and best moves, then the values of all moves."""
+    endgame.move_values(DotsAndBoxes(1, 1), [])  # compiles, which is not to count as solving
+    endgame.solve(DotsAndBoxes(1, 1), [])
     begin, table = time.monotonic(), endgame.new_table()
     solution = endgame.solve(game, drawn, seconds=seconds, table=table)
     if seconds is not None:

@@ -18,12 +18,11 @@ from jax.experimental.compilation_cache import compilation_cache
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.files import temporary_folder
-from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import Learner
 from jaxzero.training.memory import abstract_inputs, compile_iteration, peak_memory_bytes
 from jaxzero.training.metrics import MetricsWriter
-from jaxzero.training.parallel import replicate, spread_actor
-from jaxzero.training.progress import Progress, run_iteration
+from jaxzero.training.parallel import replicate
+from jaxzero.training.progress import begin, run_iteration
 from jaxzero.training.report import headline
 
 PER_CALL = 2  # iterations; at least two, or nothing could overlap
@@ -72,8 +71,7 @@ class Iterations:
         self._run_key = replicate(jax.random.key(config.seed), [device])
         # A copy: the iteration consumes what it is given.
         learner = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))(learner)
-        actor = spread_actor(lambda: init_actor(config, 1), [device])
-        self._progress = Progress(replicate(learner, [device]), actor, 0.0, 0)
+        self._progress = begin(config, learner, [device])
 
     def back_to_back(self) -> Learner:
         """Start `PER_CALL` iterations one after the other, without reading anything."""

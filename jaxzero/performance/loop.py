@@ -16,12 +16,11 @@ import jax.numpy as jnp
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.files import temporary_folder
-from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
 from jaxzero.training.memory import abstract_inputs, compile_iteration
 from jaxzero.training.metrics import MetricsWriter
-from jaxzero.training.parallel import parallelize, replicate, spread_actor
-from jaxzero.training.progress import Progress, run_iteration
+from jaxzero.training.parallel import parallelize, replicate
+from jaxzero.training.progress import begin, run_iteration
 from jaxzero.training.report import headline
 
 
@@ -31,9 +30,7 @@ class Loop:
     def __init__(self, config: Config, network: Network, devices: list[jax.Device], folder: Path):
         """Build and compile an iteration; metrics go to `folder`."""
         self.config, self.devices = config, devices
-        learner = replicate(init_learner(network, config), devices)
-        actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
-        self.progress = Progress(learner, actor, 0.0, 0)
+        self.progress = begin(config, init_learner(network, config), devices)
         self.run_key = replicate(jax.random.key(config.seed), devices)
         shapes = abstract_inputs(config, network, len(devices))
         self.compiled = compile_iteration(config, network, devices, shapes)

@@ -12,6 +12,7 @@ from jaxzero.evaluation.examine import examine_agent
 from jaxzero.evaluation.rating import elo_ratings, format_ratings, ladder_pairs, play_pairs
 from jaxzero.evaluation.report import draw_ladder, draw_scores, format_scores
 from jaxzero.evaluation.suite import calibration, load_suite, score
+from jaxzero.files import make_folder
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.loading import LoadedAgent, load_agent
 
@@ -47,7 +48,7 @@ def sit(loaded: LoadedAgent, name: str, simulations: int, figures: Path) -> dict
     print(f"\nsuite {name}, {len(suite):,} positions with exact values")
     print(format_scores(scores))
     path = figures / f"suite_{name}.png"
-    _make_folder(figures)
+    make_folder("figures", figures)
     title = f"{loaded.config.game.board}, iteration {loaded.iteration}, suite {name}"
     draw_scores(path, title, scores, calibrations)
     print(path)
@@ -80,14 +81,7 @@ def climb(
     ladder = [
         {"iteration": rungs.get(rating.name, (None,))[0], **rating._asdict()} for rating in ratings
     ]
-    _make_folder(figures)
+    make_folder("figures", figures)
     draw_ladder(figures / "ladder.png", ladder)
     print(figures / "ladder.png")
     return ladder
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"figures: {folder} cannot be made ({error.strerror})") from error

@@ -12,7 +12,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import write_json
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.loading import LoadedAgent
-from jaxzero.training.run_folder import CONFIG_FILE
+from jaxzero.training.run_folder import CHECKPOINTS, CONFIG_FILE
 from jaxzero.training.shipping import read_record
 from jaxzero.training.source import Source
 
@@ -67,6 +67,17 @@ def write_beginning(run_dir: Path, beginning: Beginning) -> None:
     """Note in the folder of a run what it begins with."""
     note = {"weights": beginning.name, **beginning.past._asdict()}
     write_json(run_dir / FILE, note)
+
+
+def beginning_of(run_dir: Path) -> Beginning | None:
+    """Return what a run without a checkpoint had begun with, None for a run from zero.
+
+    Raises: InputError where it is not there any more.
+    """
+    folder = run_dir / CHECKPOINTS
+    if not (run_dir / FILE).exists() or any(path.name.isdecimal() for path in folder.glob("*")):
+        return None
+    return beginning_from(json.loads((run_dir / FILE).read_text())["weights"])
 
 
 def read_past(run_dir: Path) -> Past:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,7 @@ class Checkpoints:
         self.folder = run_dir.resolve() / CHECKPOINTS
         options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True)
         self._manager = ocp.CheckpointManager(self.folder, options=options)
+        self._saved: int | None = None  # the iteration that was saved last
 
     def iterations(self) -> list[int]:
         """Return the iterations that have a finished checkpoint, oldest first."""
@@ -66,7 +68,8 @@ class Checkpoints:
             layout = {"devices": replay.margin.shape[0], "capacity": replay.margin.shape[1]}
         record = {**record, "version": __version__, "replay": layout}
         items["record"] = ocp.args.JsonSave(record)
-        self._manager.save(int(learner.iteration), args=ocp.args.Composite(**items), force=True)
+        self._saved = int(learner.iteration)
+        self._manager.save(self._saved, args=ocp.args.Composite(**items), force=True)
         self._drop_old_replays()
 
     def wait(self) -> None:
@@ -87,16 +90,26 @@ class Checkpoints:
         self.close()
 
     def _drop_old_replays(self) -> None:
-        # The ring is by far the largest item, and only the newest one can be resumed from.
-        for iteration in self.iterations()[:-1]:
+        # The ring is by far the largest item, and only the newest one can be resumed from. One who
+        # has only read knows nothing of which are good, and drops nothing.
+        finished = [each for each in self.iterations() if self._saved and each <= self._saved]
+        for iteration in finished[:-1]:
             shutil.rmtree(self.folder / str(iteration) / "replay", ignore_errors=True)
+
+    def set_aside(self, after: int) -> None:
+        """Rename the checkpoints after an iteration, which are damaged: it will come to them."""
+        for iteration in self.iterations():
+            if iteration > after:
+                name = f"{iteration}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
+                (self.folder / str(iteration)).rename(self.folder / name)
+        self._manager.reload()
 
     def restore(self, iteration: int, like: Learner, replay_like: Replay | None = None) -> Restored:
         """Read one checkpoint. `like` and `replay_like` [D, ...] may hold shapes alone.
 
-        The learner comes in the layout of `like`: an average or best weights that the run did not
-        have begin as its newest weights. The replay, read where `replay_like` is given, comes in
-        the layout in which it was saved. Raises: InputError.
+        Both come in the layout in which they were saved: with an average and best weights where
+        the run had them then, and the rings of the devices of then. The replay is read where
+        `replay_like` is given. Raises: InputError.
         """
         where = self.folder / str(iteration)
         try:
@@ -114,7 +127,7 @@ class Checkpoints:
         if difference:
             raise InputError(f"checkpoint {where} does not fit the network: {difference}")
         replay = self._read_replay(iteration, replay_like, record.get("replay"))
-        return Restored(_as_wanted(learner, like), replay, record)
+        return Restored(learner, replay, record)
 
     def restore_newest(
         self, like: Learner, replay_like: Replay | None = None, say: Say = print
@@ -190,8 +203,11 @@ def _as_saved(like: Learner, config: dict[str, Any]) -> Learner:
     return like._replace(average=like.params if averaged else {}, best=like.params if gated else {})
 
 
-def _as_wanted(saved: Learner, like: Learner) -> Learner:
-    """Return a learner with an average and best weights where `like` has them and nowhere else."""
+def as_wanted(saved: Learner, like: Learner) -> Learner:
+    """Return a learner with an average and best weights where `like` has them and nowhere else.
+
+    Those that the run did not have begin as its newest weights.
+    """
     average = saved.average or jax.tree.map(np.copy, saved.params)
     best = saved.best or jax.tree.map(np.copy, candidate_params(saved))
     return saved._replace(average=average if like.average else {}, best=best if like.best else {})

@@ -131,8 +131,7 @@ def loss(
     known = means["margin_known"]
     if axis_name is not None:
         known = jax.lax.pmean(known, axis_name)
-    # Where nothing is known both are 0.
-    known = jnp.maximum(known, 1 / batch.margin.size)
+    known = jnp.where(known > 0, known, 1.0)  # where nothing is known both are 0
     means |= {name: means[name] / known for name in ("margin_loss", "margin_error")}
     total = (
         settings.policy_weight * means["policy_loss"]

@@ -60,9 +60,8 @@ def plan_iteration(config: Config, network: Network, devices: list[jax.Device]) 
     # First what can be said without the compiler, which itself works through large constants.
     parts = least_bytes(config, inputs, len(devices))
     playing = parts["selfplay.games"] + parts["search.simulations"]
-    least = sum(parts.values()) - min(
-        playing, parts["learner.batch_size"]
-    )  # they follow each other and share their memory
+    # Playing and learning follow each other and share their memory.
+    least = sum(parts.values()) - min(playing, parts["learner.batch_size"])
     if limit is not None and least > limit:
         raise DoesNotFit(config, least, limit, parts, at_least=True)
     _check_positions(inputs)

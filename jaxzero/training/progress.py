@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -14,7 +15,7 @@ import numpy as np
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.training.checkpoint import Checkpoints
+from jaxzero.training.checkpoint import Checkpoints, as_wanted
 from jaxzero.training.iteration import Actor, init_actor
 from jaxzero.training.learner import Learner, init_learner
 from jaxzero.training.memory import abstract_inputs
@@ -33,17 +34,19 @@ class Progress(NamedTuple):
     evaluations: int  # of the network in these games
 
 
-def first_learner(config: Config, network: Network, weights: chex.ArrayTree | None) -> Learner:
-    """Return a learner with fresh weights, or with all of `weights` that fits its network.
+def refuse_misfit(config: Config, network: Network, weights: chex.ArrayTree) -> None:
+    """Raise an InputError when no array of `weights` fits the network. Computes nothing."""
+    like = jax.eval_shape(partial(init_learner, network, config)).params
+    if not transfer(weights, like).taken:
+        raise InputError("weights: no array of theirs fits this network")
 
-    Raises: InputError when nothing does.
-    """
+
+def first_learner(config: Config, network: Network, weights: chex.ArrayTree | None) -> Learner:
+    """Return a learner with fresh weights, or with all of `weights` that fits its network."""
     learner = init_learner(network, config)
     if weights is None:
         return learner
     found = transfer(weights, learner.params)
-    if not found.taken:
-        raise InputError("weights: no array of theirs fits this network")
     print(f"weights       {found.taken} of {found.arrays} arrays taken over, the others are fresh")
     return begin_with(learner, found.params)
 
@@ -64,9 +67,11 @@ def take_up(
     inputs = abstract_inputs(config, network, len(devices))
     restored = checkpoints.restore_newest(inputs.learner, inputs.actor.replay)
     saved, record = restored.replay, restored.record
+    learner = as_wanted(restored.learner, inputs.learner)
+    checkpoints.set_aside(after=int(learner.iteration))
     if saved is None:
         if config.save_replay:
-            print("The replay of this checkpoint is missing: it starts empty.")
+            print("The replay of this checkpoint is missing or cannot be read: it starts empty.")
         actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
     else:
         block = config.positions_per_iteration // len(devices)
@@ -76,7 +81,7 @@ def take_up(
     # Older checkpoints do not say how many evaluations went into them.
     per_game = config.evaluations_per_iteration // config.selfplay.games
     return Progress(
-        replicate(restored.learner, devices),
+        replicate(learner, devices),
         actor,
         record["minutes"],
         record["games"],
@@ -86,9 +91,9 @@ def take_up(
 
 def _say_what_was_kept(saved: Replay, replay: Replay) -> None:
     before, after = (int(np.sum(ring.size)) for ring in (saved, replay))
-    if saved.margin.shape != replay.margin.shape:
+    if replay is not saved:
         print(
-            f"replay        {after:,} of {before:,} saved positions kept, moved from "
+            f"replay        {after:,} of {before:,} saved positions kept, from "
             f"{len(saved.size)} to {len(replay.size)} devices"
         )
 

@@ -32,13 +32,13 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
 def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
     """Raise an InputError where a run has come so far that a checkpoint must have been there.
 
-    To go on would be to begin anew and to throw away what the run had measured.
+    To go on would be to begin anew. A run that died in its first save may do that.
     """
     folder = run_dir / CHECKPOINTS
     if folder.is_dir() and any(path.name.isdecimal() for path in folder.iterdir()):
         return
     done = max((line["iteration"] for line in read_metrics(run_dir)), default=0)
-    if done >= saved.checkpoint_every or (done and not folder.is_dir()):
+    if done >= 2 * saved.checkpoint_every or (done and not folder.is_dir()):
         raise InputError(
             f"run_dir: {run_dir} has metrics of {done} iterations and no checkpoint to go on from: "
             f"put its folder {CHECKPOINTS} back, or name another directory to begin anew"

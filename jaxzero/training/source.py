@@ -1,4 +1,4 @@
-"""Where a network comes from: the folder of a run, or the name of one that is shipped."""
+"""Where a network comes from: the folder of a run, or weights that are shipped or exported."""
 
 from __future__ import annotations
 

@@ -96,15 +96,3 @@ def selfplay_call(
     # Prepared ahead, as an iteration does once: a part of a game would otherwise pay for a whole.
     params = jax.jit(partial(inference_copy, network, batch=games))(params)
     return partial(run, params, jax.random.key(0))
-
-
-def evaluations_per_second(
-    config: Config, network: Network, params: chex.ArrayTree, games: int
-) -> dict[str, float]:
-    """Measure `network` alone and `selfplay` alone at the same batch on one device."""
-    evaluations = games * config.positions_per_game * (config.search.simulations + 1)
-    repeats = max(1, evaluations // games // 4)
-    alone, selfplay = seconds_per_call(
-        network_call(network, params, games, repeats), selfplay_call(config, network, params, games)
-    )
-    return {"network": games * repeats / alone, "selfplay": evaluations / selfplay}

@@ -13,13 +13,21 @@ from jaxzero.cli import save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
 from jaxzero.interrupts import at_stop
-from jaxzero.training.beginning import Beginning, write_beginning
+from jaxzero.training.beginning import Beginning, beginning_of, write_beginning
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.learner import Learner
 from jaxzero.training.memory import Plan, peak_memory_bytes, plan_iteration
 from jaxzero.training.metrics import MetricsWriter
 from jaxzero.training.parallel import choose_devices, replicate
-from jaxzero.training.progress import Progress, begin, first_learner, run_iteration, save, take_up
+from jaxzero.training.progress import (
+    Progress,
+    begin,
+    first_learner,
+    refuse_misfit,
+    run_iteration,
+    save,
+    take_up,
+)
 from jaxzero.training.report import headline, print_header, print_summary, summarize
 from jaxzero.training.run_folder import CONFIG_FILE, check_run_dir, make_run_dir, remove_if_empty
 from jaxzero.training.stop import Stop
@@ -56,6 +64,10 @@ def train(
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
     judge = Judge(config, network)
+    if resume and beginning is None:
+        beginning = beginning_of(run_dir)
+    if beginning:
+        refuse_misfit(config, network, beginning.params)
     print("Compiling the program of an iteration ...", flush=True)
     plan = _plan_in(run_dir, config, network, devices)
     stop = stop or Stop()
@@ -77,6 +89,12 @@ def train(
             progress = _iterate(run, progress, stop)
         except FloatingPointError as error:
             raise RunError(_diverged(run, str(error))) from error
+    if stop.requested and int(progress.learner.iteration) == config.iterations:
+        print(
+            "All iterations are done and saved. To measure the strength: "
+            f"python scripts/train.py --run_dir {run_dir} --resume"
+        )
+        return False
     return _conclude(run, progress)
 
 

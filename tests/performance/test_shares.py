@@ -14,7 +14,6 @@ from jaxzero.performance.diagnose import WHAT, Diagnosis, report_lines
 from jaxzero.performance.sweep_report import table
 from jaxzero.performance.transfers import Transfers
 from jaxzero.performance.verdict import Numbers, Verdict, judge
-from jaxzero.training.report import print_summary
 from jaxzero.training.throughput import ABOVE, share_cell, share_notes, share_of
 
 
@@ -151,18 +150,3 @@ def test_the_sweep_says_which_shares_are_above_their_limits(share, mfu, limit):
     assert above(text) == limit
     assert len(starred(text)) == len(limit)
     assert max(map(len, text.splitlines())) <= 120
-
-
-def test_the_summary_of_a_run_says_so_too(tmp_path, capsys):
-    for selfplay, limit in ((90, set()), (120, {"network"})):
-        summary = {
-            "games": 1,
-            "minutes": 1.0,
-            "games_per_second": 1.0,
-            "evaluations_per_second": 1,
-            "network_evaluations_per_second": 100,
-            "selfplay_evaluations_per_second": selfplay,
-            "peak_memory_bytes": 1,
-        }
-        print_summary(tmp_path, "player", summary, {}, {})
-        assert above(capsys.readouterr().out) == limit

@@ -17,6 +17,7 @@ import jaxzero.training.trainer as trainer_module
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError, RunError
+from jaxzero.training.beginning import beginning_from
 from jaxzero.training.checkpoint import Checkpoints, Restored
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
@@ -149,12 +150,29 @@ def test_damaged_checkpoints_are_named_and_skipped(run, capsys):
     shutil.rmtree(foreign)
     foreign.mkdir()
     (foreign / "weights.bin").write_text("from elsewhere")
-    assert train(short_config("--iterations=3"), run, resume=True)
+    assert train(short_config("--iterations=7"), run, resume=True)
     said = capsys.readouterr().out
     for number in ("4", "6"):
         assert f"skipped: checkpoint {run / 'checkpoints' / number} " in said
     assert "The replay of this checkpoint is missing" in said
-    assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3]
+    assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3, 4, 5, 6, 7]
+    # It came to the same iterations again: those that were damaged lie beside.
+    with Checkpoints(run) as checkpoints:
+        assert checkpoints.iterations() == [2, 4, 6, 7]
+    aside = sorted(path.name.split("-")[0] for path in (run / "checkpoints").glob("*damaged*"))
+    assert aside == ["4.damaged", "6.damaged"]
+    assert load_agent(run).iteration == 7
+
+
+def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path):
+    run_dir = tmp_path / "run"
+    assert not train(short_config(), run_dir, stop=Stop(max_iterations=2))
+    shutil.copytree(run_dir / "checkpoints" / "2", run_dir / "checkpoints" / "4")
+    damage(run_dir / "checkpoints" / "4")
+    assert load_agent(run_dir).iteration == 2
+    assert saved(short_config(), run_dir, 2).replay is not None
+    assert not train(short_config(), run_dir, resume=True, stop=Stop(max_iterations=1))
+    assert saved(short_config(), run_dir, 3).replay is not None
 
 
 def test_a_run_without_a_good_checkpoint_says_so(run):
@@ -172,6 +190,19 @@ def test_a_run_that_died_before_its_first_checkpoint_starts_again(run, capsys):
     assert train(short_config("--iterations=1"), run, resume=True)
     assert "no checkpoint yet" in capsys.readouterr().out
     assert (run / "metrics_discarded.jsonl").read_text().splitlines() == lines[:1]
+
+
+def test_a_run_that_died_in_its_first_save_starts_again_with_its_weights(run, tmp_path):
+    after = tmp_path / "after"
+    started = beginning_from(str(run))
+    assert not train(short_config(), after, beginning=started, stop=Stop(max_iterations=2))
+    (after / "checkpoints" / "2").rename(after / "checkpoints" / "2.orbax-checkpoint-tmp")
+    assert not train(short_config(), after, resume=True, stop=Stop(max_iterations=2))
+    again = saved(short_config(), after, 2).learner
+    other = tmp_path / "other"
+    assert not train(short_config(), other, beginning=started, stop=Stop(max_iterations=2))
+    expected = saved(short_config(), other, 2).learner
+    jax.tree.map(np.testing.assert_array_equal, again, expected)
 
 
 @pytest.mark.parametrize("missing", ["folder", "content"])
@@ -285,6 +316,9 @@ def test_an_average_and_a_gate_can_begin_and_end_within_a_run(run, option):
     assert train(short_config("--iterations=8"), run, resume=True)
     assert not saved(short_config(), run, 8).learner.average
     assert load_agent(run).iteration == 8
+    # What played then plays, whatever the settings are now.
+    played = load_agent(run, 7).agent.params
+    jax.tree.map(np.testing.assert_array_equal, played, own)
 
 
 def test_tiny_learns(tmp_path):
