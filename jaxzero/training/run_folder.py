@@ -12,6 +12,7 @@ from jaxzero.training.metrics import read_metrics
 
 CONFIG_FILE = "config.yaml"
 CHECKPOINTS = "checkpoints"
+UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
@@ -35,7 +36,8 @@ def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
     To go on would be to begin anew. A run that died in its first save may do that.
     """
     folder = run_dir / CHECKPOINTS
-    if folder.is_dir() and any(path.name.isdecimal() for path in folder.iterdir()):
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if any(name.isdecimal() or UNFINISHED in name for name in names):
         return
     done = max((line["iteration"] for line in read_metrics(run_dir)), default=0)
     if done >= 2 * saved.checkpoint_every or (done and not folder.is_dir()):

@@ -284,7 +284,7 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
     before = saved(two, run_dir, 3).replay
     one = short_config("--iterations=3")
     assert train(one, run_dir, resume=True)
-    assert "moved from 2 to 1 devices" in capsys.readouterr().out
+    assert "from 2 to 1 devices" in capsys.readouterr().out
     network = Network(one.game.board, one.network)
     with Checkpoints(run_dir) as checkpoints:
         after = take_up(one, network, jax.devices()[:1], checkpoints).actor.replay

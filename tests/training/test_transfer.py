@@ -15,7 +15,7 @@ from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.training.learner import init_learner
-from jaxzero.training.progress import first_learner
+from jaxzero.training.progress import first_learner, refuse_misfit
 from jaxzero.training.transfer import transfer
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--learner.ema_decay=0.5")
@@ -57,4 +57,4 @@ def test_a_run_begins_with_them_and_so_does_its_average():
 def test_weights_of_which_nothing_fits_are_refused():
     network = Network(TINY.game.board, TINY.network)
     with pytest.raises(InputError, match="weights: no array"):
-        first_learner(TINY, network, weights(3, 0))
+        refuse_misfit(TINY, network, weights(3, 0))
