@@ -79,12 +79,12 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
     assert "Stopped after" in resumed.stdout
 
 
-def test_a_run_dir_that_cannot_be_made_is_told(tmp_path):
+def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     done = run("scripts/train.py", *TINY, "--run_dir", blocked / "run")
     assert done.returncode == 2
-    assert done.stderr == f"error: run_dir: {blocked / 'run'} cannot be made (Not a directory)\n"
+    assert done.stderr == f"error: run_dir: {blocked / 'run'} cannot be written (Not a directory)\n"
     assert blocked.read_text() == "in the way"
 
 
