@@ -24,11 +24,11 @@ import mctx
 
 # (embedding of nodes [B], values of these nodes [B]) to reward [B] and discount [B] of the moves
 # that lead to them
-Reply = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
+ReplyOf = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
 
 
 @contextmanager
-def in_place_backup(reply: Reply | None = None) -> Iterator[None]:
+def in_place_backup(reply: ReplyOf | None = None) -> Iterator[None]:
     """Let searches that are traced in this context use `backward` below."""
     with mock.patch("mctx._src.search.backward", partial(backward, reply=reply)):
         yield
@@ -47,7 +47,7 @@ class Moves(NamedTuple):
         return self.visits * (self.rewards + self.discounts * self.values)
 
 
-def backward(tree: mctx.Tree, leaf: jax.Array, reply: Reply | None = None) -> mctx.Tree:
+def backward(tree: mctx.Tree, leaf: jax.Array, reply: ReplyOf | None = None) -> mctx.Tree:
     """Add the values of the new leaves ([B] int32) to all their ancestors. Batched.
 
     Keeps this law at every node: its value times its visits is its first value plus, over its

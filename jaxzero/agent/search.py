@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from jaxzero.agent.backup import Reply, in_place_backup
+from jaxzero.agent.backup import ReplyOf, in_place_backup
 from jaxzero.agent.network import Network, expected_margin, win_balance
 from jaxzero.agent.reduction import QuietNode, best_reply, open_move, quiet_priors
 from jaxzero.config import SearchConfig
@@ -85,7 +85,7 @@ class Growth(NamedTuple):
     # (at, State [B]) to the evaluation of the root, what is legal [B, A] and the root's embedding
     start: Callable
     expand: Callable  # (at, edges [B], embedding) to what mctx wants to know of the next nodes
-    reply: Reply | None = None  # what the opponent answers to a move, where values decide it
+    reply: ReplyOf | None = None  # what the opponent answers to a move, where values decide it
 
 
 def _plain_growth(game: DotsAndBoxes, win_weight: float) -> Growth:

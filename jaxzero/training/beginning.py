@@ -12,7 +12,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import write_json
 from jaxzero.training.checkpoint import Checkpoints
 from jaxzero.training.loading import LoadedAgent
-from jaxzero.training.run_folder import CHECKPOINTS, CONFIG_FILE
+from jaxzero.training.run_folder import CHECKPOINTS, CONFIG_FILE, finished_checkpoints
 from jaxzero.training.shipping import read_record
 from jaxzero.training.source import Source
 
@@ -74,8 +74,7 @@ def beginning_of(run_dir: Path) -> Beginning | None:
 
     Raises: InputError where it is not there any more.
     """
-    folder = run_dir / CHECKPOINTS
-    if not (run_dir / FILE).exists() or any(path.name.isdecimal() for path in folder.glob("*")):
+    if not (run_dir / FILE).exists() or finished_checkpoints(run_dir / CHECKPOINTS):
         return None
     return beginning_from(json.loads((run_dir / FILE).read_text())["weights"])
 

@@ -24,7 +24,7 @@ from jaxzero.errors import InputError
 from jaxzero.training.learner import Learner, candidate_params
 from jaxzero.training.parallel import local_copy
 from jaxzero.training.replay import Replay
-from jaxzero.training.run_folder import CHECKPOINTS
+from jaxzero.training.run_folder import CHECKPOINTS, finished_checkpoints
 
 logging.getLogger("absl").setLevel(logging.ERROR)
 
@@ -51,7 +51,7 @@ class Checkpoints:
     def iterations(self) -> list[int]:
         """Return the iterations that have a finished checkpoint, oldest first."""
         # From the folder: to let orbax read it anew makes it forget the one it is writing.
-        return sorted(int(path.name) for path in self.folder.iterdir() if path.name.isdecimal())
+        return finished_checkpoints(self.folder)
 
     def save(self, learner: Learner, replay: Replay | None, record: dict[str, Any]) -> None:
         """Start saving; returns once everything is copied off the device, and writes meanwhile.

@@ -36,8 +36,7 @@ def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
     To go on would be to begin anew. A run that died in its first save may do that.
     """
     folder = run_dir / CHECKPOINTS
-    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    if any(name.isdecimal() or UNFINISHED in name for name in names):
+    if finished_checkpoints(folder) or any(folder.glob(f"*{UNFINISHED}*")):
         return
     done = max((line["iteration"] for line in read_metrics(run_dir)), default=0)
     if done >= 2 * saved.checkpoint_every or (done and not folder.is_dir()):
@@ -45,6 +44,11 @@ def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
             f"run_dir: {run_dir} has metrics of {done} iterations and no checkpoint to go on from: "
             f"put its folder {CHECKPOINTS} back, or name another directory to begin anew"
         )
+
+
+def finished_checkpoints(folder: Path) -> list[int]:
+    """Return the iterations that have a finished checkpoint, oldest first."""
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdecimal())
 
 
 def make_run_dir(run_dir: Path) -> None:

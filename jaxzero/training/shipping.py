@@ -22,7 +22,7 @@ from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent
 from jaxzero.cli import load_config, save_config
 from jaxzero.errors import InputError, nearest
-from jaxzero.files import make_folder, temporary_folder
+from jaxzero.files import make_folder, temporary_folder, write_json
 from jaxzero.training.loading import LoadedAgent
 
 FOLDER = Path(__file__).parent.parent / "weights"
@@ -94,7 +94,7 @@ def ship(loaded: LoadedAgent, record: dict[str, Any], name: str, folder: Path) -
     record = {"iteration": loaded.iteration, **record}
     with temporary_folder(folder) as unfinished:
         save_config(loaded.config, unfinished / f"{name}.yaml")
-        (unfinished / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
+        write_json(unfinished / f"{name}.json", record)
         # Not `save_file`, whose files others cannot read.
         (unfinished / f"{name}{SUFFIX}").write_bytes(save(flatten(loaded.agent.params)))
         # The weights go last: without them the other files name no network.
