@@ -10,23 +10,39 @@ import typing
 from argparse import ArgumentError
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from jsonargparse import ArgumentParser, Namespace, set_parsing_settings
+from jsonargparse import (
+    ArgumentParser,
+    DefaultHelpFormatter,
+    Namespace,
+    set_parsing_settings,
+)
 
 from jaxzero.config import Config
+from jaxzero.config.ranges import in_words
 from jaxzero.errors import InputError, RunError, nearest
 from jaxzero.files import write_text
 from jaxzero.interrupts import at_stop
 
+if TYPE_CHECKING:
+    from jaxzero.runs.weights import LoadedAgent
+
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
-# Settings of earlier versions, with what has become of them.
+# Settings of earlier versions, with their names of today.
 RENAMED = {
     "search.value_scale": "search.value_scale_per_box: divide it by the boxes of the board",
+    "search.considered": "search.max_considered_actions",
+    "search.reduction": "search.nodes: all in place of none, quiet in place of exact",
+    "learner.decay_share": "learner.decay_fraction",
+    "learner.final_rate": "learner.final_rate_fraction",
+    "learner.symmetries": "learner.augmentation",
+    "learner.policy_weight": "learner.policy_loss_weight",
+    "learner.margin_weight": "learner.margin_loss_weight",
 }
 
 CONFIG_FIELDS = tuple(field.name for field in fields(Config))
@@ -34,10 +50,28 @@ CONFIG_FIELDS = tuple(field.name for field in fields(Config))
 
 def config_parser(description: str) -> ArgumentParser:
     """Return a parser with `--config FILE` and one option for every field of a Config."""
-    parser = ArgumentParser(description=description, exit_on_error=False, env_prefix=False)
-    parser.add_argument("--config", action="config", help="YAML file with settings")
+    parser = ArgumentParser(
+        description=description,
+        exit_on_error=False,
+        env_prefix=False,
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument(
+        "--config",
+        action="config",
+        help="YAML file with settings, such as configs/quick.yaml; options override its settings",
+    )
     parser.add_class_arguments(Config, None)
     return parser
+
+
+class HelpFormatter(DefaultHelpFormatter):
+    """Names ranges in words: `whole number > 0` in place of the name of a type."""
+
+    def format_help(self) -> str:
+        text = super().format_help()
+        text = re.sub(r"type:\s+(\w+)", lambda found: in_words(found[1]) or found[0], text)
+        return text.replace("type: <class 'Path'>", "a path").replace("default: null", "no default")
 
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
@@ -119,7 +153,14 @@ def _one_line(message: str, options: Iterable[str]) -> str:
     unknown = re.match(r"unrecognized arguments: --(\S+?)(?:[= ](.*))?$", message)
     if unknown:
         name, value = unknown[1], unknown[2] or ""
+        if name in RENAMED:
+            return f"{name}: {value!r}: is now {RENAMED[name]}"
         return f"{name}: {value!r}: no such field{nearest(name, options)}"
+    outside = re.match(r'Parser key "([^"]+)":\s+Not of type (\w+): (.*)', message, re.DOTALL)
+    if outside:
+        name, kind, reason = outside.groups()
+        value = re.match(r"(\S+) does not conform", reason) or re.search(r"('.*')$", reason)
+        return f"{name}: {value[1] if value else reason} must be {in_words(kind)}"
     wrong = re.match(r'Parser key "([^"]+)":\s+(.*?)\.? Got value: (.*)', message, re.DOTALL)
     if wrong:
         kind = re.sub(r"Expected an? <class '(\w+)'>", r"must be \1", " ".join(wrong[2].split()))
@@ -163,3 +204,74 @@ def drop_open_entries(cache: Path) -> None:
             path = link.readlink()
             if path.parent == cache.resolve():
                 path.unlink()
+
+
+OPTIONS = ("run_dir", "weights", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What --run_dir, --weights and --checkpoint name together; reads nothing before `load`."""
+
+    run_dir: Path | None
+    weights: str | None  # exactly one of the two
+    checkpoint: int | None = None  # iteration; None: the newest
+    number: str = ""  # ends the names of the options of a second player
+
+    @property
+    def field(self) -> str:
+        """The option that named it."""
+        return ("weights" if self.run_dir is None else "run_dir") + self.number
+
+    @property
+    def name(self) -> str:
+        """The folder, or the name of what is shipped."""
+        return str(self.weights or self.run_dir)
+
+    def load(self) -> LoadedAgent:
+        """Read the network. Raises: InputError naming the option."""
+        # Slow to import; command lines are checked before.
+
+        from jaxzero.runs.weights import load_agent, load_weights
+
+        try:
+            if self.run_dir is None:
+                return load_weights(self.weights)
+            return load_agent(self.run_dir, self.checkpoint)
+        except InputError as error:
+            # The loaders know one network and its options; here there may be two.
+            field, _, rest = str(error).partition(":")
+            if field in OPTIONS:
+                raise InputError(f"{field}{self.number}:{rest}") from error
+            raise InputError(f"{self.field}: {self.name}: {error}") from error
+
+
+def add_source_options(parser: ArgumentParser) -> None:
+    """Add --run_dir, --weights and --checkpoint."""
+    parser.add_argument("--run_dir", type=Path, help="folder of the run")
+    parser.add_argument(
+        "--weights",
+        help="instead of a run: a network that is shipped, as 5x5, or an "
+        "exported one, by its .safetensors file or its folder",
+    )
+    parser.add_argument("--checkpoint", type=int, help="iteration to take; default: the newest")
+
+
+def source_of(options: Namespace, number: str = "") -> Source | None:
+    """Return what the options name, None for nothing. Raises: InputError."""
+    run_dir, weights, checkpoint = (options[f"{name}{number}"] for name in OPTIONS)
+    if run_dir is not None and weights is not None:
+        raise InputError(f"weights{number}: {weights} cannot stand beside --run_dir{number}")
+    if checkpoint is not None and run_dir is None:
+        raise InputError(f"checkpoint{number}: {checkpoint} needs --run_dir{number}")
+    if run_dir is None and weights is None:
+        return None
+    return Source(run_dir, weights, checkpoint, number)
+
+
+def required_source(options: Namespace) -> Source:
+    """Return what the options name. Raises: InputError, also where they name nothing."""
+    source = source_of(options)
+    if source is None:
+        raise InputError("run_dir: name a run with --run_dir or a network with --weights")
+    return source

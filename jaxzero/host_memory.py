@@ -1,8 +1,10 @@
-"""What the machine, or the container around this process, can still give."""
+"""Memory of the host: what the machine, or the container around this process, can still give."""
 
 from __future__ import annotations
 
 import os
+import resource
+import sys
 from pathlib import Path
 
 # Version 2 and version 1 of control groups: folder, limit, use, and what of the use is mere cache.
@@ -69,3 +71,9 @@ def _cache_bytes(group: Path, field: str) -> int:
         return int(dict(line.split() for line in lines)[field])
     except (OSError, KeyError, ValueError):
         return 0
+
+
+def process_peak_bytes() -> int:
+    """Return the most memory this process ever held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -11,8 +11,8 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -36,17 +36,9 @@ def benchmark_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--baseline_processes",
-        default=f"1,{os.cpu_count()}",
-        help="numbers of processes of the baseline, separated by commas",
-    )
-    parser.add_argument(
-        "--baseline_games", type=int, default=1, help="least games of each process of the baseline"
-    )
-    parser.add_argument(
-        "--baseline_network",
-        type=Literal["compiled", "torch"],
-        default="compiled",
-        help="its network: ours, compiled for batches of one, or PyTorch's where installed",
+        type=int,
+        default=os.cpu_count(),
+        help="number of processes of the baseline; default: one for each core",
     )
     return parser
 
@@ -55,7 +47,7 @@ def main(arguments: list[str]) -> None:
     parser = benchmark_parser()
     options = parse(parser, arguments)
     config = config_of(parser, options)
-    for name in ("seconds", "rounds", "baseline_games"):
+    for name in ("seconds", "rounds", "baseline_processes"):
         if not options[name] > 0:
             raise InputError(f"{name}: {options[name]} must be > 0")
     start_ply = config.selfplay.start_ply
@@ -69,24 +61,19 @@ def main(arguments: list[str]) -> None:
 
 def measure(config: Config, options: Namespace) -> None:
     """Measure, print, keep and compare."""
-    from jaxzero.performance.baseline_pool import Baseline, parse_counts
-    from jaxzero.performance.benchmark import benchmark
-    from jaxzero.performance.report import comparison, read_result, table
-    from jaxzero.performance.torch_network import check_torch
+    from jaxzero.performance.baseline import baseline_processes
+    from jaxzero.performance.benchmark import benchmark, comparison, read_result, report
 
-    processes = parse_counts(options.baseline_processes)
     before = read_result(options.compare) if options.compare else None
-    if options.baseline and options.baseline_network == "torch":
-        check_torch(config)
 
     use_compilation_cache()
-    if options.baseline:
-        kind = options.baseline_network
-        with Baseline(config, processes, options.baseline_games, kind) as baseline:
-            result = benchmark(config, options.seconds, options.rounds, baseline)
-    else:
-        result = benchmark(config, options.seconds, options.rounds)
-    print(table(result))
+    with ExitStack() as stack:
+        baseline = None
+        if options.baseline:
+            processes = baseline_processes(config, options.baseline_processes)
+            baseline = stack.enter_context(processes)
+        result = benchmark(config, options.seconds, options.rounds, baseline)
+    print(report(result))
     if options.json:
         write_json(options.json, result)
     if before:

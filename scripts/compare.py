@@ -1,4 +1,7 @@
-"""Set runs side by side: wrong moves on solved positions against games and minutes."""
+"""Compare runs: wrong moves on solved positions against games and minutes of training.
+
+Runs that differ only in their seed form one group.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +21,33 @@ from jaxzero.files import check_file
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
-    parser.add_argument("--runs", type=Path, nargs="+", help="folders of runs")
-    parser.add_argument("--names", nargs="*", help="what to call them; default: what differs")
-    parser.add_argument("--out", type=Path, help="figure to draw, .png")
+    parser.add_argument("--runs", type=Path, nargs="+", help="folders of runs to compare")
+    parser.add_argument("--names", nargs="*", help="one name per run; default: what differs")
+    parser.add_argument("--out", type=Path, help="file for the figure, .png")
     options = parse(parser, arguments)
     if not options.runs:
         raise InputError("runs: name the folders of one run or more")
     check_file("out", options.out)
 
-    from jaxzero.training.compare import Entry, group, levels, read_run, table
-    from jaxzero.training.compare_figure import draw_comparison
+    from jaxzero.study.compare_runs import (
+        RunGroup,
+        draw_runs,
+        format_runs,
+        group_runs,
+        levels,
+        read_run,
+    )
 
     runs = [read_run(run_dir) for run_dir in options.runs]
     if options.names and len(options.names) != len(runs):
         raise InputError(f"names: {len(options.names)} names for {len(runs)} runs")
     named = zip(options.names or (), runs, strict=False)
-    entries = [Entry(name, [run]) for name, run in named] or group(runs)
-    print(table(entries))
-    for entry in entries:
-        print(f"\n{levels(entry)}")
+    groups = [RunGroup(name, [run]) for name, run in named] or group_runs(runs)
+    print(format_runs(groups))
+    for group in groups:
+        print(f"\n{levels(group)}")
     if options.out:
-        draw_comparison(options.out, entries)
+        draw_runs(options.out, groups)
         print(options.out)
 
 

@@ -23,14 +23,14 @@ def main(arguments: list[str]) -> None:
     check_file("json", options.json)
     check_folder("trace", options.trace)
 
-    from jaxzero.performance.diagnose import diagnose, report_lines, to_dict
+    from jaxzero.performance.diagnose import diagnose, report
 
     use_compilation_cache()
     print("Compiling and timing an iteration and its parts ...", flush=True)
-    found = diagnose(config, options.trace)
-    print("\n".join(report_lines(config, found)))
+    result = diagnose(config, options.trace)
+    print(report(result))
     if options.json:
-        write_json(options.json, to_dict(found))
+        write_json(options.json, result)
 
 
 if __name__ == "__main__":

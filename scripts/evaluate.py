@@ -1,6 +1,6 @@
-"""Measure a trained network: matches, exact-play suites, a ladder of the checkpoints of its run.
+"""Measure a trained network: matches, suites of solved positions, a rating of its checkpoints.
 
-Suites: `table` (boards up to 3x3, solved on the spot), the stored ones such as `5x5`, `berlekamp`.
+Example: scripts/evaluate.py --weights 3x3 --opponents greedy,perfect --suite table
 """
 
 from __future__ import annotations
@@ -14,24 +14,60 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.cli import (
+    add_source_options,
+    parse,
+    required_source,
+    run_script,
+    use_compilation_cache,
+)
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, write_json
-from jaxzero.training.source import add_source_options, required_source
 
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     add_source_options(parser)
-    parser.add_argument("--opponents", default="", help="players to meet, such as random,greedy")
-    parser.add_argument("--games", type=int, default=512, help="games per match, even")
-    parser.add_argument("--simulations", type=int, default=64, help="simulations per move")
-    parser.add_argument("--opening_plies", type=int, default=4, help="random moves of openings")
-    parser.add_argument("--suite", help="name of a suite of solved positions")
-    parser.add_argument("--ladder", action="store_true", help="rate the checkpoints of the run")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="file to write the results to")
-    parser.add_argument("--figures", type=Path, help="folder of figures; the run's, else figures")
+    parser.add_argument(
+        "--opponents",
+        default="",
+        help="players to play a match against, separated by commas: random, greedy, "
+        "alphabeta:DEPTH, perfect, policy, search:SIMULATIONS",
+    )
+    parser.add_argument(
+        "--games",
+        type=int,
+        default=512,
+        help="games per match, even: pairs with swapped seats; 512 give an interval of about "
+        "4 percent either way",
+    )
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=64,
+        help="simulations of the search per move; more play better and take longer",
+    )
+    parser.add_argument(
+        "--opening_plies",
+        type=int,
+        default=4,
+        help="each pair of games opens with 0 to this many random moves, so that games differ",
+    )
+    parser.add_argument(
+        "--suite",
+        help="score the network on solved positions: table (boards up to 3x3, solved now), "
+        "a stored suite such as 5x5, or berlekamp (problems of Berlekamp's book)",
+    )
+    parser.add_argument(
+        "--ladder",
+        action="store_true",
+        help="rate the checkpoints of the run in Elo by matches between them; needs --run_dir",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of openings and players")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument(
+        "--figures", type=Path, help="folder for figures; default: the run's folder, else figures"
+    )
     options = parse(parser, arguments)
     source = required_source(options)
     if options.ladder and source.run_dir is None:
@@ -49,7 +85,7 @@ def main(arguments: list[str]) -> None:
     if options.suite or options.ladder:
         check_folder("figures", figures)
 
-    from jaxzero.training.assess import climb, meet, sit
+    from jaxzero.training.evaluator import play_matches, rate_checkpoints, score_suite
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
@@ -58,12 +94,12 @@ def main(arguments: list[str]) -> None:
     results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)
-        results["versus"] = meet(loaded, options.opponents, options.simulations, *match)
+        results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
-        results |= sit(loaded, options.suite, options.simulations, figures)
+        results |= score_suite(loaded, options.suite, options.simulations, figures)
     if options.ladder:
         match = (options.games, options.opening_plies, options.seed)
-        results["ladder"] = climb(options.run_dir, options.simulations, *match, figures)
+        results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)
     if options.json:
         write_json(options.json, results)
 

@@ -1,7 +1,7 @@
-"""Write the network of a run to a file of its own, with its config and its measured strength.
+"""Export the network of a run to a file, with its config and its measured strength.
 
---weights FILE in the other scripts takes it. With --weights here, a network that is in a file
-already is measured anew.
+Other scripts take the file with --weights. With --weights instead of --run_dir, this script
+measures an exported network again.
 """
 
 from __future__ import annotations
@@ -15,23 +15,38 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.cli import (
+    add_source_options,
+    parse,
+    required_source,
+    run_script,
+    use_compilation_cache,
+)
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder
-from jaxzero.training.source import add_source_options, required_source
 
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     add_source_options(parser)
     parser.add_argument("--name", help="name of the weights; default: the board, such as 5x5")
-    parser.add_argument("--out", type=Path, help="folder; default: weights in that of the run")
+    parser.add_argument(
+        "--out", type=Path, help="folder for the files; default: weights in the folder of the run"
+    )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace weights of the same name in the folder"
     )
-    parser.add_argument("--opponents", default="random,greedy", help="players to meet")
-    parser.add_argument("--games", type=int, default=512, help="games per match, even")
-    parser.add_argument("--simulations", type=int, default=64, help="simulations per move")
+    parser.add_argument(
+        "--opponents",
+        default="random,greedy",
+        help="players to measure against, separated by commas; empty: no matches",
+    )
+    parser.add_argument(
+        "--games", type=int, default=512, help="games per match, even: pairs with swapped seats"
+    )
+    parser.add_argument(
+        "--simulations", type=int, default=64, help="simulations of the search per move"
+    )
     options = parse(parser, arguments)
     source = required_source(options)
     if options.games < 2 or options.games % 2:
@@ -39,12 +54,12 @@ def main(arguments: list[str]) -> None:
     if options.simulations < 1:
         raise InputError(f"simulations: {options.simulations} must be at least 1")
     if options.out is None and source.run_dir is None:
-        raise InputError("out: name a folder with --out for what is measured anew")
+        raise InputError("out: name a folder with --out; --weights has none")
     folder = options.out or source.run_dir / "weights"
     check_folder("out", folder)
 
-    from jaxzero.training.export import measure
-    from jaxzero.training.shipping import SUFFIX, ship
+    from jaxzero.runs.weights import SUFFIX, write_weights
+    from jaxzero.training.evaluator import measure_weights
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
@@ -53,8 +68,10 @@ def main(arguments: list[str]) -> None:
     file = folder / f"{name}{SUFFIX}"
     if file.exists() and not options.overwrite:
         raise InputError(f"out: {file} exists; --overwrite replaces it")
-    measured = measure(source, loaded, options.opponents, options.games, options.simulations)
-    ship(*measured, name, folder)
+    measured = measure_weights(
+        source, loaded, options.opponents, options.games, options.simulations
+    )
+    write_weights(*measured, name, folder)
     print(f"{file}, .yaml, .json")
 
 

@@ -1,6 +1,7 @@
-"""Make a suite: positions of several kinds of play, solved exactly, evenly over undrawn edges.
+"""Make a suite: collect positions from games of several players and solve them exactly.
 
-With --run_dir or --weights that network plays too, as search:16.
+The positions are spread evenly over players and numbers of undrawn edges. With --run_dir or
+--weights this network plays too, as search:16.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ from pathlib import Path
 import numpy as np
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.cli import (
+    Source,
+    add_source_options,
+    parse,
+    run_script,
+    source_of,
+    use_compilation_cache,
+)
 from jaxzero.errors import InputError
 from jaxzero.files import check_file
-from jaxzero.training.source import Source, add_source_options, source_of
 
 
 def suite_parser() -> ArgumentParser:
@@ -28,20 +35,42 @@ def suite_parser() -> ArgumentParser:
     parser.add_argument("--cols", type=int, default=5, help="columns of boxes")
     add_source_options(parser)
     parser.add_argument(
-        "--players", default="random,greedy,perfect:0.15", help="who else plays, by commas"
-    )
-    parser.add_argument("--games", type=int, default=256, help="games of each player")
-    parser.add_argument(
-        "--noise", type=float, default=0.0, help="share of random moves after the opening"
+        "--players",
+        default="random,greedy,perfect:0.15",
+        help="players to collect from, by commas; perfect:0.15 has 15 percent random moves",
     )
     parser.add_argument(
-        "--quiet", action="store_true", help="positions after all free boxes are taken"
+        "--games", type=int, default=256, help="games of each player against itself"
     )
-    parser.add_argument("--per_stratum", type=int, default=200, help="positions per stratum")
-    parser.add_argument("--fewest", type=int, default=8, help="fewest undrawn edges")
-    parser.add_argument("--most", type=int, default=36, help="most undrawn edges")
-    parser.add_argument("--node_limit", type=int, default=20_000_000, help="nodes per position")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--noise", type=float, default=0.0, help="share of random moves after the opening, 0 to 1"
+    )
+    parser.add_argument(
+        "--quiet",
+        action="store_true",
+        help="take all free boxes before a position is collected; for networks that evaluate "
+        "only such positions (search.nodes quiet)",
+    )
+    parser.add_argument(
+        "--per_stratum",
+        type=int,
+        default=200,
+        help="positions per stratum, a player and a band of undrawn edges",
+    )
+    parser.add_argument("--fewest", type=int, default=8, help="fewest undrawn edges of a position")
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=36,
+        help="most undrawn edges; each further edge costs the solver time",
+    )
+    parser.add_argument(
+        "--node_limit",
+        type=int,
+        default=20_000_000,
+        help="nodes of the solver per position; an unsolved position is left out",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of games and of the selection")
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
     return parser
 
@@ -58,9 +87,9 @@ def main(arguments: list[str]) -> None:
 
 
 def make_suite(options: Namespace, source: Source | None) -> None:
-    """Let everybody play, solve what came up and write it."""
+    """Play the games, solve the positions and write the suite."""
     from jaxzero.agent.players import make_player, make_players
-    from jaxzero.evaluation.collect import Games, collect, solve_all
+    from jaxzero.evaluation.make_suite import Games, collect, solve_all
     from jaxzero.evaluation.suite import Suite, write_suite
     from jaxzero.game import DotsAndBoxes
 

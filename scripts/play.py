@@ -12,12 +12,11 @@ from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.cli import parse, run_script, source_of, use_compilation_cache
 from jaxzero.errors import InputError
-from jaxzero.training.source import source_of
 
 PLAYERS = "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS"
-ONLY_IN = {  # options that mean something in some modes only
+ONLY_IN = {  # the modes of options that do not apply to every mode
     "player2": ("ai", "dual"),
     "run_dir2": ("ai", "dual"),
     "weights2": ("ai", "dual"),
@@ -36,21 +35,22 @@ def play_parser() -> ArgumentParser:
     def add(name: str, kind: type, default: object, meaning: str) -> None:
         parser.add_argument(f"--{name}", type=kind, default=default, help=meaning)
 
-    add("mode", Literal["human", "ai", "dual"], "human", "you play; you watch; a match is counted")
-    add("run_dir", Path, None, "run whose network plays")
-    add("weights", str, None, "instead of a run: a network that is shipped, such as 5x5")
-    add("checkpoint", int, None, "iteration of its checkpoint; the newest unless given")
-    add("player", str, None, f"{PLAYERS}; unless given search:64 with a run, else perfect")
-    add("run_dir2", Path, None, "run of the second player; run_dir unless given")
+    modes = "human: you play; ai: two players play one game; dual: two players play a match"
+    add("mode", Literal["human", "ai", "dual"], "human", modes)
+    add("run_dir", Path, None, "folder of the run whose network plays")
+    add("weights", str, None, "instead of a run: a network, pretrained (such as 5x5) or exported")
+    add("checkpoint", int, None, "iteration of the checkpoint; default: the newest")
+    add("player", str, None, f"{PLAYERS}; default: search:64 with a network, else perfect")
+    add("run_dir2", Path, None, "run of the second player; default: run_dir")
     add("weights2", str, None, "instead of a run: a network for the second player")
-    add("checkpoint2", int, None, "iteration of its checkpoint; the newest unless given")
-    add("player2", str, None, "second player; unless given search:64 with run_dir2, else perfect")
-    add("rows", int, None, "rows of boxes; unless given those of the run, else 3")
-    add("cols", int, None, "columns of boxes, likewise")
-    add("first", Literal["human", "ai"], "human", "who starts (mode human)")
-    add("seconds", float, 5.0, "time the solver has for a verdict or a hint (mode human)")
-    add("games", int, 100, "games of the match, in pairs with swapped colours (mode dual)")
-    add("opening_plies", int, 4, "0 to so many random moves open each pair (mode dual)")
+    add("checkpoint2", int, None, "iteration of the checkpoint; default: the newest")
+    add("player2", str, None, "second player; default: search:64 with run_dir2, else perfect")
+    add("rows", int, None, "rows of boxes; default: the rows of the network, else 3")
+    add("cols", int, None, "columns of boxes; default: as for rows")
+    add("first", Literal["human", "ai"], "human", "who moves first (mode human)")
+    add("seconds", float, 5.0, "time limit of the solver for solve and hint (mode human)")
+    add("games", int, 100, "games of the match, even: pairs with swapped seats (mode dual)")
+    add("opening_plies", int, 4, "each pair opens with 0 to this many random moves (mode dual)")
     add("seed", int, 0, "seed of everything random")
     return parser
 
@@ -71,7 +71,7 @@ def check_options(parser: ArgumentParser, options: Namespace) -> None:
     for number in ("", "2"):
         source_of(options, number)
     if options.games < 2 or options.games % 2:
-        raise InputError(f"games: {options.games} must be even and at least 2 (swapped colours)")
+        raise InputError(f"games: {options.games} must be even and at least 2 (swapped seats)")
     if options.opening_plies < 0:
         raise InputError(f"opening_plies: {options.opening_plies} must be >= 0")
     if not 0 < options.seconds <= 3600:
@@ -81,21 +81,27 @@ def check_options(parser: ArgumentParser, options: Namespace) -> None:
 
 
 def play(options: Namespace) -> None:
-    """Make the board and the players, and start what the mode asks for."""
-    from jaxzero.play.lineup import choose_board, choose_player, load_run
-    from jaxzero.play.modes import play_human, report_match, show_game
+    """Make the board and the players, and start the mode."""
+    from jaxzero.play.modes import (
+        choose_board,
+        choose_player,
+        load_named,
+        play_human,
+        report_match,
+        show_game,
+    )
 
     print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
-    run, run2 = (load_run(source_of(options, number)) for number in ("", "2"))
-    runs = [one for one in (run, run2) if one]
-    board = choose_board(options.rows, options.cols, runs)
-    player = choose_player("player", options.player, board, run)
-    for one in runs:
+    network, network2 = (load_named(source_of(options, number)) for number in ("", "2"))
+    networks = [one for one in (network, network2) if one]
+    board = choose_board(options.rows, options.cols, networks)
+    player = choose_player("player", options.player, board, network)
+    for one in networks:
         print(f"{one.field}: {one}")
     if options.mode == "human":
         return play_human(board, player, options.first, options.seed, options.seconds)
-    name2 = options.player2 or (None if run2 else "perfect")
-    player2 = choose_player("player2", name2, board, run2 or run)
+    name2 = options.player2 or (None if network2 else "perfect")
+    player2 = choose_player("player2", name2, board, network2 or network)
     if options.mode == "ai":
         return show_game(board, (player, player2), options.seed)
     games, plies = options.games, options.opening_plies

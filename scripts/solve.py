@@ -1,8 +1,8 @@
 """Solve a board or a position exactly.
 
-Without --position the empty board is solved, by a table of all its positions where one fits, else
-by the endgame solver. With --position one position is solved and drawn with the value of each move.
-Where the endgame solver runs out of time, the proven bounds are printed and the exit code is 1.
+Without --position, the empty board is solved: by a table of all its positions if one fits, else by
+the endgame solver. With --position, the position is solved and drawn with the value of each move.
+If the endgame solver runs out of time, the proven bounds are printed and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -29,13 +29,19 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rows", type=int, default=3, help="rows of boxes")
     parser.add_argument("--cols", type=int, default=3, help="columns of boxes")
     parser.add_argument(
-        "--position", help="drawn edges (h0,1 v2,3 or numbers, separated by blanks), or a file"
+        "--position",
+        help="drawn edges by name or number, separated by blanks, such as 'h0,1 v2,3', or a file",
     )
     parser.add_argument(
-        "--seconds", type=float, default=60.0, help="time limit of the endgame solver"
+        "--seconds",
+        type=float,
+        default=60.0,
+        help="time limit of the endgame solver; up to 31 undrawn edges it needs seconds",
     )
-    parser.add_argument("--table", type=Path, help="file to keep the table in")
-    parser.add_argument("--json", type=Path, help="file to write the result to")
+    parser.add_argument(
+        "--table", type=Path, help="file of the table: read if it exists, else written"
+    )
+    parser.add_argument("--json", type=Path, help="file for the result")
     options = parse(parser, arguments)
     if not (options.seconds > 0 and math.isfinite(options.seconds)):
         raise InputError(f"seconds: {options.seconds} must be > 0 and finite")
@@ -46,9 +52,9 @@ def main(arguments: list[str]) -> None:
     print(f"Solving {what} of {options.rows}x{options.cols} ...", flush=True)
 
     from jaxzero.config import GameConfig
-    from jaxzero.evaluation.solving import describe, solve_board, solve_drawn
     from jaxzero.game import edge_name
-    from jaxzero.training.memory import process_peak_bytes
+    from jaxzero.host_memory import process_peak_bytes
+    from jaxzero.solver.solve import describe, solve_board, solve_drawn
 
     game = GameConfig(options.rows, options.cols).board
     use_compilation_cache()

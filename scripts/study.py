@@ -1,6 +1,6 @@
-"""Fit a network to exact labels within a budget and say what it learnt; compare several.
+"""Fit a network to exact labels within a budget and score it, or compare several results.
 
-It helps to choose a network; the agent itself learns from self-play alone.
+This helps to choose a network. The agent itself learns from self-play alone.
 """
 
 from __future__ import annotations
@@ -22,17 +22,24 @@ from jaxzero.files import check_folder, make_folder
 def main(arguments: list[str]) -> None:
     parser = config_parser(__doc__)
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder of the results, or of the comparison"
-    )
-    parser.add_argument("--minutes", type=float, default=3.0, help="of learning, at most")
-    parser.add_argument(
-        "--positions", type=int, default=0, help="positions to learn from, at most; 0: no limit"
+        "--out", type=Path, required=True, help="folder for the results or the comparison"
     )
     parser.add_argument(
-        "--labels", type=Path, help="solved positions, .npz; without it the table of the board"
+        "--minutes",
+        type=float,
+        default=3.0,
+        help="most minutes of learning, without compiling and scoring",
     )
     parser.add_argument(
-        "--compare", type=Path, nargs="+", help="folders of results to compare; learns nothing"
+        "--positions", type=int, default=0, help="most positions to learn from; 0: no limit"
+    )
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        help="suite of solved positions, .npz; default: the table of the board (up to 3x3)",
+    )
+    parser.add_argument(
+        "--compare", type=Path, nargs="+", help="compare the results in these folders, do not fit"
     )
     options = parse(parser, arguments)
     check_folder("out", options.out)
@@ -46,11 +53,10 @@ def main(arguments: list[str]) -> None:
 
 
 def study(config: Config, options) -> None:
-    """Fit one network and write what it learnt."""
-    from jaxzero.study.comparison import table
+    """Fit one network and write its scores."""
     from jaxzero.study.fit import Budget, fit
     from jaxzero.study.labels import make_labels
-    from jaxzero.study.report import point_line, result_of, write_result
+    from jaxzero.study.results import format_results, point_line, result_of, write_result
 
     use_compilation_cache()
     print("Preparing labels ...", flush=True)
@@ -61,19 +67,23 @@ def study(config: Config, options) -> None:
     done = fit(config, labels, budget, lambda point: print(point_line(point), flush=True))
     result = result_of(config, labels, done)
     write_result(options.out, result)
-    print("\n" + table({options.out.name: result}))
+    print("\n" + format_results({options.out.name: result}))
 
 
 def compare(folders: list[Path], out: Path) -> None:
     """Print one table over several results and draw them."""
-    from jaxzero.study.comparison import read_results, table, write_comparison
-    from jaxzero.study.figure import draw_comparison
+    from jaxzero.study.results import (
+        draw_results,
+        format_results,
+        read_results,
+        write_comparison,
+    )
 
     results = read_results(folders)
     make_folder("out", out)
     write_comparison(out, results)
-    draw_comparison(out / "comparison.png", results)
-    print(table(results))
+    draw_results(out / "comparison.png", results)
+    print(format_results(results))
 
 
 if __name__ == "__main__":

@@ -37,11 +37,7 @@ def main(arguments: list[str]) -> None:
         "--point_minutes", type=float, default=10.0, help="longest time a point may take"
     )
     parser.add_argument("--rounds", type=int, default=3, help="timed iterations of each point")
-    parser.add_argument(
-        "--retry_failed", action="store_true", help="measure again what has no numbers yet"
-    )
-
-    from jaxzero.performance.grid import read_grid
+    from jaxzero.performance.sweep import read_grid, run_sweep
 
     grid, options = read_grid(parser, arguments)
     for name, least in (("rounds", 1), ("point_minutes", 1e-3)):
@@ -49,11 +45,9 @@ def main(arguments: list[str]) -> None:
             raise InputError(f"{name}: {options[name]} must be at least {least}")
     check_folder("out", options.out)
 
-    from jaxzero.performance.sweep import Effort, run_sweep
     from jaxzero.performance.sweep_report import write_report
 
-    effort = Effort(options.point_minutes, options.rounds, options.retry_failed)
-    rows = run_sweep(grid, options.out, effort)
+    rows = run_sweep(grid, options.out, options.rounds, options.point_minutes)
     if all(row["status"] == "invalid" for row in rows):
         raise InputError(rows[0]["error"])
     write_report(options.out, asdict(grid.base), rows)

@@ -1,4 +1,8 @@
-"""Train an AlphaZero for Dots and Boxes."""
+"""Train an AlphaZero for Dots and Boxes.
+
+Example: python scripts/train.py --config configs/quick.yaml --run_dir runs/quick. A position is
+quiet when no box has three drawn sides. A margin is own boxes minus the opponent's.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +22,31 @@ from jaxzero.files import check_folder
 
 def main(arguments: list[str]) -> None:
     parser = config_parser(__doc__)
-    parser.add_argument("--run_dir", type=Path, help="folder of the run's files")
+    parser.add_argument(
+        "--run_dir", type=Path, help="folder for all files of the run; needed to train"
+    )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="go on from the newest checkpoint, with the run's own config unless --config is given",
+        help="continue the run in --run_dir from its newest checkpoint, with its own config; other "
+        "options change that config, but board and network stay",
     )
     parser.add_argument(
         "--weights",
-        help="network to begin with: one that is shipped, as 5x5, an exported file, or the folder "
-        "of a run; of another board, what fits is taken",
+        help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
+        "run; from another board, arrays of equal shape are used",
     )
     parser.add_argument(
-        "--max_minutes", type=float, default=0.0, help="save and stop after so long; 0: never"
+        "--max_minutes",
+        type=float,
+        default=0.0,
+        help="minutes from the start, compiling included; then the present iteration ends, is "
+        "saved, and the script stops; 0: no limit",
     )
     parser.add_argument(
         "--predict_memory",
         action="store_true",
-        help="say what the run needs of a device's memory, and do nothing else",
+        help="print the memory that the run needs per device, then stop",
     )
     options = parse(parser, arguments)
     if options.predict_memory:
@@ -50,28 +61,30 @@ def main(arguments: list[str]) -> None:
     config = config_of(parser, options)
     check_folder("run_dir", options.run_dir)
 
-    from jaxzero.training.beginning import beginning_from
-    from jaxzero.training.stop import Stop
+    from jaxzero.interrupts import Stop
+    from jaxzero.runs.weights import read_initial_weights
     from jaxzero.training.trainer import train
 
     use_compilation_cache()
-    beginning = beginning_from(options.weights) if options.weights else None
+    initial = read_initial_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
-    if not train(config, options.run_dir, options.resume, stop, beginning):
+    if not train(config, options.run_dir, options.resume, stop, initial):
         sys.exit(stop.exit_code)
 
 
 def predict_memory(config: Config) -> None:
     """Print the memory one iteration will hold at once on each device."""
     from jaxzero.agent.network import Network
-    from jaxzero.training.memory import mebibytes, memory_limit_bytes, plan_iteration
+    from jaxzero.runs.memory import mebibytes, memory_limit_bytes
+    from jaxzero.training.iteration import compile_iteration
     from jaxzero.training.parallel import choose_devices
 
     use_compilation_cache()
     devices = choose_devices(config.devices)
-    plan = plan_iteration(config, Network(config.game.board, config.network), devices)
+    program = compile_iteration(config, Network(config.game.board, config.network), devices)
     print(
-        f"{mebibytes(plan.predicted)} predicted per device, {mebibytes(plan.replay)} of it replay; "
+        f"{mebibytes(program.predicted)} predicted per device, "
+        f"{mebibytes(program.replay)} of it replay; "
         f"{devices[0].device_kind} has {mebibytes(memory_limit_bytes(devices))}"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -102,40 +103,50 @@ def test_a_temporary_folder_goes(tmp_path):
     assert everything(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "command_line",
-    [
-        "benchmark.py --json BAD",
-        "compare.py --runs nowhere --out BAD",
-        "diagnose.py --json BAD",
-        "diagnose.py --trace BAD",
-        "evaluate.py --weights 2x2 --suite table --json BAD",
-        "evaluate.py --weights 2x2 --suite table --figures BAD",
-        "export.py --weights 2x2 --out BAD",
-        "make_suite.py --out BAD",
-        "solve.py --json BAD",
-        "solve.py --table BAD",
-        "study.py --out BAD",
-        "sweep.py --out BAD",
-        "train.py --run_dir BAD",
-    ],
+COMMAND_LINES = (
+    "benchmark.py --json BAD",
+    "compare.py --runs nowhere --out BAD",
+    "diagnose.py --json BAD",
+    "diagnose.py --trace BAD",
+    "evaluate.py --weights 2x2 --suite table --json BAD",
+    "evaluate.py --weights 2x2 --suite table --figures BAD",
+    "export.py --weights 2x2 --out BAD",
+    "make_suite.py --out BAD",
+    "solve.py --json BAD",
+    "solve.py --table BAD",
+    "study.py --out BAD",
+    "sweep.py --out BAD",
+    "train.py --run_dir BAD",
 )
-def test_every_script_checks_its_outputs_before_it_works(command_line, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    bad = tmp_path / "file" / "below"
-    script, *options = command_line.replace("BAD", str(bad)).split()
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", f"scripts/{script}", *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    lines = done.stderr.splitlines()
-    imported = {line.split("|")[-1].strip() for line in lines if line.startswith("import time:")}
-    said = [line for line in lines if not line.startswith("import time:")]
-    assert done.returncode == 2, said
+ONE_AFTER_THE_OTHER = """
+import json, sys
+sys.path.insert(0, "tests")
+from script_runner import run_here
+for line in sys.argv[1:]:
+    before = set(sys.modules)
+    print(json.dumps([*run_here(*line.split()), sorted(set(sys.modules) - before)]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory) -> tuple[Path, dict[str, list]]:
+    """Run all scripts in a process that has imported little; return code, outputs and imports."""
+    folder = tmp_path_factory.mktemp("bad")
+    (folder / "file").write_text("in the way")
+    lines = [line.replace("BAD", str(folder / "file" / "below")) for line in COMMAND_LINES]
+    command = [sys.executable, "-c", ONE_AFTER_THE_OTHER, *lines]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    results = map(json.loads, done.stdout.splitlines())
+    return folder, dict(zip(COMMAND_LINES, results, strict=True))
+
+
+@pytest.mark.parametrize("command_line", COMMAND_LINES)
+def test_every_script_checks_its_outputs_before_it_works(command_line, refused):
+    folder, ended = refused
+    code, said, complaint, imported = ended[command_line]
     option = command_line.split("--")[-1].split()[0]
-    assert len(said) == 1 and re.match(f"error: {option}: {tmp_path}", said[0]), said
-    assert not imported & {"flax", "numba", "matplotlib"} and done.stdout == ""
-    assert everything(tmp_path) == ["file"]
+    assert code == 2 and said == ""
+    assert re.match(f"error: {option}: {folder}.*\n$", complaint), complaint
+    assert not set(imported) & {"flax", "numba", "matplotlib"}
+    assert everything(folder) == ["file"]

@@ -17,15 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from script_runner import TINY
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 60.0  # a stop takes a fraction of one; what hangs takes forever
-TINY = (
-    "--config configs/tiny.yaml --iterations 2 --network.channels 16 --search.simulations 4 "
-    "--selfplay.games 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
-    "--evaluation.opponents random --evaluation.suite none --evaluation.simulations 0 "
-    "--evaluation.final_games 8 --evaluation.evaluate_every 0 --replay.capacity 500"
-)
 HARD = "solve.py --rows 5 --cols 5 --position h0,0 --seconds 300"
 
 
@@ -250,7 +245,7 @@ with (cache / "torn").open("w") as file, open({str(tmp_path / "other")!r}, "w"):
 
 def test_importing_the_package_changes_no_signal():
     code = (
-        "import signal, jaxzero, jaxzero.cli, jaxzero.interrupts, jaxzero.training.stop as s\n"
+        "import signal, jaxzero, jaxzero.cli, jaxzero.interrupts, jaxzero.interrupts as s\n"
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
         "assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\n"
         "assert signal.set_wakeup_fd(-1) == -1\n"

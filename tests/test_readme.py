@@ -1,19 +1,19 @@
-"""Every command in the README runs, as it stands there, on configs made small."""
+"""Every command in the README and in docs/ runs, as it stands there, on configs made small."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from script_runner import ROOT, Ended, run_here
 
-ROOT = Path(__file__).parent.parent
 SMALL = """
 game: {rows: 2, cols: 2}
-network: {trunk: dense, channels: 16, blocks: 1}
+network: {trunk: dense, channels: 16, blocks: 1, features: raw}
 search: {simulations: 4}
 selfplay: {games: 16, opening_plies: 2}
 replay: {capacity: 500}
@@ -21,13 +21,69 @@ learner: {batch_size: 32, updates_per_iteration: 2}
 evaluation: {evaluate_every: 2, games: 4, final_games: 4, simulations: 4}
 iterations: 2
 """
+# What a command asks for at length is asked for again, in small: the last option wins. All runs
+# have the same settings in the end, so that they share a program.
+TINY_NETWORK = "--network.trunk dense --network.channels 16 --network.blocks 1"
+BLIND = "--evaluation.evaluate_every 0 --evaluation.simulations 0 --evaluation.suite none"
+TINY_RUN = (
+    f"{TINY_NETWORK} --game.rows 2 --selfplay.start_ply 0 --selfplay.games 16 "
+    "--selfplay.opening_plies 2 --selfplay.sampled_plies 4 --selfplay.deviations 0 "
+    "--selfplay.surprise_weight 0 --learner.learning_rate 1e-3 --learner.warmup_updates 0 "
+    "--learner.decay_fraction 0 --learner.updates_per_iteration 2 --iterations 2"
+)
+LESS = {
+    r"train\.py --config": TINY_RUN,
+    r"train\.py --config configs/(cpu|gpu)": BLIND,
+    r"study\.py": f"{TINY_NETWORK} --minutes 0.01",
+    r"sweep\.py": f"{TINY_NETWORK} --selfplay.games 8 --rounds 1",
+    r"benchmark\.py": f"{TINY_NETWORK} --seconds 1",
+    r"evaluate\.py": "--games 4 --simulations 4",
+    r"evaluate\.py .*--suite": "--suite table",
+    r"export\.py": "--games 4 --simulations 4",
+    r"solve\.py --rows 3": "--cols 2",
+    r"make_suite\.py": "--rows 2 --cols 2 --games 16 --per_stratum 40 --fewest 2 --most 8",
+    r"play\.py --weights": "--weights 2x2 --player search:4",
+    r"play\.py --run_dir": "--player search:4",
+    r"play\.py --rows 4": "--rows 2 --cols 2",
+    r"play\.py --mode dual": "--player search:4 --games 2",
+    r"play\.py --mode dual --weights": "--weights 2x2 --player policy --player2 search:4",
+}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Of commands on which no other depends one of a kind is enough for `make test`: one of each script
+# in LONG, one with the same options of those in SHORT. A sweep has a test of its own.
+LONG = ("benchmark.py", "diagnose.py", "sweep.py")
+SHORT = ("evaluate.py", "export.py", "play.py", "solve.py")
+SIZES = {"--games", "--simulations", "--json"}
 
 
-def readme_commands() -> list[str]:
-    """Return the command lines of the README's bash blocks, without comments."""
-    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def commands_of(page: Path) -> list[str]:
+    """Return the command lines of a page's bash blocks, without comments."""
+    blocks = re.findall(r"```bash\n(.*?)```", page.read_text(), re.DOTALL)
     text = "\n".join(blocks).replace("\\\n", " ")
-    return [line.split("  #")[0].strip() for line in text.splitlines() if line.strip()]
+    lines = [re.sub(r"\s+# .*", "", line) for line in text.splitlines() if line.strip()]
+    return [" ".join(line.split()) for line in lines]
+
+
+def kind_of(command: str) -> str:
+    """Return what commands have in common that do the same with other values."""
+    options = sorted({word for word in command.split() if word.startswith("--")} - SIZES)
+    for scripts, others in ((LONG, []), (SHORT, options)):
+        for script in scripts:
+            if script in command:
+                return " ".join([script, *others])
+    return command
+
+
+def all_commands() -> list:
+    """Return every command once, page by page; those of a kind that was there are slow."""
+    found, kinds = {}, set()
+    for page in PAGES:
+        for command in commands_of(page):
+            if command not in found:
+                slow = [pytest.mark.slow] * (kind_of(command) in kinds or "sweep.py" in command)
+                found[command] = pytest.param(command, id=command[:70], marks=slow)
+            kinds.add(kind_of(command))
+    return list(found.values())
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +98,37 @@ def clone(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_readme_has_commands():
-    commands = readme_commands()
+def run(command: str, clone: Path) -> Ended | subprocess.CompletedProcess:
+    program, *words = shlex.split(command)
+    if program == "make":  # what it would do; the tests are themselves run by make
+        made = [program, "--dry-run", *words]
+        return subprocess.run(made, cwd=clone, capture_output=True, text=True)
+    if program != "python" or not words[0].startswith("scripts/"):
+        pytest.fail(f"a command of another kind: {command}")
+    begins = re.search(r"train\.py --config .*--run_dir (\S+)", command)
+    if begins:  # another page may have used the same name
+        shutil.rmtree(clone / begins[1], ignore_errors=True)
+    less = " ".join(less for long, less in LESS.items() if re.search(f"scripts/{long}", command))
+    return run_here(words[0].removeprefix("scripts/"), *words[1:], *less.split(), cwd=clone)
+
+
+def test_there_are_commands():
+    commands = commands_of(PAGES[0])
     assert "make train" in commands and "make test" in commands
     assert any(command.startswith("python scripts/train.py") for command in commands)
+    everything = "\n".join(command for page in PAGES for command in commands_of(page))
+    assert [long for long in LESS if not re.search(f"scripts/{long}", everything)] == []
 
 
-def test_every_command_runs_in_order(clone):
-    for command in readme_commands():
-        words = shlex.split(command)
-        if words[0] == "make":  # what it would do; the tests are themselves run by make
-            words.insert(1, "--dry-run")
-        elif words[0] == "python":
-            words[0] = sys.executable
-        else:
-            pytest.fail(f"the README has a command of another kind: {command}")
-        done = subprocess.run(words, cwd=clone, capture_output=True, text=True)
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+# One after the other, as a reader would: most need the run of an earlier one.
+@pytest.mark.usefixtures("alike_runs_share_a_program")
+@pytest.mark.parametrize("command", all_commands())
+def test_every_command_runs_in_order(command, clone):
+    done = run(command, clone)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.usefixtures("alike_runs_share_a_program")
+@pytest.mark.parametrize("script", ["train.py", "play.py"])
+def test_scripts_explain_themselves(script, clone):
+    assert "--run_dir" in run(f"python scripts/{script} --help", clone).stdout

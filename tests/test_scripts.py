@@ -1,4 +1,4 @@
-"""The scripts as a user meets them: in their own process, from the command line."""
+"""The scripts as a user meets them: from the command line, once in a process of their own."""
 
 from __future__ import annotations
 
@@ -8,29 +8,22 @@ import sys
 from pathlib import Path
 
 import pytest
+import script_runner
+from script_runner import run_here
 
 ROOT = Path(__file__).parent.parent
-TINY = (
-    "--config configs/tiny.yaml --iterations 2 --network.channels 16 --search.simulations 4 "
-    "--selfplay.games 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
-    "--evaluation.opponents random --evaluation.suite none --evaluation.simulations 0 "
-    "--evaluation.final_games 8 --evaluation.evaluate_every 0"
-).split()
+TINY = script_runner.TINY.split()
 
 
 def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, *map(str, arguments)]
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess:
-    return subprocess.run(command(*arguments), cwd=ROOT, capture_output=True, text=True)
-
-
 WRONG = {
     "unknown key": ("--network.chanels 8", "network.chanels: '8'"),
     "impossible board": ("--game.rows 0", "game.rows: 0"),
     "zero blocks": ("--network.blocks 0", "network.blocks: 0"),
-    "negative rate": ("--learner.learning_rate -1", "learner.learning_rate: -1.0"),
+    "negative rate": ("--learner.learning_rate -1", "learner.learning_rate: -1"),
     "indivisible": ("--devices 3", "devices: 3"),
     "unknown opponent": ("--evaluation.opponents greed", "'greed' is unknown, did you mean greedy"),
     "missing file": ("--config nowhere.yaml", "config: nowhere.yaml cannot be read"),
@@ -42,7 +35,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_bad_input_is_one_line_and_exit_code_2(case, tmp_path):
     options, message = WRONG[case]
-    done = run("scripts/train.py", *TINY, "--run_dir", tmp_path / "run", *options.split())
+    done = run_here("train.py", *TINY, "--run_dir", tmp_path / "run", *options.split())
     assert done.returncode == 2, done.stderr
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1
@@ -51,8 +44,16 @@ def test_bad_input_is_one_line_and_exit_code_2(case, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_process_of_its_own_says_and_ends_the_same(tmp_path):
+    options = [*TINY, "--run_dir", tmp_path / "run", "--network.blocks", "0"]
+    done = subprocess.run(
+        command("scripts/train.py", *options), cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == run_here("train.py", *options)
+
+
 def test_help_explains_every_field_with_its_default():
-    done = run("scripts/train.py", "--help")
+    done = run_here("train.py", "--help")
     assert done.returncode == 0
     text = " ".join(done.stdout.split())
     for part in ("--network.channels", "Games per iteration, all devices", "default: 1024"):
@@ -74,7 +75,9 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
     said = process.stdout.read()
     assert process.wait() == 143
     assert f"To go on: python scripts/train.py --run_dir {run_dir} --resume" in said
-    resumed = run("scripts/train.py", "--run_dir", run_dir, "--resume", "--max_minutes", "0.001")
+    # On a device alone, as the process had; here there are two.
+    options = ["--resume", "--devices", "1", "--max_minutes", "0.001"]
+    resumed = run_here("train.py", "--run_dir", run_dir, *options)
     assert resumed.returncode == 0, resumed.stderr
     assert "Stopped after" in resumed.stdout
 
@@ -82,7 +85,7 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
 def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    done = run("scripts/train.py", *TINY, "--run_dir", blocked / "run")
+    done = run_here("train.py", *TINY, "--run_dir", blocked / "run")
     assert done.returncode == 2
     assert done.stderr == f"error: run_dir: {blocked / 'run'} cannot be written (Not a directory)\n"
     assert blocked.read_text() == "in the way"
@@ -119,7 +122,7 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
 )
 def test_the_other_scripts_name_bad_input_too(command_line, message):
     script, *options = command_line.split()
-    done = run(f"scripts/{script}", *options)
+    done = run_here(script, *options)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert message in done.stderr

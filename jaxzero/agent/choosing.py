@@ -1,8 +1,4 @@
-"""Choosing edges in any position from what is known about its quiet position.
-
-The decision about free boxes depends on the quiet position behind them, which stays the same until
-they are gone, so all edges of one capture follow one decision.
-"""
+"""Choosing edges in any position from what is known about the position to search in its place."""
 
 from __future__ import annotations
 
@@ -15,80 +11,70 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.agent.network import Network, expected_margin, margin_probabilities
-from jaxzero.agent.reduction import quiet_priors
-from jaxzero.agent.search import Evaluator, search
+from jaxzero.agent.search import Evaluate, game_of, search
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over, margin_bins
-from jaxzero.game.closing import closing_edge, declines, settle, whole_value
-from jaxzero.game.structure import Structure, structure
-
-
-class Verdict(NamedTuple):
-    """What is thought of a batch of quiet positions."""
-
-    edge: jax.Array  # [B] int32, the move
-    value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
 
 
 class Choice(NamedTuple):
     """What to play in a batch of positions."""
 
-    edge: jax.Array  # [B] int32, the edge to draw now
+    edge: jax.Array  # [B] int32, the edge to draw
     value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
 
 
-Judge = Callable[[State, Structure], Verdict]  # (State [B] that is quiet, Structure [B])
+Chooser = Callable[[State, chex.ArrayTree], Choice]  # (searched positions [B], their views [B])
 
 
-def choose(game: DotsAndBoxes, judge: Judge, state: State) -> Choice:
-    """Choose an edge in every position of a batch (State [B]), free boxes or not."""
+def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State) -> Choice:
+    """Choose an edge in every position of a batch (State [B]), with free boxes or without."""
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
-    found = jax.vmap(partial(structure, game))(state.drawn)
-    quiet = jax.vmap(partial(settle, decline=jnp.asarray(False)))(state, found)
-    verdict = judge(quiet, found)
-    value = jnp.where(is_over(quiet), 0.0, verdict.value)
-    decline = declines(found, value)
-    closing = jax.vmap(partial(closing_edge, game))(state.drawn, found, decline)
-    return Choice(
-        edge=jnp.where(found.taken > 0, closing, verdict.edge),
-        value=whole_value(found, value, decline),
-    )
+    rules = game_of(settings)
+    view = jax.vmap(partial(rules.view, game))(state.drawn)
+    searched = jax.vmap(rules.searched)(state, view)
+    move, value = chooser(searched, view)
+    value = jnp.where(is_over(searched), 0.0, value)
+    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
+    return Choice(edge, jax.vmap(rules.total)(view, value, value))
 
 
-def searched(
-    game: DotsAndBoxes, settings: SearchConfig, evaluate: Evaluator, params: chex.ArrayTree
-) -> Judge:
-    """Return the judgement of a search without noise."""
+def by_search(
+    game: DotsAndBoxes, settings: SearchConfig, evaluate: Evaluate, params: chex.ArrayTree
+) -> Chooser:
+    """Return the choice of a search without noise."""
 
-    def judge(quiet: State, _found: Structure) -> Verdict:
-        # Without Gumbel noise the search draws nothing, so any key will do.
+    def chooser(state: State, _view: chex.ArrayTree) -> Choice:
+        # Without Gumbel noise the search draws no random number, so any key will do.
         key = jax.random.key(0)
-        result = search(game, settings, evaluate, params, key, quiet, gumbel_scale=0.0)
-        return Verdict(result.edge, result.value * game.num_boxes)
+        found = search(game, settings, evaluate, params, key, state, gumbel_scale=0.0)
+        return Choice(found.edge, found.value * game.num_boxes)
 
-    return judge
+    return chooser
 
 
-def at_sight(network: Network, params: chex.ArrayTree) -> Judge:
-    """Return the judgement of a network without search."""
-    game = network.game
+def by_policy(network: Network, settings: SearchConfig, params: chex.ArrayTree) -> Chooser:
+    """Return the choice of a network without search."""
+    game, rules = network.game, game_of(settings)
 
-    def judge(quiet: State, found: Structure) -> Verdict:
-        prediction = network.apply(params, quiet.drawn)
-        logits, _ = jax.vmap(partial(quiet_priors, game))(found, prediction.policy_logits)
+    def chooser(state: State, view: chex.ArrayTree) -> Choice:
+        prediction = network.apply(params, state.drawn)
+        logits = jax.vmap(partial(rules.prior, game))(view, prediction.policy_logits)
         best = jnp.argmax(logits, axis=-1).astype(jnp.int32)
-        return Verdict(best, expected_margin(game, prediction))
+        return Choice(best, expected_margin(game, prediction))
 
-    return judge
+    return chooser
 
 
-def win_probability(network: Network, params: chex.ArrayTree, drawn: jax.Array) -> jax.Array:
+def win_probability(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+) -> jax.Array:
     """Return the probability of a positive remaining margin in any positions [B, A]: [B]."""
-    game = network.game
-    found = jax.vmap(partial(structure, game))(drawn)
-    prediction = network.apply(params, found.quiet)
-    value = jnp.where(jnp.all(found.quiet, axis=-1), 0.0, expected_margin(game, prediction))
-    decline = declines(found, value)
-    behind = jnp.broadcast_to(margin_bins(game)[:, None], (2 * game.num_boxes + 1, len(drawn)))
-    margins = jax.vmap(whole_value, in_axes=(None, 0, None))(found, behind, decline)
-    return jnp.sum(margin_probabilities(prediction) * (margins.T > 0), axis=-1)
+    game, rules = network.game, game_of(settings)
+    zeros = jnp.zeros(len(drawn), jnp.int32)
+    view = jax.vmap(partial(rules.view, game))(drawn)
+    searched = jax.vmap(rules.searched)(State(drawn, zeros, zeros), view)
+    prediction = network.apply(params, searched.drawn)
+    value = jnp.where(is_over(searched), 0.0, expected_margin(game, prediction))
+    of_bins = jax.vmap(rules.total, in_axes=(None, None, 0))
+    margins = jax.vmap(of_bins, in_axes=(0, 0, None))(view, value, margin_bins(game))  # [B, M]
+    return jnp.sum(margin_probabilities(prediction) * (margins > 0), axis=-1)

@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxzero.agent.forms import compute_dtype
 from jaxzero.agent.inputs import graph_inputs
-from jaxzero.agent.layers import AttentionBlock, Dtype
+from jaxzero.agent.layers import AttentionBlock, Dtype, compute_dtype
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -13,16 +12,13 @@ from jaxzero.game import (
     DotsAndBoxes,
     board_planes,
     box_sides,
-    boxes_on_lattice,
-    edges_on_lattice,
-    lattice_planes,
 )
-from jaxzero.game.structure import structure
-from jaxzero.game.structure_features import (
+from jaxzero.game.features import (
     StructureFeatures,
     structure_features,
     structure_planes,
 )
+from jaxzero.game.structure import structure
 
 
 def edge_inputs(
@@ -34,6 +30,7 @@ def edge_inputs(
     if config.features == "raw":
         return inputs
     seen = jax.vmap(partial(_see, game))(drawn)
+    # Lengths of chains say nothing new to a trunk that sees the whole board at once.
     more = (seen.edges, seen.boxes, seen.counts, seen.joined)
     flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
     return jnp.concatenate([inputs, *flat], axis=-1)
@@ -43,35 +40,12 @@ def grid_inputs(
     game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
 ) -> tuple[jax.Array, jax.Array]:
     """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 for raw."""
-    return _on_squares(game, config, drawn, dtype, board_planes, structure_planes)
-
-
-def lattice_inputs(
-    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
-) -> tuple[jax.Array, jax.Array]:
-    """Return planes [B, 2 rows + 1, 2 cols + 1, F] and counts [B, C]; C is 0 for raw."""
-    return _on_squares(game, config, drawn, dtype, lattice_planes, _structure_on_lattice)
-
-
-def _on_squares(
-    game: DotsAndBoxes,
-    config: NetworkConfig,
-    drawn: jax.Array,
-    dtype: jnp.dtype,
-    planes_of: Callable[[DotsAndBoxes, jax.Array], jax.Array],
-    structure_of: Callable[[DotsAndBoxes, StructureFeatures], jax.Array],
-) -> tuple[jax.Array, jax.Array]:
-    planes = jax.vmap(partial(planes_of, game))(drawn).astype(dtype)
+    planes = jax.vmap(partial(board_planes, game))(drawn).astype(dtype)
     if config.features == "raw":
         return planes, jnp.zeros((len(drawn), 0), dtype)
     seen = jax.vmap(partial(_see, game))(drawn)
-    more = jax.vmap(partial(structure_of, game))(seen).astype(dtype)
+    more = jax.vmap(partial(structure_planes, game))(seen).astype(dtype)
     return jnp.concatenate([planes, more], axis=-1), seen.counts.astype(dtype)
-
-
-def _structure_on_lattice(game: DotsAndBoxes, seen: StructureFeatures) -> jax.Array:
-    edges = edges_on_lattice(game, seen.edges.astype(jnp.float32))
-    return jnp.concatenate([edges, boxes_on_lattice(_box_features(seen, jnp.float32))], axis=-1)
 
 
 def graph_inputs(
@@ -106,7 +80,6 @@ def _box_features(seen: StructureFeatures, dtype: jnp.dtype) -> jax.Array:
 INPUTS = {
     "conv": grid_inputs,
     "dense": edge_inputs,
-    "lattice": lattice_inputs,
     "graph": graph_inputs,
 }
 

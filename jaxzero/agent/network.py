@@ -1,7 +1,13 @@
-"""The network: from drawn edges to a policy and a distribution of the remaining margin."""
+"""The network: from drawn edges to a policy and a distribution of the remaining margin.
+
+A trunk is a function of (game, config, drawn [B, A] bool) to logits of the edges [B, A] and of the
+margin [B, M], called inside a module. All trunks get the same inputs (`inputs.py`) and read both
+heads from the blocks' output and a summary of the whole board, as parity is not local.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import chex
@@ -9,11 +15,67 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxzero.agent.forms import compute_dtype
-from jaxzero.agent.layers import PREPARED
-from jaxzero.agent.trunks import TRUNKS
+from jaxzero.agent.graph import graph
+from jaxzero.agent.inputs import edge_inputs, grid_inputs
+from jaxzero.agent.layers import (
+    PREPARED,
+    AttentionBlock,
+    Conv3x3,
+    ConvBlock,
+    DenseBlock,
+    compute_dtype,
+    convolution_form,
+    pooled,
+)
 from jaxzero.config import NetworkConfig
-from jaxzero.game import DotsAndBoxes, margin_bins, margin_mask
+from jaxzero.game import (
+    DotsAndBoxes,
+    edges_from_planes,
+    margin_bins,
+    margin_mask,
+)
+
+Logits = tuple[jax.Array, jax.Array]  # [B, A] of the edges, [B, M] of the margin
+Trunk = Callable[[DotsAndBoxes, NetworkConfig, jax.Array], Logits]
+
+
+def dense(game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array) -> Logits:
+    """Connect everything with everything."""
+    dtype = compute_dtype(config)
+    x = nn.Dense(config.channels, dtype=dtype)(edge_inputs(game, config, drawn, dtype))
+    for _ in range(config.blocks):
+        x = DenseBlock(config.channels, dtype)(x)
+    x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
+    return (
+        nn.Dense(game.num_edges, dtype=dtype, name="policy")(x),
+        nn.Dense(2 * game.num_boxes + 1, dtype=dtype, name="margin")(x),
+    )
+
+
+def conv(game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array) -> Logits:
+    """Convolve on the grid of dots; a square speaks for the edges to its right and below."""
+    planes, counts = grid_inputs(game, config, drawn, compute_dtype(config))
+    dtype, form = planes.dtype, convolution_form(config, len(planes))
+    x = Conv3x3(config.channels, form, dtype)(planes)
+    if counts.shape[-1]:
+        x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
+    x = nn.relu(x)
+    for block in range(config.blocks):
+        x = ConvBlock(config, form, dtype, config.pools_after(block))(x)
+    if config.attention_heads:
+        x = AttentionBlock(config.attention_heads, dtype)(x)
+    board = jnp.concatenate([pooled(x), counts], axis=-1)
+    # Both heads see the whole board: parity is not local.
+    hidden = nn.Dense(config.channels, dtype=dtype)(x)
+    hidden = nn.relu(hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None, None])
+    policy = nn.Dense(2, dtype=dtype, name="policy")(hidden)
+    summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
+    margin = nn.Dense(2 * game.num_boxes + 1, dtype=dtype, name="margin")(summary)
+    return edges_from_planes(game, policy), margin
+
+
+TRUNKS: dict[str, Trunk] = {"conv": conv, "dense": dense, "graph": graph}
+
 
 # Finite, because mctx subtracts maxima and -inf minus -inf is not a number.
 IMPOSSIBLE = -1e9

@@ -1,25 +1,52 @@
-"""Players: whatever chooses moves, behind one interface, batched on the device where possible."""
+"""Players: whatever chooses moves, behind one interface, batched on the device where possible.
+
+`random`, `greedy`, `policy` and `search` run on the device, `alphabeta` and `perfect` on the host.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import at_sight, choose, searched
+from jaxzero.agent.choosing import Choice, by_policy, by_search, choose
 from jaxzero.agent.network import Network, inference_copy
-from jaxzero.agent.search import network_evaluator, search
+from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError, nearest
-from jaxzero.game import DotsAndBoxes, State, legal_edges, most_sides_beside, random_edge
+from jaxzero.game import (
+    DotsAndBoxes,
+    State,
+    box_neighbours,
+    count_sides,
+    edge_name,
+    legal_edges,
+    most_sides_beside,
+    parse_edge,
+    random_edge,
+)
 
 Act = Callable[[chex.ArrayTree, jax.Array, State], jax.Array]
 HostAct = Callable[[np.ndarray, np.ndarray], np.ndarray]
+KNOWN = {
+    "random": "any legal edge",
+    "greedy": "takes a box, else gives none away, else anything",
+    "alphabeta:DEPTH": "looks DEPTH plies ahead and counts boxes",
+    "perfect": "the exact solver, random among the best moves",
+    "perfect:SHARE": "the same with this share of random moves, such as perfect:0.1",
+    "policy": "the network without search",
+    "search:SIMULATIONS": "the network with search",
+}
+# Boards up to 3x4 are always solved. On larger ones a position is tried from so many undrawn edges
+# on and gets so many nodes, some 0.1 s: nearly always enough at 36 undrawn edges of 5x5.
+ALWAYS_SOLVED_EDGES = 31
+TRIED_UNDRAWN = 38
+NODE_LIMIT = 200_000
 
 
 @dataclass(frozen=True)
@@ -64,16 +91,6 @@ class Agent:
 
 
 Maker = Callable[[str, str, DotsAndBoxes, Agent | None], Player]
-
-KNOWN = {
-    "random": "any legal edge",
-    "greedy": "takes a box, else gives none away, else anything",
-    "alphabeta:DEPTH": "looks DEPTH plies ahead and counts boxes",
-    "perfect": "the exact solver, random among the best moves",
-    "perfect:SHARE": "the same with this share of random moves, such as perfect:0.1",
-    "policy": "the network without search",
-    "search:SIMULATIONS": "the network with search",
-}
 
 
 def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Player:
@@ -154,7 +171,7 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
 
 def _alphabeta(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     depth = _count(name, argument, "alphabeta:3")
-    from jaxzero.agent.alphabeta import choose_edges  # compiles, so only when asked for
+    from jaxzero.solver.alphabeta import choose_edges  # compiles, so only when asked for
 
     return Player(name, partial(choose_edges, game, depth), on_host=True)
 
@@ -166,29 +183,78 @@ def _perfect(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) 
         share = -1.0
     if not 0 <= share <= 1:
         raise InputError(f"player: {name!r} needs a share of random moves, such as perfect:0.1")
-    from jaxzero.agent.perfect import choose_edges  # likewise
 
-    return Player(name, partial(choose_edges, game, share), on_host=True)
+    return Player(name, partial(_act_perfect, game, share), on_host=True)
+
+
+def _act_perfect(
+    game: DotsAndBoxes, random_share: float, seeds: np.ndarray, drawn: np.ndarray
+) -> np.ndarray:
+    """Choose a best edge in every position, at random among the best: [B] int32.
+
+    With probability `random_share` the edge is a random legal one instead. Where the solver runs
+    out of nodes, a random edge that gives no box away is chosen. `seeds` [B] uint32, `drawn`
+    [B, A] bool.
+    """
+    from jaxzero.solver.endgame import solve_many  # compiles, so only when asked for
+
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    slips = np.array([generator.random() < random_share for generator in generators], bool)
+    candidates = ~drawn
+    small = game.num_edges <= ALWAYS_SOLVED_EDGES
+    tried = ~slips & (small | (candidates.sum(axis=1) <= TRIED_UNDRAWN))
+    solved = np.zeros(len(drawn), bool)
+    if tried.any():
+        limit = None if small else NODE_LIMIT
+        _, best, solved[tried] = solve_many(
+            game, drawn[tried], node_limit=limit, table=_table(game)
+        )
+        candidates[solved] = best[solved[tried]]
+    for row in np.flatnonzero(~slips & ~solved):
+        candidates[row] = _safe_edges(game, drawn[row])
+    return np.array(
+        [
+            generator.choice(np.flatnonzero(row))
+            for generator, row in zip(generators, candidates, strict=True)
+        ],
+        np.int32,
+    )
+
+
+def _safe_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the edges that close a box, else those that give none away, else all: [A] bool."""
+    beside = box_neighbours(game)
+    sides = count_sides(game, drawn)
+    sides[-1] = 0
+    fullest = sides[beside].max(axis=1)
+    for choice in (~drawn & (fullest == 3), ~drawn & (fullest < 2)):
+        if choice.any():
+            return choice
+    return ~drawn
+
+
+@lru_cache(maxsize=4)
+def _table(game: DotsAndBoxes):
+    """Return the transposition table that all games on a board share."""
+    from jaxzero.solver.endgame import new_table
+
+    return new_table(2**20)
 
 
 def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     _refuse_argument(name, argument)
     agent = _needed(name, agent)
-    act = _act_quiet_policy if agent.settings.reduction == "exact" else _act_policy
-    return Player(name, partial(act, agent.network), agent.params)
+    return Player(name, partial(_act_policy, agent.network, agent.settings), agent.params)
 
 
 def _act_policy(
-    network: Network, params: chex.ArrayTree, _keys: jax.Array, state: State
+    network: Network,
+    settings: SearchConfig,
+    params: chex.ArrayTree,
+    _keys: jax.Array,
+    state: State,
 ) -> jax.Array:
-    logits = network.apply(params, state.drawn).policy_logits
-    return jnp.argmax(logits, axis=-1).astype(jnp.int32)
-
-
-def _act_quiet_policy(
-    network: Network, params: chex.ArrayTree, _keys: jax.Array, state: State
-) -> jax.Array:
-    return choose(network.game, at_sight(network, params), state).edge
+    return choose(network.game, settings, by_policy(network, settings, params), state).edge
 
 
 def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
@@ -207,9 +273,36 @@ def _act_search(
 ) -> jax.Array:
     evaluate = network_evaluator(network, settings)
     params = inference_copy(network, params, len(state.drawn))
-    if settings.reduction == "exact":
-        judge = searched(network.game, settings, evaluate, params)
-        return choose(network.game, judge, state).edge
-    # Without Gumbel noise the search draws nothing, so one key for the batch will do.
-    key = jax.random.key(0)
-    return search(network.game, settings, evaluate, params, key, state, gumbel_scale=0.0).edge
+    chooser = by_search(network.game, settings, evaluate, params)
+    return choose(network.game, settings, chooser, state).edge
+
+
+def analyse(agent: Agent, edges: str | Sequence[str | int], simulations: int) -> tuple[str, float]:
+    """Return name and value of the best edge after `edges` are drawn; see `jaxzero.analyse`."""
+    game = agent.network.game
+    names = edges.split() if isinstance(edges, str) else edges
+    drawn = np.zeros((1, game.num_edges), bool)
+    drawn[0, [parse_edge(game, str(name)) for name in names]] = True
+    if drawn.all():
+        raise ValueError(f"edges: no edge is left on a {game} board")
+    settings = replace(agent.settings, simulations=simulations or 1)
+    act = _analyst(agent.network, settings, bool(simulations))
+    zero = jnp.zeros(1, jnp.int32)
+    choice = jax.device_get(act(agent.params, State(jnp.asarray(drawn), zero, zero)))
+    return edge_name(game, int(choice.edge[0])), float(choice.value[0])
+
+
+@lru_cache
+def _analyst(
+    network: Network, settings: SearchConfig, searches: bool
+) -> Callable[[chex.ArrayTree, State], Choice]:
+    """Return a compiled choice of edges, made once for each network and settings."""
+    evaluate = network_evaluator(network, settings)
+
+    def choose_edges(params: chex.ArrayTree, state: State) -> Choice:
+        chooser = by_policy(network, settings, params)
+        if searches:
+            chooser = by_search(network.game, settings, evaluate, params)
+        return choose(network.game, settings, chooser, state)
+
+    return jax.jit(choose_edges)

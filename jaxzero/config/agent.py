@@ -1,11 +1,18 @@
-"""Settings of the player: its board, its network and its search."""
+"""Settings of an agent: its board, its network and its search."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxzero.config.checks import require
+from jaxzero.config.ranges import (
+    BoardSide,
+    Fraction,
+    NonNegativeInt,
+    NonNegativeNumber,
+    PositiveInt,
+    check_ranges,
+)
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 
@@ -14,14 +21,13 @@ from jaxzero.game import DotsAndBoxes
 class GameConfig:
     """The board."""
 
-    rows: int = 5
-    """Rows of boxes."""
-    cols: int = 5
+    rows: BoardSide = 5
+    """Rows of boxes. A 5x5 board has 6x6 dots."""
+    cols: BoardSide = 5
     """Columns of boxes."""
 
     def __post_init__(self):
-        require("game", self, ">= 1", "rows", "cols")
-        require("game", self, "<= 20", "rows", "cols")
+        check_ranges(self, "game")
 
     @property
     def board(self) -> DotsAndBoxes:
@@ -32,42 +38,45 @@ class GameConfig:
 class NetworkConfig:
     """The residual network."""
 
-    trunk: Literal["conv", "dense", "lattice", "graph"] = "conv"
-    """conv: a ResNet on the grid of dots; dense: fully connected residual blocks on the edges;
-    lattice: a ResNet with a square for every dot, edge and box; graph: messages between boxes
-    through the open edges."""
+    trunk: Literal["conv", "dense", "graph"] = "conv"
+    """Kind of network. conv: a ResNet on the grid of dots, for GPUs. dense: fully connected
+    residual blocks; ten times cheaper per position on a CPU, where the presets use it with 512
+    channels and 2 blocks. graph: boxes exchange messages through undrawn edges; it learns most
+    per position and is slow on a CPU."""
     features: Literal["raw", "structure"] = "structure"
-    """raw: the edges alone; structure: also free boxes, chains, loops and counts with their parity,
-    derived from the edges on the device."""
-    channels: int = 128
-    """Width of the trunk: channels of a square or box, or units (dense)."""
-    blocks: int = 10
-    """Residual blocks, two layers each."""
-    pooling_every: int = 3
-    """Every so many blocks the pooled board feeds back into all squares or boxes (not dense); 0:
-    never."""
-    attention_heads: int = 0
-    """Heads of a self-attention block over the squares or boxes at the end of the trunk (not
-    dense); 0: none."""
+    """Input of the network. raw: the edges alone. structure: also free boxes, chains, loops and
+    their counts, computed from the edges on the device; it learns several times faster."""
+    channels: PositiveInt = 128
+    """Width: channels per grid point (conv) or box (graph), units per layer (dense). Larger is
+    stronger and slower."""
+    blocks: PositiveInt = 10
+    """Depth: number of residual blocks."""
+    pooling_every: NonNegativeInt = 3
+    """Every so many blocks, one block adds a summary of the whole board to every grid point or
+    box; 0: none does. Local layers need it to count chains. Not for dense, which always sees
+    the whole board."""
+    attention_heads: NonNegativeInt = 0
+    """Heads of a self-attention layer over grid points or boxes after the last block; 0: no
+    such layer. Must divide channels. Not for dense."""
     squeeze_excitation: bool = False
-    """Scale the channels of each block by a function of the pooled board (conv, lattice)."""
+    """Scale the channels of each block by a function of the whole board
+    (squeeze-and-excitation). For conv only."""
     compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
-    """Number format of activations and matrix products (parameters are always float32); auto:
-    float32 on a CPU, which has no fast bfloat16, else bfloat16."""
+    """Number format of activations and matrix products; parameters are always float32. auto:
+    float32 on a CPU, which is slow in bfloat16, else bfloat16. Leave auto."""
     convolution: Literal["auto", "direct", "shifted", "winograd"] = "auto"
-    """How convolutions are computed. direct: the library's own; shifted: nine slices and a matrix
-    product; winograd: Winograd's minimal filtering, float32 only; auto: winograd on a CPU (shifted
-    for small batches), else direct."""
+    """Algorithm of the 3x3 convolutions; all compute the same. direct: XLA's own. shifted: nine
+    slices and a matrix product. winograd: Winograd's minimal filtering, float32 only. auto:
+    winograd on a CPU (shifted for small batches), else direct. Leave auto."""
 
     def __post_init__(self):
-        require("network", self, ">= 1", "channels", "blocks")
-        require("network", self, ">= 0", "pooling_every", "attention_heads")
+        check_ranges(self, "network")
         if self.convolution == "winograd" and self.compute_dtype == "bfloat16":
             raise InputError("network.convolution: winograd needs float32, not bfloat16")
         if self.attention_heads and self.trunk == "dense":
-            self._refuse("attention_heads", "conv, lattice or graph")
-        if self.squeeze_excitation and not self.convolutional:
-            self._refuse("squeeze_excitation", "conv or lattice")
+            self._refuse("attention_heads", "conv or graph")
+        if self.squeeze_excitation and self.trunk != "conv":
+            self._refuse("squeeze_excitation", "conv")
         if self.attention_heads and self.channels % self.attention_heads:
             raise InputError(
                 f"network.attention_heads: {self.attention_heads} does not divide "
@@ -79,45 +88,40 @@ class NetworkConfig:
             f"network.{name}: {getattr(self, name)} needs network.trunk {trunks}, not {self.trunk}"
         )
 
-    @property
-    def convolutional(self) -> bool:
-        return self.trunk in ("conv", "lattice")
-
     def pools_after(self, block: int) -> bool:
-        """Return whether the pooled board feeds back within `block`, counted from 0."""
+        """Return whether `block`, counted from 0, adds a summary of the board."""
         return self.pooling_every > 0 and (block + 1) % self.pooling_every == 0
 
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """The tree search of self-play."""
+    """The tree search of self-play: Gumbel AlphaZero with sequential halving."""
 
-    simulations: int = 16
-    """Simulations per move; each evaluates one position."""
-    considered: int = 16
-    """Root actions that enter sequential halving, at most."""
-    value_scale_per_box: float = 0.05
-    """Weight of values in boxes against priors (c_scale of Gumbel AlphaZero): one box adds
-    value_scale_per_box * (visit_offset + visits of the most visited move) to the logit of a move,
-    at first 2.5 nats with the defaults. The same on boards of any size. With win_weight a win
-    counts as much as all boxes of the board."""
-    visit_offset: float = 50.0
-    """Visits added to those of the most visited move before values are scaled (c_visit)."""
-    win_weight: float = 0.0
-    """Utility: 0 is the margin in boxes, 1 the win probability, between them a mixture."""
-    max_depth: int = 0
-    """Deepest descent below the root, in plies; 0: no limit."""
-    reduction: Literal["none", "exact"] = "exact"
-    """none: every position is searched; exact: only those without a free box, as what becomes of
-    free boxes follows from the value of the position behind them."""
+    simulations: PositiveInt = 16
+    """Simulations per move; each is one network evaluation. More make better targets and slower
+    games. The presets have 8 to 32."""
+    max_considered_actions: PositiveInt = 16
+    """Root moves that the search compares by sequential halving, at most; never more than
+    simulations."""
+    value_scale_per_box: NonNegativeNumber = 0.05
+    """How strongly values outweigh the policy of the network (c_scale of Gumbel AlphaZero): one
+    box more adds value_scale_per_box * (visit_offset + visits of the most visited move) to the
+    logit of a move, at first 2.5 with the defaults. The same on boards of any size. With
+    win_weight, a win counts as much as all boxes of the board."""
+    visit_offset: NonNegativeNumber = 50.0
+    """See value_scale_per_box (c_visit of Gumbel AlphaZero)."""
+    win_weight: Fraction = 0.0
+    """Goal of the search: 0 maximises the margin in boxes, 1 the win probability, a number
+    between them a mixture. Above 0 it needs nodes all."""
+    max_depth: NonNegativeInt = 0
+    """Longest path below the root, in moves; 0: no limit."""
+    nodes: Literal["all", "quiet"] = "quiet"
+    """Positions in the search tree. quiet: only positions without a box to take; an exact rule
+    plays the captures, so they cost no simulations. all: every position, for comparisons."""
 
     def __post_init__(self):
-        require("search", self, ">= 1", "simulations", "considered")
-        require(
-            "search", self, ">= 0", "value_scale_per_box", "visit_offset", "win_weight", "max_depth"
-        )
-        require("search", self, "<= 1", "win_weight")
-        if self.reduction == "exact" and self.win_weight:
+        check_ranges(self, "search")
+        if self.nodes == "quiet" and self.win_weight:
             raise InputError(
-                f"search.win_weight: {self.win_weight} needs search.reduction none, not exact"
+                f"search.win_weight: {self.win_weight} needs search.nodes all, not quiet"
             )

@@ -1,122 +1,136 @@
-"""Settings of learning: self-play, replay, gradient descent and the matches that measure it."""
+"""Settings of a training run: self-play, replay, learning and evaluation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from jaxzero.config.checks import require
+from jaxzero.config.agent import GameConfig, NetworkConfig, SearchConfig
+from jaxzero.config.ranges import (
+    Fraction,
+    NonNegativeInt,
+    NonNegativeNumber,
+    PositiveInt,
+    PositiveNumber,
+    ProperFraction,
+    Seed,
+    check_ranges,
+)
 from jaxzero.errors import InputError
+from jaxzero.game.quiet import fewest_decisions, most_decisions
 
 
 @dataclass(frozen=True)
 class SelfplayConfig:
     """Games of the network against itself."""
 
-    games: int = 1024
-    """Games per iteration, all devices together."""
-    start_ply: int = 0
-    """Games begin after this many random moves, half of them after more, and nothing is learnt of
-    these: the nearer to the end, the more games a second, and the clearer what they teach."""
-    opening_plies: int = 6
-    """After `start_ply` each game has 0 to this many uniformly random moves."""
-    sampled_plies: int = 8
-    """Before this ply, counted from `start_ply`, the move is drawn from the search policy, after it
-    the best is taken."""
-    deviations: float = 0.0
-    """Fraction of games with one uniformly random move after the opening. Value targets before it
-    are masked. It lets self-play refute what both sides agree on. A game that ends before the move
-    it was drawn for has none."""
-    surprise_weight: float = 0.0
-    """Share of the positions that are picked in proportion to how far the search moved the policy
-    away from the network's, the rest evenly (policy surprise weighting of KataGo)."""
+    games: PositiveInt = 1024
+    """Games per iteration, all devices together. They run in parallel: more use a GPU better and
+    take more memory."""
+    start_ply: NonNegativeInt = 0
+    """Random moves before self-play starts; half of the games start later still. They are not
+    stored. Later starts give shorter games and cleaner value targets: start with about 60 % of
+    the moves on 5x5, end with 0. Counts moves of the quiet game: captures do not count. Needs
+    search.nodes quiet."""
+    opening_plies: NonNegativeInt = 6
+    """Then 0 to this many uniformly random moves in each game, so that games differ. Their
+    positions are stored for the policy, without a margin target. Captures do not count."""
+    sampled_plies: NonNegativeInt = 8
+    """First moves of each game, random opening moves included, that are sampled from the policy
+    of the search (temperature 1) unless they are random. Later moves are the search's own
+    choice, which still has Gumbel noise."""
+    deviations: Fraction = 0.0
+    """Fraction of games with one uniformly random move after the opening; margins at and before
+    it are masked. Self-play then also sees the refutations of moves it never plays. 0.2 in all
+    presets but tiny. A game that ends before the chosen move has none."""
+    surprise_weight: Fraction = 0.0
+    """Fraction of the stored positions that are chosen in proportion to how much the search
+    changed the policy of the network; the others are chosen evenly (policy surprise weighting
+    of KataGo). 0.5 in all presets but tiny."""
 
     def __post_init__(self):
-        require("selfplay", self, ">= 1", "games")
-        require("selfplay", self, ">= 0", "start_ply", "opening_plies", "sampled_plies")
-        require("selfplay", self, ">= 0", "deviations", "surprise_weight")
-        require("selfplay", self, "<= 1", "deviations", "surprise_weight")
+        check_ranges(self, "selfplay")
 
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """The ring of recent positions, on the device."""
+    """The ring buffer of recent positions, on the device."""
 
-    capacity: int = 1_000_000
-    """Positions kept, all devices together; rounded up to whole iterations."""
+    capacity: PositiveInt = 1_000_000
+    """Newest positions kept, all devices together; rounded up to whole iterations. It takes
+    about 2.2 bytes per edge and position."""
 
     def __post_init__(self):
-        require("replay", self, ">= 1", "capacity")
+        check_ranges(self, "replay")
 
 
 @dataclass(frozen=True)
 class LearnerConfig:
-    """Gradient descent: AdamW with clipping, warm-up and a late decay."""
+    """Gradient descent: AdamW with clipping, warm-up and a late cosine decay."""
 
-    batch_size: int = 1024
-    """Positions per update, all devices together."""
-    updates_per_iteration: int = 64
-    """Updates after each batch of games; sets the replay ratio."""
-    learning_rate: float = 1e-3
-    """Step size after the warm-up."""
-    warmup_updates: int = 100
-    """Updates over which the step size rises from zero."""
-    decay_share: float = 0.5
-    """Last share of the run over which the step size falls along a cosine; 0: never."""
-    final_rate: float = 0.02
-    """Step size at the end of the decay, as a share of learning_rate."""
-    weight_decay: float = 1e-4
-    """Decoupled weight decay of matrices and kernels (not of biases and scales)."""
-    gradient_clip: float = 1.0
-    """Largest global norm of a gradient."""
-    ema_decay: float = 0.0
-    """Self-play and evaluation use a moving average of the weights with this decay per update; 0:
-    off. The decay rises to it as min(ema_decay, (1 + t) / (10 + t)) over the updates t."""
-    policy_weight: float = 1.0
+    batch_size: PositiveInt = 1024
+    """Positions per update, all devices together; the devices must divide it. It changes the
+    replay ratio."""
+    updates_per_iteration: NonNegativeInt = 64
+    """Updates after the games of each iteration. With batch_size it sets the replay ratio: how
+    often an average position is sampled. The presets have 3 to 8, large boards less than small
+    ones; at 10 a 5x5 network memorised noisy results."""
+    learning_rate: PositiveNumber = 1e-3
+    """Learning rate after the warm-up. Lower it when the loss is unstable."""
+    warmup_updates: NonNegativeInt = 100
+    """Updates over which the learning rate rises from zero."""
+    decay_fraction: Fraction = 0.5
+    """Last fraction of the run over which the learning rate falls along a cosine; 0: it never
+    falls."""
+    final_rate_fraction: Fraction = 0.02
+    """Learning rate at the end of the decay, as a fraction of learning_rate."""
+    weight_decay: NonNegativeNumber = 1e-4
+    """Decoupled weight decay of matrices and kernels, not of biases and scales."""
+    gradient_clip: PositiveNumber = 1.0
+    """Largest global norm of a gradient; larger ones are scaled down to it."""
+    ema_decay: ProperFraction = 0.0
+    """Decay per update of a moving average of the weights, which then plays and is evaluated in
+    place of the newest; 0: no average. It starts small: min(ema_decay, (1 + t) / (10 + t)) at
+    update t."""
+    policy_loss_weight: NonNegativeNumber = 1.0
     """Weight of the policy's cross-entropy in the loss."""
-    margin_weight: float = 1.0
-    """Weight of the remaining margin's cross-entropy in the loss, a mean over the positions of the
-    batch whose margin is known."""
-    symmetries: bool = True
-    """Show each sample under a random symmetry of the board."""
+    margin_loss_weight: NonNegativeNumber = 1.0
+    """Weight of the margin's cross-entropy in the loss, a mean over the sampled positions whose
+    margin is known."""
+    augmentation: bool = True
+    """Turn or mirror each sampled position at random, by one of the symmetries of the board: 8
+    on square boards, else 4."""
 
     def __post_init__(self):
-        require("learner", self, ">= 1", "batch_size")
-        require("learner", self, ">= 0", "updates_per_iteration", "warmup_updates", "weight_decay")
-        require("learner", self, "> 0", "learning_rate", "gradient_clip")
-        require("learner", self, ">= 0", "decay_share", "final_rate", "ema_decay")
-        require("learner", self, ">= 0", "policy_weight", "margin_weight")
-        require("learner", self, "<= 1", "decay_share", "final_rate")
-        require("learner", self, "< 1", "ema_decay")
+        check_ranges(self, "learner")
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Matches during and after training."""
+    """Matches and solved positions that measure the network, during training and after it."""
 
-    evaluate_every: int = 10
+    evaluate_every: NonNegativeInt = 10
     """Iterations between evaluations; 0: only at the end."""
-    games: int = 128
-    """Games per match during training, in colour-swapped pairs."""
-    final_games: int = 512
-    """Games per match at the end of the run."""
-    simulations: int = 64
-    """Simulations per move of the network in matches; 0: the raw policy."""
-    opening_plies: int = 4
-    """Each pair of games starts with the same 0 to this many random moves."""
+    games: PositiveInt = 128
+    """Games per match during training, even: each opening is played twice with swapped seats."""
+    final_games: PositiveInt = 512
+    """Games per match at the end of the run, even."""
+    simulations: NonNegativeInt = 64
+    """Simulations per move of the network in evaluations; 0: the policy without search."""
+    opening_plies: NonNegativeInt = 4
+    """Random edges at the start of each pair of games, 0 to this many; here captures count too."""
     opponents: str = "random,greedy"
-    """Players to meet, separated by commas."""
+    """Players to meet, separated by commas: random, greedy, alphabeta:DEPTH, perfect, or
+    perfect:SHARE with a share of random moves."""
     suite: str = "auto"
-    """Solved positions to examine the network on: table, 5x5, ..., none; auto: the table on boards
-    of up to 24 edges, else the stored suite of the board where there is one."""
-    gate_threshold: float = 0.0
-    """Self-play keeps the best weights until new ones take at least this share of the points of a
-    match against them, at every evaluation; 0: always the newest."""
+    """Suite of exactly solved positions to score the network on: table, 5x5, ..., none. auto: the
+    table of all positions on boards of up to 24 edges, else the stored suite of the board, if
+    there is one."""
+    gate_threshold: Fraction = 0.0
+    """Fraction of the points that new weights must take in a match against the best weights before
+    they play; checked at every evaluation. 0: the newest weights always play."""
 
     def __post_init__(self):
-        require("evaluation", self, ">= 0", "evaluate_every", "simulations", "opening_plies")
-        require("evaluation", self, ">= 0", "gate_threshold")
-        require("evaluation", self, "<= 1", "gate_threshold")
-        require("evaluation", self, ">= 2", "games", "final_games")
+        check_ranges(self, "evaluation")
         if self.gate_threshold and not self.evaluate_every:
             raise InputError(
                 f"evaluation.gate_threshold: {self.gate_threshold} needs "
@@ -125,5 +139,96 @@ class EvaluationConfig:
         for name in ("games", "final_games"):
             if getattr(self, name) % 2:
                 raise InputError(
-                    f"evaluation.{name}: {getattr(self, name)} must be even (colour-swapped pairs)"
+                    f"evaluation.{name}: {getattr(self, name)} must be even "
+                    "(pairs with swapped seats)"
                 )
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of a training run."""
+
+    game: GameConfig = field(default_factory=GameConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seed: Seed = 0
+    """Seed of all random numbers. The same seed, config and devices repeat a run exactly."""
+    iterations: PositiveInt = 100
+    """Iterations of the whole run; each is self-play, then learning. The decay of the learning rate
+    ends at the last one."""
+    devices: NonNegativeInt = 0
+    """GPUs to use; 0: all there are. A CPU is one device unless JAX_NUM_CPU_DEVICES says more."""
+    checkpoint_every: PositiveInt = 20
+    """Iterations between checkpoints; the last iteration always has one."""
+    keep_checkpoints: PositiveInt = 10
+    """Newest checkpoints to keep; older ones are deleted. A ladder rates those that are kept."""
+    save_replay: bool = True
+    """Save the replay buffer with the newest checkpoint, so that a resumed run equals one that
+    never stopped. It is the largest part of a checkpoint."""
+
+    def __post_init__(self):
+        check_ranges(self)
+        if self.selfplay.start_ply and self.search.nodes != "quiet":
+            raise InputError(
+                f"selfplay.start_ply: {self.selfplay.start_ply} needs search.nodes quiet, not "
+                f"{self.search.nodes}"
+            )
+        if self.positions_per_game < 1:
+            raise InputError(
+                f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
+                f"{self.game.board}"
+            )
+
+    @property
+    def positions_per_game(self) -> int:
+        """Positions stored per game: the decisions of the shortest whole game after `start_ply`.
+
+        Half of the games start later than `start_ply`; then some positions are stored twice.
+        """
+        board = self.game.board
+        quiet = self.search.nodes == "quiet"
+        return (fewest_decisions(board) if quiet else board.num_edges) - self.selfplay.start_ply
+
+    @property
+    def steps_per_game(self) -> int:
+        """Decisions of the longest game."""
+        board = self.game.board
+        quiet = self.search.nodes == "quiet"
+        return (most_decisions(board) if quiet else board.num_edges) - self.selfplay.start_ply
+
+    @property
+    def positions_per_iteration(self) -> int:
+        """Positions that self-play adds in one iteration, all devices together."""
+        return self.selfplay.games * self.positions_per_game
+
+    @property
+    def iterations_kept(self) -> int:
+        """Iterations of positions in the full replay buffer."""
+        return -(-self.replay.capacity // self.positions_per_iteration)
+
+    @property
+    def replay_ratio(self) -> float:
+        """Times each position is sampled for learning, on average."""
+        sampled = self.learner.batch_size * self.learner.updates_per_iteration
+        return sampled / self.positions_per_iteration
+
+    @property
+    def evaluations_per_iteration(self) -> int:
+        """Network evaluations of self-play in one iteration: one per simulation, one per root.
+
+        Every game counts `positions_per_game` decisions, however many it had.
+        """
+        return self.positions_per_iteration * (self.search.simulations + 1)
+
+    def check_devices(self, devices: int) -> None:
+        """Raise an InputError unless games and samples divide evenly over `devices`."""
+        for name, value in (
+            ("selfplay.games", self.selfplay.games),
+            ("learner.batch_size", self.learner.batch_size),
+        ):
+            if value % devices:
+                raise InputError(f"{name}: {value} is not divisible by {devices} devices")

@@ -1,10 +1,10 @@
-"""Matches between two players, all games at once, ply by ply."""
+"""Matches between two players; all games advance together, ply by ply."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,22 +15,23 @@ import numpy as np
 from jaxzero.agent.players import Player, seeds
 from jaxzero.game import DotsAndBoxes, State, initial_states, is_over, step
 
-TRIES = 32  # draws of an opening before one is repeated
+TRIES = 32  # draws of an opening before a repeated one is accepted
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
 
 @dataclass(frozen=True)
 class MatchResult:
-    """A match from one player's side: its games by their final margin, in boxes."""
+    """A match from one player's side: the number of games by final margin, in boxes."""
 
-    first: dict[int, int]  # final margin: games, of those in which the player had the first seat
-    second: dict[int, int]  # the same of those in the second seat
-    repeats: int = 0  # games that were, move by move, the same as an earlier one in the same seat
+    first: dict[int, int]  # {final margin: games} with the player in the first seat
+    second: dict[int, int]  # the same in the second seat
+    repeats: int = 0  # games with the same moves as an earlier game in the same seat
 
     @classmethod
     def of(cls, margins: np.ndarray, repeats: int = 0) -> MatchResult:
-        """Count the games [B] of a match, in which the seats alternate."""
-        return cls(_count(margins[0::2]), _count(margins[1::2]), repeats)
+        """Count the final margins [B] of a match in which the seats alternate."""
+        first, second = (dict(Counter(seat.tolist())) for seat in (margins[0::2], margins[1::2]))
+        return cls(first, second, repeats)
 
     def mirrored(self) -> MatchResult:
         """Return the match from the other player's side."""
@@ -40,29 +41,30 @@ class MatchResult:
         )
 
     @property
+    def both(self) -> Counter:
+        """The number of games by final margin, over both seats."""
+        return Counter(self.first) + Counter(self.second)
+
+    @property
     def wins(self) -> int:
-        return self._games(lambda margin: margin > 0)
+        return sum(games for margin, games in self.both.items() if margin > 0)
 
     @property
     def draws(self) -> int:
-        return self._games(lambda margin: margin == 0)
+        return self.both[0]
 
     @property
     def losses(self) -> int:
-        return self._games(lambda margin: margin < 0)
+        return self.games - self.wins - self.draws
 
     @property
     def games(self) -> int:
-        return self._games(lambda margin: True)
+        return self.both.total()
 
     @property
     def margin(self) -> float:
         """Mean boxes ahead at the end."""
-        return _mean(Counter(self.first) + Counter(self.second))
-
-    def _games(self, of: Callable[[int], bool]) -> int:
-        seats = (self.first, self.second)
-        return sum(games for seat in seats for margin, games in seat.items() if of(margin))
+        return _mean(self.both)
 
     @property
     def points(self) -> float:
@@ -71,7 +73,7 @@ class MatchResult:
 
     @property
     def distinct(self) -> int:
-        """Games that differ: a game that is played again says nothing new."""
+        """Games that differ; a repeated game adds no information."""
         return self.games - self.repeats
 
     @property
@@ -83,7 +85,7 @@ class MatchResult:
         """Return the result as JSON.
 
         Keys: points, low, high, games, distinct (games that differ), margin, wins, draws, losses,
-        and margins: by seat, the number of games that ended with each margin.
+        and margins (the number of games by seat and final margin).
         """
         low, high = self.interval
         return {
@@ -96,7 +98,10 @@ class MatchResult:
             "wins": self.wins,
             "draws": self.draws,
             "losses": self.losses,
-            "margins": {"first": _by_margin(self.first), "second": _by_margin(self.second)},
+            "margins": {
+                seat: {f"{margin:+d}": games for margin, games in sorted(counts.items())}
+                for seat, counts in (("first", self.first), ("second", self.second))
+            },
         }
 
     def __str__(self) -> str:
@@ -109,23 +114,16 @@ class MatchResult:
         )
 
 
-def _count(margins: np.ndarray) -> dict[int, int]:
-    return dict(Counter(margins.tolist()))
-
-
 def _mean(seat: Mapping[int, int]) -> float:
     return sum(m * games for m, games in seat.items()) / max(1, sum(seat.values()))
 
 
-def _by_margin(seat: dict[int, int]) -> dict[str, int]:
-    return {f"{margin:+d}": seat[margin] for margin in sorted(seat)}
+def wilson_interval(share: float, games: int) -> tuple[float, float]:
+    """Return the 95 % Wilson score interval of a share of `games` (Wilson 1927).
 
-
-def wilson_interval(share: float, games: int, z: float = Z_95) -> tuple[float, float]:
-    """Return the Wilson score interval of a share of `games` (Wilson 1927).
-
-    With draws the share is not of independent yes-or-no trials; the interval is then too wide.
+    With draws the interval is too wide: it assumes that every game is won or lost.
     """
+    z = Z_95
     centre = share + z * z / (2 * games)
     spread = z * math.sqrt(share * (1 - share) / games + z * z / (4 * games * games))
     scale = 1 + z * z / games
@@ -141,15 +139,16 @@ def play_match(
     seed: int,
     at_once: int = 0,
 ) -> MatchResult:
-    """Play `games` (even) games in pairs with swapped colours from the same random opening.
+    """Play `games` (even) games in pairs with swapped seats from the same random opening.
 
-    An opening has 0 to `opening_plies` uniformly random moves, and no two pairs have the same as
-    long as there are others. `at_once` (even) games are played at a time, 0: all. The result does
-    not depend on that: the randomness of a game comes from its number.
+    An opening has 0 to `opening_plies` uniformly random moves. Pairs have different openings as far
+    as there are enough. `at_once` (even) games are played at a time, 0: all. The result does not
+    depend on `at_once`: the randomness of a game comes from its number.
+    Raises: ValueError for odd numbers.
     """
     if games % 2 or at_once % 2:
-        raise ValueError(f"games: {games}, {at_once} must be even (colour-swapped pairs)")
-    # Weights from a file are on the host: they go to the device once, not at every ply.
+        raise ValueError(f"games: {games}, {at_once} must be even (pairs with swapped seats)")
+    # Weights from a file are on the host. Copy them to the device once, not at every ply.
     players = tuple(
         player
         if player.on_host
@@ -176,12 +175,12 @@ def play_games(
     key: jax.Array,
     numbers: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Play the games of these `numbers` [B] to their end; `openings` [P] are of pairs of games.
+    """Play the games `numbers` [B] from the `openings` [P] of their pairs to the end.
 
-    Returns the final margins of the first player [B] and the edges of every ply [B, A], -1 where
-    the game was over. The first player is player 0 in even games and player 1 in odd ones.
+    Returns the final margins of `players[0]` [B] and the edges of every ply [B, A], -1 after the
+    end. `players[0]` is side 0 of the State in even games, side 1 in odd games.
     """
-    # Put on the device, as what comes back from it is: else the first ply compiles for itself.
+    # On the device like all later states; otherwise the first ply would compile separately.
     put = partial(jax.device_put, device=jax.local_devices()[0])
     state = put(jax.tree.map(lambda leaf: leaf[numbers // 2], openings))
     seat, game_keys = put((numbers % 2).astype(np.int32)), put(_fold(key, numbers))
@@ -196,9 +195,9 @@ def play_games(
 
 
 def _ask(player: Player, keys: jax.Array, state: State, seat: jax.Array, number: int) -> jax.Array:
-    """Return the edges [B] of player 0 or 1 of a match, where it is its turn."""
+    """Return the edges [B] of player `number`, valid in games where it is to move."""
     if not player.on_host:
-        # On the device, without waiting for it. Compiled once for a player that is made once.
+        # Does not wait for the device. jit compiles once for each function object.
         return jax.jit(player.act)(player.params, keys, state)
     drawn, mover, seat = (np.array(part) for part in (state.drawn, state.player, seat))
     turn = ((mover == seat) == (number == 0)) & ~drawn.all(axis=1)
@@ -211,9 +210,8 @@ def _ask(player: Player, keys: jax.Array, state: State, seat: jax.Array, number:
 def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> State:
     """Draw a position after 0 to `longest` random moves for each pair of games: State [P].
 
-    A position that an earlier pair has is drawn again, up to TRIES times: players without
-    randomness would play the same games from it. Openings of earlier pairs do not depend on how
-    many follow.
+    An opening that an earlier pair has is drawn again, up to TRIES times: from it, players without
+    randomness would repeat their games. The opening of a pair does not depend on later pairs.
     """
     seen, sequences = set(), []
     for pair in range(pairs):
@@ -236,7 +234,7 @@ def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> St
 
 @partial(jax.jit, static_argnums=0)
 def _replay(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
-    """Play a recorded edge in every game; in games where it is -1 nothing."""
+    """Play a recorded edge in every game; -1 leaves a game as it is."""
     moved, _ = jax.vmap(partial(step, game))(state, edge)
     played = jax.vmap(lambda edge, old, new: jax.tree.map(partial(jnp.where, edge >= 0), new, old))
     return played(edge, state, moved)
@@ -246,9 +244,9 @@ def _replay(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
 def _advance(
     game: DotsAndBoxes, state: State, seat: jax.Array, first: jax.Array, second: jax.Array
 ) -> tuple[State, jax.Array]:
-    """Play the edge of the player to move in every game, given those of both players [B].
+    """Play the edge of the player to move in every game, given the edges of both players [B].
 
-    Returns that edge too, -1 in games that are over and stand still.
+    Returns the states and the edges played, -1 in finished games.
     """
     edge = jnp.where(state.player == seat, first, second)
     over = jax.vmap(is_over)(state)

@@ -1,32 +1,36 @@
-"""Elo ratings from matches, and which matches to play for them.
+"""Elo ratings of players, and the matches to play for them.
 
-The model is Bradley & Terry's (1952): first scores expit(r_first - r_second) points a game, a draw
-counting as half a win and half a loss. Inside, r is in log-odds; outside, in Elo.
+The model is Bradley & Terry's (1952): the first player scores expit(r_first - r_second) points a
+game, and a draw counts as half a win and half a loss. Here r is in log-odds; results are in Elo.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import chain, combinations, product
+from itertools import chain, product
+from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.optimize import root
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
+from tabulate import tabulate
 
 from jaxzero.agent.players import Player
 from jaxzero.errors import InputError, nearest
 from jaxzero.evaluation.arena import Z_95, MatchResult, play_match
+from jaxzero.files import save_figure
 from jaxzero.game import DotsAndBoxes
 
 ELO_PER_LOG_ODDS = 400 / math.log(10)
 
 
 class Match(NamedTuple):
-    """Two players by name and the result from the first one's side."""
+    """The names of two players and the result for the first."""
 
     first: str
     second: str
@@ -43,22 +47,73 @@ class Rating(NamedTuple):
     games: int
 
 
-def elo_ratings(
-    matches: Iterable[Match],
-    anchor: str | None = None,
-    anchor_elo: float = 0.0,
-    prior_draws: float = 1.0,
-) -> list[Rating]:
-    """Return the most likely ratings, the players in the order in which they appear.
+def ladder_pairs(
+    checkpoints: Sequence[Player], anchors: Sequence[Player] = (), neighbours: int = 2
+) -> list[tuple[Player, Player]]:
+    """Pair every checkpoint of a run with the next `neighbours` checkpoints and with the anchors.
 
-    The anchor (by default the first player) has `anchor_elo` exactly. Every pairing that was
-    played gets `prior_draws` virtual draws, a prior as in BayesElo (Coulom) that keeps perfect
-    scores finite; in a pairing of n games it shortens small distances by the share
-    prior_draws / n or so. Intervals are normal, from the inverse Fisher information, and take
-    games for independent and decided: draws make them too wide. Games that repeat others of their
-    match do not count.
-    Raises: InputError for players without a path of matches to the anchor, an unknown anchor, a
-    match of a player against itself, and without a prior for scores that no rating explains.
+    The cost is linear in the number of checkpoints. Checkpoints made by
+    `dataclasses.replace(player, name=..., params=...)` share their compiled matches.
+    """
+    if neighbours < 1:
+        raise InputError(f"neighbours: {neighbours} must be at least 1")
+    near = [
+        (one, other)
+        for number, one in enumerate(checkpoints)
+        for other in checkpoints[number + 1 : number + 1 + neighbours]
+    ]
+    return near + list(product(checkpoints, anchors))
+
+
+def play_pairs(
+    game: DotsAndBoxes,
+    pairs: Sequence[tuple[Player, Player]],
+    games: int,
+    opening_plies: int,
+    seed: int,
+) -> list[Match]:
+    """Play a match of `games` (even) games between the two players of each pair.
+
+    Raises: InputError for two players of one name and a player paired with itself.
+    """
+    known: dict[str, Player] = {}
+    for player in chain.from_iterable(pairs):
+        if known.setdefault(player.name, player) is not player:
+            raise InputError(f"players: two are called {player.name!r}")
+    for first, second in pairs:
+        if first is second:
+            raise InputError(f"players: {first.name!r} is paired with itself")
+    return [
+        Match(
+            first.name,
+            second.name,
+            play_match(game, first, second, games, opening_plies, pair_seed(seed, first, second)),
+        )
+        for first, second in pairs
+    ]
+
+
+def pair_seed(seed: int, first: Player, second: Player) -> int:
+    """Return the seed of a pairing; it depends on its two names only, not on their order.
+
+    Pairings with the same openings would have dependent results and too narrow intervals.
+    """
+    names = sorted((first.name, second.name))
+    return crc32(repr((seed, names)).encode()) >> 1  # 31 bits
+
+
+def elo_ratings(
+    matches: Iterable[Match], anchor: str | None = None, prior_draws: float = 1.0
+) -> list[Rating]:
+    """Return the most likely ratings, in the order in which the players appear.
+
+    The anchor (default: the first player) has 0 Elo. Every pairing gets `prior_draws` virtual
+    draws: this prior, as in BayesElo (Coulom), keeps perfect scores finite. In a pairing of n games
+    it shortens small distances by a share of about prior_draws / n.
+    Intervals are normal, from the inverse Fisher information. They assume independent games without
+    draws, so draws make them too wide. Repeated games of a match do not count.
+    Raises: InputError for a player without a path of matches to the anchor, an unknown anchor, a
+    match of a player against itself and, without a prior, for scores that no rating explains.
     """
     matches = list(matches)
     names = list(dict.fromkeys(name for match in matches for name in match[:2]))
@@ -70,7 +125,7 @@ def elo_ratings(
     points += prior_draws / 2 * (played > 0)
     _refuse_unbounded(points, names)
     strength, covariance = _fit(points, names.index(anchor))
-    elo = anchor_elo + ELO_PER_LOG_ODDS * strength
+    elo = ELO_PER_LOG_ODDS * strength
     spread = ELO_PER_LOG_ODDS * Z_95 * np.sqrt(np.diag(covariance))
     columns = (elo, elo - spread, elo + spread, played.sum(axis=1).round().astype(int))
     rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -90,7 +145,7 @@ def _check(matches: list[Match], names: list[str], anchor: str | None, prior_dra
 
 
 def _points(matches: list[Match], names: list[str]) -> np.ndarray:
-    """Return the points of the player of the row against that of the column: [P, P]."""
+    """Return the points of each player (row) against each other player (column): [P, P]."""
     number = {name: i for i, name in enumerate(names)}
     points = np.zeros((len(names), len(names)))
     for first, second, result in matches:
@@ -109,7 +164,7 @@ def _refuse_unconnected(played: np.ndarray, names: list[str], anchor: str) -> No
 
 
 def _refuse_unbounded(points: np.ndarray, names: list[str]) -> None:
-    """Refuse groups that took all or no points of the others: no finite maximum (Ford 1957)."""
+    """Refuse a group that won all or no points from the others: no finite maximum (Ford 1957)."""
     _, group = connected_components(points > 0, connection="strong")
     if group.max() > 0:
         groups = (
@@ -139,8 +194,8 @@ def _fit(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:
         weight = games * share * share.T
         return (np.diag(weight.sum(axis=1)) - weight)[np.ix_(free, free)]
 
-    # The likelihood is greatest where everybody's expected points are the actual ones. Solving
-    # for that keeps digits that comparing log-likelihoods of many games would lose.
+    # At the maximum of the likelihood the expected points of every player are the actual points.
+    # Solving this keeps digits that comparing log-likelihoods of many games would lose.
     start = np.zeros(len(free))
     options = {"xtol": 1e-12, "ftol": 1e-12}
     solution = root(surplus, start, jac=information, method="lm", options=options).x
@@ -154,72 +209,33 @@ def _fit(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:
 
 def format_ratings(ratings: Iterable[Rating]) -> str:
     """Return a table in plain text, the strongest player first."""
-    ordered = sorted(ratings, key=lambda rating: (-rating.elo, rating.name))
-    width = max([len("player"), *(len(rating.name) for rating in ordered)])
-    lines = [f"{'player':<{width}}  {'Elo':>7}  {'95 % interval':>18}  {'games':>7}"]
-    for name, elo, low, high, games in ordered:
-        interval = f"[{low:.0f}, {high:.0f}]"
-        lines.append(f"{name:<{width}}  {elo:7.0f}  {interval:>18}  {games:7d}")
-    return "\n".join(lines)
-
-
-def round_robin(
-    game: DotsAndBoxes, players: Sequence[Player], games: int, opening_plies: int, seed: int
-) -> list[Match]:
-    """Play a match of `games` (even) games between every two players."""
-    return play_pairs(game, list(combinations(players, 2)), games, opening_plies, seed)
-
-
-def ladder_pairs(
-    checkpoints: Sequence[Player], anchors: Sequence[Player] = (), neighbours: int = 2
-) -> list[tuple[Player, Player]]:
-    """Pair every checkpoint of a run with the next few and with the anchors.
-
-    The cost grows with the number of checkpoints, not with its square. Checkpoints made by
-    `dataclasses.replace(player, name=..., params=...)` share their compiled matches.
-    """
-    if neighbours < 1:
-        raise InputError(f"neighbours: {neighbours} must be at least 1")
-    near = [
-        (one, other)
-        for number, one in enumerate(checkpoints)
-        for other in checkpoints[number + 1 : number + 1 + neighbours]
+    rows = [
+        (name, f"{elo:.0f}", f"[{low:.0f}, {high:.0f}]", games)
+        for name, elo, low, high, games in sorted(ratings, key=lambda r: (-r.elo, r.name))
     ]
-    return near + list(product(checkpoints, anchors))
+    heads = ("player", "Elo", "95 % interval", "games")
+    return tabulate(rows, heads, "plain", stralign="right", colalign=("left",))
 
 
-def play_pairs(
-    game: DotsAndBoxes,
-    pairs: Sequence[tuple[Player, Player]],
-    games: int,
-    opening_plies: int,
-    seed: int,
-) -> list[Match]:
-    """Play a match of `games` (even) games between the two players of each pair.
+def draw_ladder(path: Path, ladder: list[dict]) -> None:
+    """Draw the Elo of a run over its iterations, with intervals, into a PNG.
 
-    Raises: InputError for a name that stands for two players, or a player paired with itself.
+    `ladder` holds the fields of a Rating and its `iteration`, None for a fixed opponent.
     """
-    known: dict[str, Player] = {}
-    for player in chain.from_iterable(pairs):
-        if known.setdefault(player.name, player) is not player:
-            raise InputError(f"players: two are called {player.name!r}")
-    for first, second in pairs:
-        if first is second:
-            raise InputError(f"players: {first.name!r} is paired with itself")
-    return [
-        Match(
-            first.name,
-            second.name,
-            play_match(game, first, second, games, opening_plies, pair_seed(seed, first, second)),
-        )
-        for first, second in pairs
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axis = figure.subplots()
+    steps = [rung for rung in ladder if rung["iteration"] is not None]
+    elo = [rung["elo"] for rung in steps]
+    spread = [
+        [rung["elo"] - rung["low"] for rung in steps],
+        [rung["high"] - rung["elo"] for rung in steps],
     ]
-
-
-def pair_seed(seed: int, first: Player, second: Player) -> int:
-    """Return the seed of a pairing, whatever its order and whoever else plays.
-
-    Openings shared between pairings would make their results dependent and intervals too narrow.
-    """
-    names = sorted((first.name, second.name))
-    return crc32(repr((seed, names)).encode()) >> 1  # 31 bits
+    axis.errorbar([rung["iteration"] for rung in steps], elo, yerr=spread, marker="o", capsize=3)
+    for rung in ladder:
+        if rung["iteration"] is None:
+            axis.axhline(rung["elo"], linestyle="--", linewidth=0.8, color="grey")
+            axis.annotate(rung["name"], (0, rung["elo"]), fontsize=8)
+    axis.set_xlabel("iteration")
+    axis.set_ylabel("Elo, 95 % intervals")
+    axis.grid(alpha=0.3)
+    save_figure(path, figure)

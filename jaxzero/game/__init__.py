@@ -1,19 +1,7 @@
-"""The game itself: rules, symmetries, features, names and pictures. Knows nothing of learning."""
+"""The game itself: rules, board, structure, features and text. Knows nothing of learning."""
 
-from jaxzero.game.features import (
-    board_planes,
-    boxes_on_lattice,
-    edges_from_lattice,
-    edges_from_planes,
-    edges_on_lattice,
-    lattice_planes,
-    margin_bins,
-    margin_mask,
-    most_sides_beside,
-)
-from jaxzero.game.geometry import box_neighbours, box_sides_table, count_sides
-from jaxzero.game.notation import edge_name, parse_edge
-from jaxzero.game.render import render
+from jaxzero.game.board import box_neighbours, box_sides_table, count_sides, edge_permutations
+from jaxzero.game.features import board_planes, edges_from_planes, margin_bins, margin_mask
 from jaxzero.game.rules import (
     DotsAndBoxes,
     State,
@@ -25,11 +13,12 @@ from jaxzero.game.rules import (
     initial_states,
     is_over,
     legal_edges,
+    most_sides_beside,
     random_edge,
     split_edges,
     step,
 )
-from jaxzero.game.symmetry import edge_permutations
+from jaxzero.game.text import edge_name, parse_edge, render
 
 __all__ = [
     "DotsAndBoxes",
@@ -40,18 +29,14 @@ __all__ = [
     "box_sides_table",
     "boxes_closed",
     "boxes_gained",
-    "boxes_on_lattice",
     "count_sides",
     "discount",
     "edge_name",
     "edge_permutations",
-    "edges_from_lattice",
     "edges_from_planes",
-    "edges_on_lattice",
     "initial_state",
     "initial_states",
     "is_over",
-    "lattice_planes",
     "legal_edges",
     "margin_bins",
     "margin_mask",

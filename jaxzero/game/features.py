@@ -1,18 +1,25 @@
-"""What the network sees: functions of the drawn edges only.
+"""The inputs of the network: functions of the drawn edges only.
 
-The boxes still to be won depend on neither the score nor the side to move, so neither is here.
-Planes lie on the grid of dots, H = rows + 1 by W = cols + 1: the plane of horizontal edges holds
-edge (r, c) at the dot on its left, the plane of verticals at the dot above, boxes at their top
-left dot. What lies beyond the board is 0. On the lattice, H = 2 rows + 1 by W = 2 cols + 1, every
-dot, edge and box has a square of its own.
+The boxes still to be won depend neither on the score nor on the side to move, so neither is an
+input. Planes lie on the grid of dots, H = rows + 1 by W = cols + 1. A horizontal edge lies at the
+dot on its left, a vertical edge at the dot above it, a box at its top left dot. Squares beyond the
+board are 0.
+
+The structure of the position is an input too. Counts modulo 2 over the whole board decide who must
+open the first long chain. A network hardly learns them from edges; given as inputs, it learns them
+at once.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 
-from jaxzero.game.rules import DotsAndBoxes, box_sides, split_edges
+from jaxzero.game.quiet import fewest_decisions
+from jaxzero.game.rules import DotsAndBoxes, box_sides, highest_beside, split_edges
+from jaxzero.game.structure import Structure
 
 PLANES = (
     "horizontal edges drawn",
@@ -26,7 +33,30 @@ PLANES = (
     "boxes closed",
     "board mask of boxes",
 )
-LATTICE_PLANES = ("edges drawn", "edges", "boxes", "dots")
+EDGE_CLASSES = (
+    "takes a box, now or after other free boxes",
+    "safe",
+    "opens a chain of one or two",
+    "opens a longer chain",
+    "opens a loop",
+)
+BOX_CLASSES = (
+    "free",
+    "in a chain of one",
+    "in a chain of two",
+    "in a chain of three",
+    "in a longer chain",
+    "in a loop",
+    "three or four open sides",
+)
+JOINED_CLASSES = ("in a chain with one end at a joint", "in a chain with both ends at joints")
+
+LONGEST = 12  # boxes; longer chains are counted together with chains of this length
+LOOPS = (4, 6, 8, 10)  # boxes; longer loops are counted together with loops of the last length
+LONGEST_JOINED = 6  # boxes; as LONGEST, for chains that end at a joint
+# Larger counts have the code of these.
+MOST_CHAINS, MOST_LOOPS, MOST_LONG, MOST_JOINED = 6, 3, 9, 5
+CONTROL = 16  # boxes; largest value of control, positive or negative
 
 
 def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
@@ -45,43 +75,11 @@ def on_dots(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
 
 
 def edges_from_planes(game: DotsAndBoxes, planes: jax.Array) -> jax.Array:
-    """Read edges from a plane of horizontals and one of verticals: [..., H, W, 2] to [..., A]."""
+    """Read edges from planes of horizontals and verticals: [..., H, W, 2] to [..., A]."""
     horizontal = planes[..., :, : game.cols, 0]
     vertical = planes[..., : game.rows, :, 1]
     batch = planes.shape[:-3]
     return jnp.concatenate([horizontal.reshape(*batch, -1), vertical.reshape(*batch, -1)], axis=-1)
-
-
-def lattice_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
-    """Return the planes named in `LATTICE_PLANES` for one board: [H, W, F] bool."""
-    edges = edges_on_lattice(game, jnp.stack([drawn, jnp.ones_like(drawn)], axis=-1))
-    boxes = boxes_on_lattice(jnp.ones((game.rows, game.cols, 1), bool))
-    dots = ~edges[..., 1:] & ~boxes
-    return jnp.concatenate([edges, boxes, dots], axis=-1)
-
-
-def edges_on_lattice(game: DotsAndBoxes, edges: jax.Array) -> jax.Array:
-    """Lay values of edges [A, F] on the lattice, 0 elsewhere: [H, W, F]."""
-    horizontal = edges[: game.num_horizontal].reshape(game.rows + 1, game.cols, -1)
-    vertical = edges[game.num_horizontal :].reshape(game.rows, game.cols + 1, -1)
-    within, between, as_it_is = (1, 1, 1), (0, 0, 1), (0, 0, 0)
-    zero = jnp.zeros((), edges.dtype)
-    across = jax.lax.pad(horizontal, zero, (between, within, as_it_is))
-    down = jax.lax.pad(vertical, zero, (within, between, as_it_is))
-    return across | down if edges.dtype == bool else across + down
-
-
-def boxes_on_lattice(boxes: jax.Array) -> jax.Array:
-    """Lay values of boxes [rows, cols, F] on the lattice, 0 elsewhere: [H, W, F]."""
-    within, as_it_is = (1, 1, 1), (0, 0, 0)
-    return jax.lax.pad(boxes, jnp.zeros((), boxes.dtype), (within, within, as_it_is))
-
-
-def edges_from_lattice(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
-    """Read the edges from a plane on the lattice: [..., H, W] to [..., A]."""
-    batch = plane.shape[:-2]
-    parts = plane[..., 0::2, 1::2], plane[..., 1::2, 0::2]
-    return jnp.concatenate([part.reshape(*batch, -1) for part in parts], axis=-1)
 
 
 def margin_mask(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
@@ -100,20 +98,129 @@ def margin_bins(game: DotsAndBoxes) -> jax.Array:
     return jnp.arange(-game.num_boxes, game.num_boxes + 1, dtype=jnp.int32)
 
 
-def most_sides_beside(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
-    """Return for every edge the drawn sides of its fullest box that is still open: [A] int32.
+class StructureFeatures(NamedTuple):
+    """The structure of one position as inputs."""
 
-    3: drawing the edge closes a box; 2: it gives one away; less: it is safe. Drawn edges count
-    like the others.
+    edges: jax.Array  # [A, E] bool, one of `EDGE_CLASSES` or none, for open edges
+    boxes: jax.Array  # [rows, cols, K] bool, one of `BOX_CLASSES` or none, for open boxes
+    lengths: jax.Array  # [rows, cols] float32, length of the chain or loop here, share of all boxes
+    counts: jax.Array  # [C] bool, counts over the whole board as one-hot codes and parities
+    joined: jax.Array  # [rows, cols, J] bool, one of `JOINED_CLASSES` or none, for open boxes
+
+
+def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -> StructureFeatures:
+    """Encode the structure `found` in one position with edges `drawn` [A]."""
+    chain = jnp.where(found.loop, 0, found.length)
+    opens_chain = highest_beside(chain)
+    opens_loop = highest_beside(found.loop.astype(jnp.int32)) > 0
+    still = ~found.quiet
+    edges = [
+        found.quiet & ~drawn,
+        found.safe,
+        still & (opens_chain > 0) & (opens_chain < 3) & ~opens_loop,
+        still & (opens_chain >= 3) & ~opens_loop,
+        still & opens_loop,
+    ]
+    boxes = [
+        found.free,
+        chain == 1,
+        chain == 2,
+        chain == 3,
+        chain > 3,
+        found.loop,
+        found.open_sides > 2,
+    ]
+    return StructureFeatures(
+        edges=jnp.stack(edges, axis=-1),
+        boxes=jnp.stack(boxes, axis=-1),
+        lengths=found.length / game.num_boxes,
+        counts=_counts(game, found),
+        joined=jnp.stack([found.joined == ends for ends in (1, 2)], axis=-1),
+    )
+
+
+def structure_planes(game: DotsAndBoxes, features: StructureFeatures) -> jax.Array:
+    """Lay the features of edges and boxes on the grid of dots: [H, W, F] float32."""
+    boxes = jnp.concatenate([features.boxes, features.joined], axis=-1).astype(jnp.float32)
+    planes = [*jnp.moveaxis(boxes, -1, 0), features.lengths]
+    for edge_class in jnp.moveaxis(features.edges.astype(jnp.float32), -1, 0):
+        planes.extend(split_edges(game, edge_class))
+    return jnp.stack([on_dots(game, plane) for plane in planes], axis=-1)
+
+
+def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
+    """Code the counts over the whole board: [C] bool.
+
+    A new code here reaches every trunk; weights that were trained before no longer fit.
+
+    A chain that ends at a joint is not opened as it is: it becomes part of a longer chain. So the
+    last codes count chains by their joints. The number of moves left is exact: open edges minus
+    open boxes.
     """
-    sides = box_sides(game, drawn)
-    return highest_beside(jnp.where(sides == 4, 0, sides))
+    boxes = game.num_boxes
+    longest, longest_joined = min(LONGEST, boxes), min(LONGEST_JOINED, boxes)
+    chain = jnp.where(found.loop, 0, found.length)
+    chains = _by_length(chain, longest)
+    kinds = jnp.array(LOOPS)[:, None, None]
+    last = kinds == LOOPS[-1]
+    is_kind = jnp.where(last, found.length[None] >= kinds, found.length[None] == kinds)
+    loops = _sum_where(found.loop[None] & is_kind, _share(found.length))
+    left = jnp.sum(found.open_sides > 0, dtype=jnp.int32)
+    moves = jnp.sum(~found.quiet, dtype=jnp.int32) - left
+    alone, half, between = (jnp.where(found.joined == ends, chain, 0) for ends in range(3))
+    codes = [
+        jax.nn.one_hot(found.taken, boxes + 1),
+        jax.nn.one_hot(found.declined // 2, 3),
+        _count_code(left, boxes),
+        _count_code(jnp.sum(found.open_sides == 3), boxes),
+        _count_code(jnp.sum(found.open_sides == 4), boxes),
+        _count_code(jnp.sum(found.safe), game.num_edges),
+        _count_code(chains, MOST_CHAINS),
+        _count_code(loops, MOST_LOOPS),
+        _count_code(jnp.sum(chains[2:]), MOST_LONG),
+        _control_code(found, chain),
+        _count_code(jnp.maximum(moves, 0), fewest_decisions(game)),
+        _count_code(_by_length(alone, longest), MOST_CHAINS),
+        _count_code(_by_length(half, longest_joined), MOST_JOINED),
+        _count_code(_by_length(between, longest_joined), MOST_JOINED),
+        _control_code(found, alone),
+    ]
+    return jnp.concatenate([code.ravel() for code in codes]) > 0
 
 
-def highest_beside(boxes: jax.Array) -> jax.Array:
-    """Return for every edge the higher value of its two boxes: [rows, cols] to [A], outside 0."""
-    above = jnp.pad(boxes, ((1, 1), (0, 0)))
-    beside = jnp.pad(boxes, ((0, 0), (1, 1)))
-    horizontal = jnp.maximum(above[:-1], above[1:])
-    vertical = jnp.maximum(beside[:, :-1], beside[:, 1:])
-    return jnp.concatenate([horizontal.ravel(), vertical.ravel()])
+def _by_length(chain: jax.Array, longest: int) -> jax.Array:
+    """Count the chains of each length, given the length at each box: [longest] int32.
+
+    Every box of a chain of n boxes counts 1/n. Longer chains count as chains of `longest` boxes.
+    """
+    lengths = jnp.arange(1, longest + 1)[:, None, None]
+    return _sum_where(jnp.minimum(chain, longest)[None] == lengths, _share(chain))
+
+
+def _control_code(found: Structure, chain: jax.Array) -> jax.Array:
+    """Code the margin of the side in control over the given chains of 3 or more and all loops.
+
+    It wins the length of a chain minus 4, as it leaves 2 boxes, and the length of a loop minus 8,
+    as it leaves 4 (Berlekamp 2000, "The Dots-and-Boxes Game").
+    """
+    loop = jnp.where(found.loop, found.length, 0)
+    control = jnp.sum(jnp.where(chain >= 3, 1 - 4 * _share(chain), 0.0))
+    control += jnp.sum(jnp.where(loop > 0, 1 - 8 * _share(loop), 0.0))
+    control = jnp.round(control).astype(jnp.int32)
+    return jax.nn.one_hot(jnp.clip(control, -CONTROL, CONTROL) + CONTROL, 2 * CONTROL + 1)
+
+
+def _share(length: jax.Array) -> jax.Array:
+    """Return 1 / length, the share of each box in its chain or loop; 0 where the length is 0."""
+    return jnp.where(length > 0, 1 / jnp.maximum(length, 1), 0.0)
+
+
+def _sum_where(mask: jax.Array, values: jax.Array) -> jax.Array:
+    """Sum `values` [rows, cols] under each mask [n, rows, cols], rounded: [n] int32."""
+    return jnp.round(jnp.sum(mask * values[None], axis=(1, 2))).astype(jnp.int32)
+
+
+def _count_code(counts: jax.Array, most: int) -> jax.Array:
+    """Code counts [...] as one-hot up to `most`, and one bit of parity: [..., most + 2]."""
+    one_hot = jax.nn.one_hot(jnp.minimum(counts, most), most + 1)
+    return jnp.concatenate([one_hot, (counts % 2)[..., None].astype(one_hot.dtype)], axis=-1)

@@ -1,29 +1,34 @@
-"""The moves of the quiet game, in which only positions without a free box are decided.
+"""The quiet game: only positions without a free box are decided.
 
-All edges of one chain or loop open the same boxes and lead to the same quiet position, so one edge
-stands for them all: the one inside it that leaves its first box, which of a chain of two is the
-middle one, the hard-hearted handout. Its outer edges would leave the opponent the choice to
-decline, which can only help him (Berlekamp 2000, "The Dots-and-Boxes Game").
+Opening. All edges of one chain or loop open the same boxes and lead to the same quiet position, so
+one edge stands for them all: an edge inside it, beside its first box. In a chain of two that is the
+middle edge, the hard-hearted handout. The outer edges of a chain of two let the opponent decline,
+which is never better for the mover.
+
+Capturing. The side that faces cnt free boxes takes all of them, or declines: it leaves the last s,
+and the other side has to move in the quiet position. With V the value of the quiet position, taking
+all is worth cnt + V and declining cnt - 2 s - V.
+
+Source: Berlekamp 2000, "The Dots-and-Boxes Game".
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxzero.game.features import highest_beside
-from jaxzero.game.rules import DotsAndBoxes, split_edges
-from jaxzero.game.structure import Structure
+from jaxzero.game.rules import DotsAndBoxes, State, box_sides, highest_beside, is_over, split_edges
+from jaxzero.game.structure import Structure, structure
 
 
 def fewest_decisions(game: DotsAndBoxes) -> int:
     """Return the fewest moves of a whole quiet game.
 
-    Of the edges of a game some are such moves and the others close boxes, one each but for those
-    that close two: so many more moves there are than edges beyond one for each box. (Berlekamp:
-    dots and double-crosses make the turns.)
+    Every edge is either such a move or closes one or two boxes. Without an edge that closes two
+    boxes, the moves are all edges but one for each box; every such edge adds a move.
     """
     return game.num_edges - game.num_boxes
 
@@ -31,7 +36,7 @@ def fewest_decisions(game: DotsAndBoxes) -> int:
 def most_decisions(game: DotsAndBoxes) -> int:
     """Return the most moves of a whole quiet game.
 
-    Taking all closes two boxes at once only at the end of a cycle, of four boxes at least.
+    Two boxes close at once only at the end of a cycle, which has at least four boxes.
     """
     return fewest_decisions(game) + game.num_boxes // 4
 
@@ -39,7 +44,7 @@ def most_decisions(game: DotsAndBoxes) -> int:
 def quiet_moves(game: DotsAndBoxes, found: Structure) -> jax.Array:
     """Return the moves in the quiet position of one structure: [A] bool.
 
-    They are the safe edges and one edge of every chain and loop.
+    These are the safe edges and one edge of every chain and loop.
     """
     right, below, left = _opening_sides(game, found)
     above_edges = jnp.pad(below, ((1, 0), (0, 0)))  # the edge below a box is above the next row
@@ -47,61 +52,11 @@ def quiet_moves(game: DotsAndBoxes, found: Structure) -> jax.Array:
     return found.safe | jnp.concatenate([above_edges.ravel(), beside_edges.ravel()])
 
 
-def canonical_edge(game: DotsAndBoxes, found: Structure) -> jax.Array:
-    """Return for every edge the move that stands for it in the quiet position: [A] int32.
-
-    An edge of a chain or loop has that of `quiet_moves`, any other stands for itself. The outer
-    edges of a chain of two have the middle one, which is better.
-    """
-    right, below, _ = _opening_sides(game, found)
-    box = jnp.arange(game.num_boxes).reshape(game.rows, game.cols)
-    row, col = box // game.cols, box % game.cols
-    beside = game.num_horizontal + row * (game.cols + 1) + col
-    opening = jnp.where(right, beside + 1, jnp.where(below, box + game.cols, beside))
-    first = highest_beside(jnp.where(found.length > 0, found.first + 1, 0)) - 1
-    opened = opening.ravel()[jnp.maximum(first, 0)]
-    chained = ~found.quiet & (first >= 0)
-    return jnp.where(chained, opened, jnp.arange(game.num_edges)).astype(jnp.int32)
-
-
-class Equivalence(NamedTuple):
-    """Which edges are one move in a quiet position."""
-
-    moves: jax.Array  # [A] bool, of `quiet_moves`
-    canonical: jax.Array  # [A] int32, of `canonical_edge`
-
-
-def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
-    """Return the moves of the quiet position of one structure, and what stands for what."""
-    return Equivalence(quiet_moves(game, found), canonical_edge(game, found))
-
-
-def fold(same: Equivalence, weights: jax.Array) -> jax.Array:
-    """Add up the weights of the edges that are one move, on its representative: [A] to [A]."""
-    edges = jnp.arange(len(weights))
-    here = (same.canonical[None, :] == edges[:, None]) & same.moves[:, None]
-    # A masked sum instead of a scatter: it fuses, and adds in the same order every time.
-    return jnp.sum(jnp.where(here, weights[None, :], 0), axis=1)
-
-
-def spread(game: DotsAndBoxes, found: Structure, same: Equivalence, weights: jax.Array):
-    """Share the weight of every move evenly among the edges as good: [A] to [A].
-
-    The inverse of `fold`. What it returns depends on the shape of the position alone, so that
-    the symmetries of the board may be applied to it.
-    """
-    in_pair = highest_beside(jnp.where(found.length == 2, 1, 0)) > 0
-    as_good = ~found.quiet & (same.moves | ~in_pair)
-    count = fold(same, as_good.astype(weights.dtype))
-    share = weights / jnp.maximum(count, 1)
-    return jnp.where(as_good, share[same.canonical], 0)
-
-
 def _opening_sides(game: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return whose side stands for its chain or loop: right, below, left; each [rows, cols] bool.
+    """Return the box sides that stand for chains and loops: right, below, left [rows, cols] bool.
 
-    The first box of a chain or loop has its next one to the right or below. One that is alone has
-    two open sides, of which one is not above.
+    The next box after the first one of a chain or loop is to its right or below it. A chain of one
+    box has two open sides, so at least one of them is not above.
     """
     horizontal, vertical = split_edges(game, ~found.quiet)
     chained = found.length > 0
@@ -112,3 +67,119 @@ def _opening_sides(game: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax
     right = first & vertical[:, 1:] & (next_right | alone)
     below = first & ~right & horizontal[1:] & (next_below | alone)
     return right, below, first & ~right & ~below
+
+
+class Equivalence(NamedTuple):
+    """The edges that are one move in a quiet position."""
+
+    moves: jax.Array  # [A] bool, from `quiet_moves`
+    canonical: jax.Array  # [A] int32, the move that stands for each edge; outside chains itself
+
+
+def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
+    """Return the moves in the quiet position of one structure, and the move of every edge."""
+    right, below, _ = _opening_sides(game, found)
+    box = jnp.arange(game.num_boxes).reshape(game.rows, game.cols)
+    row, col = box // game.cols, box % game.cols
+    beside = game.num_horizontal + row * (game.cols + 1) + col
+    opening = jnp.where(right, beside + 1, jnp.where(below, box + game.cols, beside))
+    first = highest_beside(jnp.where(found.length > 0, found.first + 1, 0)) - 1
+    opened = opening.ravel()[jnp.maximum(first, 0)]
+    chained = ~found.quiet & (first >= 0)
+    canonical = jnp.where(chained, opened, jnp.arange(game.num_edges)).astype(jnp.int32)
+    return Equivalence(quiet_moves(game, found), canonical)
+
+
+def fold(same: Equivalence, weights: jax.Array) -> jax.Array:
+    """Sum the weights of edges that are one move, on its representative: [A] to [A]."""
+    edges = jnp.arange(len(weights))
+    here = (same.canonical[None, :] == edges[:, None]) & same.moves[:, None]
+    # A masked sum instead of a scatter: it fuses, and adds in the same order every time.
+    return jnp.sum(jnp.where(here, weights[None, :], 0), axis=1)
+
+
+def spread(
+    game: DotsAndBoxes, found: Structure, same: Equivalence, weights: jax.Array
+) -> jax.Array:
+    """Share the weight of every move evenly among its equally good edges: [A] to [A].
+
+    The inverse of `fold`. The result depends on the shape of the position alone, so it moves with
+    the symmetries of the board.
+    """
+    in_pair = highest_beside(jnp.where(found.length == 2, 1, 0)) > 0
+    as_good = ~found.quiet & (same.moves | ~in_pair)
+    count = fold(same, as_good.astype(weights.dtype))
+    share = weights / jnp.maximum(count, 1)
+    return jnp.where(as_good, share[same.canonical], 0)
+
+
+class FreeBoxes(NamedTuple):
+    """The free boxes of one position; a `Structure` has the same fields."""
+
+    taken: jax.Array  # [] int32, all free boxes
+    declined: jax.Array  # [] int32, free boxes that the mover can leave at the end: 0, 2 or 4
+
+
+def free_boxes(found: Structure) -> FreeBoxes:
+    """Return the free boxes of the position of one structure."""
+    return FreeBoxes(found.taken, found.declined)
+
+
+def declines(found: Structure | FreeBoxes, value: jax.Array) -> jax.Array:
+    """Return whether declining is better, given the quiet value [] in boxes: [] bool."""
+    return (found.declined > 0) & (value < -found.declined)
+
+
+def captured(found: Structure | FreeBoxes, decline: jax.Array) -> jax.Array:
+    """Return the boxes the mover takes minus the boxes it leaves: [] int32."""
+    return found.taken - jnp.where(decline, 2 * found.declined, 0)
+
+
+def whole_value(found: Structure, value: jax.Array, decline: jax.Array) -> jax.Array:
+    """Return the value [] of a position in boxes, given the `value` of its quiet position."""
+    return captured(found, decline) + jnp.where(decline, -value, value)
+
+
+def settle(state: State, found: Structure, decline: jax.Array) -> State:
+    """Return one game in its quiet position, after its free boxes are taken or left."""
+    margin = state.margin + captured(found, decline)
+    return State(
+        drawn=found.quiet,
+        margin=jnp.where(decline, -margin, margin),
+        player=jnp.where(decline, 1 - state.player, state.player),
+    )
+
+
+def open_up(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, Structure]:
+    """Draw `edge` ([] int) in a quiet position; return the other side's position.
+
+    A finished game does not change.
+    """
+    drawn = state.drawn | (jnp.arange(game.num_edges) == edge)
+    over = is_over(state)
+    facing = State(
+        drawn=drawn,
+        margin=jnp.where(over, state.margin, -state.margin),
+        player=jnp.where(over, state.player, 1 - state.player),
+    )
+    return facing, structure(game, drawn)
+
+
+def closing_edge(
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure, decline: jax.Array
+) -> jax.Array:
+    """Return an edge that carries out a decision about the free boxes of one position: [] int32.
+
+    To take all: any edge that closes a box. To decline: an edge that closes a box and keeps the
+    number of boxes to leave; without one, the edge that leaves exactly these boxes.
+    """
+    after = drawn[None, :] | jnp.eye(game.num_edges, dtype=bool)
+    sides = jax.vmap(partial(box_sides, game))(after)
+    closed = jnp.sum(sides == 4, axis=(1, 2)) > jnp.sum(box_sides(game, drawn) == 4)
+    closes = ~drawn & closed
+    then = jax.vmap(partial(structure, game))(after)
+    same = jnp.all(then.quiet == found.quiet[None, :], axis=1) & ~drawn
+    keeps = closes & same & (then.declined == found.declined)
+    leaves = ~closes & same & (then.taken == found.declined)
+    rank = jnp.where(decline, 2 * keeps + leaves, closes)
+    return jnp.argmax(rank).astype(jnp.int32)

@@ -42,7 +42,7 @@ class DotsAndBoxes:
 
     @property
     def num_edges(self) -> int:
-        """Number of edges, which is the number of actions and of plies in every game."""
+        """Number of edges: the number of actions, and of plies in every game."""
         return self.num_horizontal + self.rows * (self.cols + 1)
 
     def __str__(self) -> str:
@@ -101,8 +101,8 @@ def is_over(state: State) -> jax.Array:
 def step(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.Array]:
     """Draw `edge` ([] int) and return the next state and whether the same side moves again.
 
-    Drawing an edge that is already there closes nothing and passes the turn; callers mask
-    such moves. After the last edge the mover of that edge stays the side to move.
+    Callers mask drawn edges: drawing one again closes nothing and passes the turn. After the last
+    edge the side that drew it stays the side to move.
     """
     chex.assert_shape(state.drawn, (game.num_edges,), custom_message="state.drawn")
     chex.assert_shape(edge, (), custom_message="edge")
@@ -125,15 +125,34 @@ def random_edge(key: jax.Array, state: State) -> jax.Array:
 
 
 def boxes_gained(state: State, next_state: State, again: jax.Array) -> jax.Array:
-    """Return how many boxes a move closed, given what `step` returned: [] int32, 0 to 2."""
+    """Return how many boxes a move closed, given the results of `step`: [] int32, 0 to 2."""
     return jnp.where(again, next_state.margin - state.margin, 0)
 
 
 def discount(next_state: State, again: jax.Array) -> jax.Array:
-    """Return the sign between the values of a position and of its successor: [] float32.
+    """Return the factor from the value of the next position to this one: [] float32.
 
-    Both are seen by their own side to move: +1 when the same side moves again, -1 when the
-    turn passes, 0 when the game is over. This is the only place that knows.
+    Each value is for the side to move there: +1 when the same side moves again, -1 when the turn
+    passes, 0 when the game is over. Only this function knows the sign of the plain game; in the
+    quiet game captures decide who moves next (`game/quiet.py`).
     """
     sign = jnp.where(again, 1.0, -1.0)
     return jnp.where(is_over(next_state), 0.0, sign)
+
+
+def most_sides_beside(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Return for every edge, drawn or not, the drawn sides of its fullest open box: [A] int32.
+
+    3: drawing the edge closes a box; 2: it gives a box away; less: it is safe.
+    """
+    sides = box_sides(game, drawn)
+    return highest_beside(jnp.where(sides == 4, 0, sides))
+
+
+def highest_beside(boxes: jax.Array) -> jax.Array:
+    """Return for every edge the higher value of its two boxes: [rows, cols] to [A]; outside 0."""
+    above = jnp.pad(boxes, ((1, 1), (0, 0)))
+    beside = jnp.pad(boxes, ((0, 0), (1, 1)))
+    horizontal = jnp.maximum(above[:-1], above[1:])
+    vertical = jnp.maximum(beside[:, :-1], beside[:, 1:])
+    return jnp.concatenate([horizontal.ravel(), vertical.ravel()])

@@ -1,176 +1,227 @@
-"""The results of a benchmark for people and for files."""
+"""The result of a measurement, in one form for all tools, and its tables.
+
+A result is a flat dictionary. Rates are per second and of all measured devices together, memory is
+in bytes, shares are of 1, and `seconds` holds those of each part in one iteration. A tool leaves
+out what it does not measure.
+"""
 
 from __future__ import annotations
 
-import json
+import platform
 import textwrap
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from typing import Any, NamedTuple
 
-from jaxzero.errors import InputError
-from jaxzero.training.memory import mebibytes
-from jaxzero.training.throughput import share_cell, share_notes
+import jax
+import tabulate
 
-COMPARED = {
-    "games_per_second": "games/s",
-    "games_per_second_with_learning": "games/s with learning",
-    "network_evaluations_per_second": "network evaluations/s",
-    "search_evaluations_per_second": "search evaluations/s",
-    "selfplay_evaluations_per_second": "self-play evaluations/s",
-    "learner_samples_per_second": "learner samples/s",
-    "matmul_ceiling_flops": "matmul ceiling, FLOP/s",
-    "copy_ceiling_bytes": "copy ceiling, bytes/s",
-    "peak_memory_bytes": "peak memory, bytes",
-    "predicted_memory_bytes": "predicted memory, bytes",
-    "compile_seconds": "compilation, s",
+import jaxzero
+from jaxzero.agent.layers import compute_dtype, convolution_form
+from jaxzero.agent.network import Network, count_params
+from jaxzero.config import Config
+from jaxzero.performance.timing import random_positions
+from jaxzero.training.learner import Learner, init_learner, update
+
+Result = dict[str, Any]
+
+tabulate.MIN_PADDING = 0  # the headings need no more room than their letters
+
+WIDTH = 100  # characters of a line, at most
+SPEED = "games_per_second_with_learning"
+
+# Why a share can be above its limit, where neither can really be exceeded.
+ABOVE = {
+    "network": "above the network alone: the two were not measured under equal load",
+    "products": "above the measured ceiling: the two were not measured under equal load, or the "
+    "network takes fewer operations than are counted, as Winograd's convolution does",
+    "copies": "above the measured ceiling: caches serve a part of the bytes",
+    "whole": "above the whole: parts and whole were not measured under equal load",
+    "cores": "above all cores: the two clocks differ",
 }
 
-RATES = {"network": "network alone", "search": "search", "selfplay": "self-play"}
-WIDTH = 100  # characters of a line, at most
+
+class Share(NamedTuple):
+    """A share of one of the limits in `ABOVE`; a star marks one above it in a table."""
+
+    value: float
+    limit: str
+    places: int = 1
+
+    @property
+    def above(self) -> bool:
+        # As it is written: 100.0 % says nothing wrong.
+        return round(100 * self.value, self.places) > 100
+
+    def __str__(self) -> str:
+        return f"{self.value:.{self.places}%}{'*' * self.above}"
+
+    def sentence(self) -> str:
+        """Write the share for a sentence, with the explanation where it is above its limit."""
+        written = f"{self.value:.{self.places}%}"
+        return f"{written} ({ABOVE[self.limit]})" if self.above else written
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """Read an earlier result. Raises: InputError where there is none."""
-    try:
-        result = json.loads(path.read_text())
-    except OSError as error:
-        raise InputError(f"compare: {path} cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(f"compare: {path} is not JSON ({error})") from error
-    if not isinstance(result, dict) or not {"games_per_second", "config", "device"} <= set(result):
-        raise InputError(f"compare: {path} is not a result of this benchmark")
-    return result
+# What was measured
 
 
-def table(result: dict[str, Any]) -> str:
-    """Lay a result out, at most `WIDTH` characters wide."""
-    parts = [_setting(result), _rates(result), _phases(result), _memory(result)]
-    if "baseline" in result:
-        parts.append(_baseline(result["baseline"]))
-    parts.append(textwrap.fill(f"note: {note}", WIDTH) for note in result["notes"])
-    return "\n\n".join(filter(None, ("\n".join(lines) for lines in parts)))
+def describe(config: Config, devices: list[jax.Device]) -> Result:
+    """Return what is measured, on what, with what."""
+    network = Network(config.game.board, config.network)
+    learner = jax.eval_shape(lambda: init_learner(network, config))
+    versions = {name: version(name) for name in ("jax", "jaxlib", "mctx")}
+    games = config.selfplay.games // len(devices)
+    convolutional = network.config.trunk == "conv"
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": devices[0].device_kind,
+        "platform": devices[0].platform,
+        "devices_present": jax.local_device_count(),
+        "devices": len(devices),
+        "versions": {"jaxzero": jaxzero.__version__, **versions}
+        | {"python": platform.python_version()},
+        "config": asdict(config),
+        "parameters": count_params(learner.params),
+        "compute_dtype": compute_dtype(network.config).name,
+        "convolution": convolution_form(network.config, games) if convolutional else None,
+    }
 
 
-def _setting(result: dict[str, Any]) -> Iterator[str]:
-    config, versions = result["config"], result["versions"]
-    network, game = config["network"], config["game"]
-    used = f"1 of {result['devices_present']} present"
-    yield f"device      {result['device']} ({result['platform']}), {used}"
-    yield "versions    " + ", ".join(f"{name} {value}" for name, value in versions.items())
-    yield (
+def count_flops(config: Config, learner: Learner, games: int, samples: int) -> dict[str, float]:
+    """Count the operations of one evaluation and one sample of an update, in such batches.
+
+    The count is that of the plain convolution with its zero padding, so a form that needs fewer
+    operations shows as a higher share.
+    """
+    plain = replace(config, network=replace(config.network, convolution="shifted"))
+    return {
+        f"flops_per_{unit}": program.cost_analysis().get("flops", 0.0) / batch
+        for unit, batch, program in _programs(plain, learner, games, samples)
+    }
+
+
+def count_bytes(
+    config: Config, learner: Learner, games: int, samples: int
+) -> dict[str, float | None]:
+    """Count the bytes that the compiled evaluation and update move, per position.
+
+    Fused operations share their reads. None: the compiler does not say.
+    """
+    counts = {}
+    for unit, batch, program in _programs(config, learner, games, samples):
+        moved = (program.compile().cost_analysis() or {}).get("bytes accessed")
+        counts[f"bytes_per_{unit}"] = moved and moved / batch
+    return counts
+
+
+def _programs(
+    config: Config, learner: Learner, games: int, samples: int
+) -> Iterator[tuple[str, int, jax.stages.Lowered]]:
+    """Yield an evaluation and an update with their batches; a loop in them would count once."""
+    network = Network(config.game.board, config.network)
+    drawn = jax.ShapeDtypeStruct((games, network.game.num_edges), bool)
+    positions = jax.eval_shape(partial(random_positions, network.game, samples))
+    yield "evaluation", games, jax.jit(network.apply).lower(learner.params, drawn)
+    one_update = jax.jit(partial(update, network, config))
+    yield "sample", samples, one_update.lower(learner, positions)
+
+
+def ceilings(seconds: dict[str, float]) -> dict[str, float]:
+    """Take the ceilings out of the seconds of timed parts, where they are those of one item."""
+    return {
+        "matmul_ceiling_flops": 1 / seconds.pop("matmul"),
+        "copy_ceiling_bytes": 1 / seconds.pop("copy"),
+    }
+
+
+def measures(
+    config: Config, devices: int, seconds: dict[str, float], limits: dict[str, float | None]
+) -> Result:
+    """Return rates and shares of limits, from the seconds of parts in one iteration.
+
+    `seconds` holds network and iteration, perhaps search, selfplay and learning; `limits` holds
+    operations and bytes per position and the ceilings of one device.
+    """
+    games, evaluations = config.selfplay.games, config.evaluations_per_iteration
+    samples = config.learner.updates_per_iteration * config.learner.batch_size
+
+    def rate(count: float, part: str) -> float | None:
+        # Noise may hide the learning of few samples; then its speed is unknown.
+        return count / seconds[part] if count and seconds.get(part, 0.0) > 0 else None
+
+    forward = evaluations * limits["flops_per_evaluation"]
+    learning = samples * limits["flops_per_sample"]
+    flops = {
+        "network": forward,
+        "selfplay": forward,
+        "learning": learning,
+        "iteration": forward + learning,
+    }
+    used = {part: rate(count, part) for part, count in flops.items()}
+    network, selfplay = rate(evaluations, "network"), rate(evaluations, "selfplay")
+    learned = seconds.get("learning")
+    moved, ceiling = limits.get("bytes_per_evaluation"), devices * limits["matmul_ceiling_flops"]
+    return {
+        "games_per_second": rate(games, "selfplay"),
+        SPEED: rate(games, "iteration"),
+        "network_evaluations_per_second": network,
+        "search_evaluations_per_second": rate(evaluations, "search"),
+        "selfplay_evaluations_per_second": selfplay,
+        "evaluations_per_second_with_learning": rate(evaluations, "iteration"),
+        "learner_samples_per_second": rate(samples, "learning"),
+        "selfplay_of_network": selfplay and selfplay / network,
+        "learning_share": learned and max(0.0, learned / seconds["iteration"]),
+        **limits,
+        **{f"{part}_mfu": done and done / ceiling for part, done in used.items()},
+        "copy_share": moved and moved * network / devices / limits["copy_ceiling_bytes"],
+        "seconds": seconds,
+    }
+
+
+# For people
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) -> str:
+    """Lay rows out; `align` has l or r for each column. Explains shares above their limit."""
+    rows = list(rows)
+    cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    sides = [{"l": "left", "r": "right"}[side] for side in align]
+    text = tabulate.tabulate(cells, headings, "simple", disable_numparse=True, colalign=sides)
+    shares = (cell for row in rows for cell in row if isinstance(cell, Share) and cell.above)
+    notes = [f"* {ABOVE[limit]}" for limit in dict.fromkeys(share.limit for share in shares)]
+    lines = [line.rstrip() for line in text.splitlines()]
+    folded = (textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in notes)
+    return "\n".join([*lines, *folded])
+
+
+def time_table(seconds: dict[str, float], whole: float, about: dict[str, str]) -> str:
+    """Lay out the seconds of parts with their shares of the whole, and what each part is."""
+    rows = (
+        (name.replace("_", " "), f"{time:.4g}", Share(time / whole, "whole"), about.get(name, ""))
+        for name, time in seconds.items()
+    )
+    return table(("iteration", "seconds", "share", ""), rows, "lrrl")
+
+
+def setting_lines(result: Result) -> str:
+    """Write the device, the versions and the config of a result."""
+    config = result["config"]
+    network, game, learner = config["network"], config["game"], config["learner"]
+    form = f", convolution {result['convolution']}" if result["convolution"] else ""
+    versions = ", ".join(f"{name} {text}" for name, text in result["versions"].items())
+    return (
+        f"device      {result['device']} ({result['platform']}), "
+        f"{result['devices']} of {result['devices_present']} present\n"
+        f"versions    {versions}\n"
         f"network     {network['trunk']} {network['channels']} x {network['blocks']} on "
         f"{game['rows']}x{game['cols']}, {result['parameters']:,} parameters, "
-        f"{result['compute_dtype']}"
-        + (f", convolution {result['convolution']}" if result["convolution"] else "")
-    )
-    yield (
+        f"{result['compute_dtype']}{form}\n"
         f"iteration   {config['selfplay']['games']} games, "
         f"{config['search']['simulations']} simulations a move, "
-        f"{config['learner']['updates_per_iteration']} updates of "
-        f"{config['learner']['batch_size']} samples"
-    )
-    yield (
+        f"{learner['updates_per_iteration']} updates of {learner['batch_size']} samples\n"
         f"ceilings    {result['matmul_ceiling_flops'] / 1e12:,.3g} TFLOP/s in matrix products, "
         f"{result['copy_ceiling_bytes'] / 1e9:,.3g} GB/s in copies, measured in this run"
     )
-
-
-def _rates(result: dict[str, Any]) -> Iterator[str]:
-    alone, mfu = result["network_evaluations_per_second"], result["mfu"]
-    flops = result["flops_per_second"]
-    of_network = {name: result[f"{name}_evaluations_per_second"] / alone for name in RATES}
-    yield f"{'':<16}{'a second':>12}  {'':<12}{'of network':>10}{'TFLOP/s':>10}{'of ceiling':>11}"
-    for name, label in RATES.items():
-        rate = result[f"{name}_evaluations_per_second"]
-        share = share_cell(of_network[name], 1)
-        line = f"{label:<16}{rate:>12,.0f}  {'evaluations':<12}{share:>10}"
-        if name in mfu:
-            line += f"{flops[name] / 1e12:>10.3g}{share_cell(mfu[name], 1):>11}"
-        yield line
-    rate = result["learner_samples_per_second"]
-    line = f"{'learner':<16}{rate:>12,.0f}  {'samples':<12}{'':>10}"
-    yield line + f"{flops['learner'] / 1e12:>10.3g}{share_cell(mfu['learner'], 1):>11}"
-    for label, name in (
-        ("self-play", "games_per_second"),
-        ("with learning", "games_per_second_with_learning"),
-    ):
-        yield f"{label:<16}{result[name]:>12,.2f}  games"
-    if result["bytes_per_evaluation"]:
-        yield (
-            f"{'bytes moved':<16}{result['bytes_per_evaluation']:>12,.0f}  an evaluation, "
-            f"{share_cell(result['copy_share'], 1)} of the copy ceiling"
-        )
-    shares = {"network": of_network.values(), "products": mfu.values()}
-    yield from _notes(shares | {"copies": [result["copy_share"]]})
-
-
-def _phases(result: dict[str, Any]) -> Iterator[str]:
-    phases, whole = result["phases"], result["phases"]["iteration"]
-    measured = result["iteration_measured_whole"]
-    seconds = {name: phases[name] for name in ("selfplay", "replay_write", "learning", "host_gap")}
-    if measured:
-        seconds["sum"] = sum(seconds.values())
-    yield f"{'iteration':<16}{'seconds':>12}{'share':>10}"
-    for name, time in seconds.items():
-        yield f"{name.replace('_', ' '):<16}{time:>12.4g}{share_cell(time / whole, 1):>10}"
-    yield f"{'whole':<16}{whole:>12.4g}  {'measured' if measured else 'sum of the phases'}"
-    yield from _notes({"whole": [time / whole for time in seconds.values()]})
-    yield "host gap: iterations as the trainer runs them less the same back to back, at least 0"
-
-
-def _notes(shares: dict[str, Iterable[float | None]]) -> Iterator[str]:
-    for note in share_notes(shares, 1):
-        yield from textwrap.wrap(note, WIDTH, subsequent_indent="  ")
-
-
-def _memory(result: dict[str, Any]) -> Iterator[str]:
-    of = "process" if result["platform"] == "cpu" else "device"
-    yield (
-        f"memory      {mebibytes(result['peak_memory_bytes'])} peak of the {of}, "
-        f"{mebibytes(result['predicted_memory_bytes'])} predicted for the iteration"
-    )
-    yield f"compilation {result['compile_seconds']:.1f} s for the iteration, without a cache"
-
-
-def _baseline(baseline: dict[str, Any]) -> Iterator[str]:
-    network = "PyTorch" if baseline["network"] == "torch" else "network compiled"
-    if baseline["convolution"] not in (None, "torch"):
-        network += f", convolution {baseline['convolution']}"
-    yield f"baseline: a tree in Python on the host, batches of one, {network}"
-    yield f"{'processes':<16}{'games':>12}{'games/s':>10}{'evaluations/s':>15}{'we play':>12}"
-    for one in baseline["by_processes"]:
-        yield (
-            f"{one['processes']:<16}{one['games']:>12}{one['games_per_second']:>10.3g}"
-            f"{one['evaluations_per_second']:>15,.0f}{one['ratio']:>10.1f} x"
-        )
-
-
-def comparison(now: dict[str, Any], before: dict[str, Any]) -> str:
-    """Lay out the quotients of two results, and what differs between their settings."""
-    lines = [f"{'now / before':<26}{'now':>15}{'before':>15}{'ratio':>9}"]
-    for name, label in COMPARED.items():
-        new, old = now.get(name), before.get(name)
-        if new is not None and old:
-            lines.append(f"{label:<26}{new:>15,.6g}{old:>15,.6g}{new / old:>9.3f}")
-    differences = list(differing(now, before))
-    return "\n".join(lines + (differences or ["same device, versions and config"]))
-
-
-def differing(now: dict[str, Any], before: dict[str, Any]) -> Iterator[str]:
-    """Name the settings that differ, one line each."""
-    for section in ("device", "platform", "versions", "config"):
-        new, old = (dict(_leaves(section, result.get(section))) for result in (now, before))
-        for name in sorted(new.keys() | old.keys()):
-            if new.get(name) != old.get(name):
-                yield f"differs: {name} {new.get(name)}, before {old.get(name)}"
-    if now.get("notes") != before.get("notes"):
-        yield "differs: how much was cut, see the notes of both"
-
-
-def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(f"{name}.{key}", inner)
-    else:
-        yield name.removeprefix("config."), value

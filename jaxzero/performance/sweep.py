@@ -1,138 +1,241 @@
-"""Run a sweep: one process a point, one line of results a point, resumable.
+"""A sweep: comma lists multiplied out, one process a point, one line of results a point.
 
-This process never asks for a device: the points need all of its memory.
+The process of the sweep never asks for a device: the points need all of its memory. A point is
+
+python -m jaxzero.performance.sweep STEM ROUNDS
+
+which reads STEM.yaml, writes STEM.json and ends when its standard input closes.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import traceback
+import typing
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from jaxzero.cli import save_config
+from jsonargparse import ArgumentParser, Namespace
+
+from jaxzero.cli import config_of, dotted, load_config, parse, save_config
+from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.files import write_json, write_text
-from jaxzero.performance.grid import Grid, Point, Settings
-from jaxzero.performance.sweep_report import headline, label
+from jaxzero.interrupts import end_with_parent
 
-SWEEP_FILE = "sweep.json"
-RESULTS_FILE = "results.jsonl"
-KNOWN_FILE = "yardsticks.json"
-POINTS_FOLDER = "points"
+SWEEP_FILE, RESULTS_FILE = "sweep.json", "results.jsonl"
+COUNTED_BATCH = 64  # operations per position hardly depend on the batch
+PRESETS = {
+    # Doubles until it does not fit: the end of the list is out of reach of any device.
+    "batch": {"selfplay.games": [str(2**power) for power in range(6, 25)]},
+    "update_interval": {"learner.updates_per_iteration": [str(2**power) for power in range(3, 9)]},
+}
 
-Row = dict[str, Any]  # settings, status, and what was measured or the error
+Row = dict[str, Any]  # settings, status, and the result or the error
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How much a sweep does."""
+class Point:
+    """One combination of the swept values."""
 
-    point_minutes: float = 10.0  # limit of a point
-    rounds: int = 3  # timed iterations a point
-    retry_failed: bool = False
+    settings: dict[str, Any]  # value of each swept field, by dotted name
+    config: Config | None  # None: the combination is impossible
+    error: str = ""
 
 
-def run_sweep(grid: Grid, out: Path, effort: Effort) -> list[Row]:
+@dataclass(frozen=True)
+class Grid:
+    """What is fixed, what varies, and every combination."""
+
+    base: Config
+    fields: tuple[str, ...]
+    points: tuple[Point, ...]
+    growing: bool  # a series of points ends with the first that does not run
+
+
+# The command line
+
+
+def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Namespace]:
+    """Parse a command line with comma lists; return the grid and the parsed single values.
+
+    Raises: InputError for unknown fields, values of the wrong type, empty lists, or where no
+    combination at all is possible.
+    """
+    rest, lists = split_lists(arguments)
+    options = parse(parser, rest)
+    # A list of the user's own comes first and replaces that of the preset.
+    growing = options.preset == "batch" and "selfplay.games" not in lists
+    lists |= {k: v for k, v in PRESETS.get(options.preset, {}).items() if k not in lists}
+    values = {}
+    for name, texts in lists.items():
+        typed = (parse(parser, [*rest, f"--{name}={text}"])[name] for text in texts)
+        values[name] = list(dict.fromkeys(typed))
+
+    def point(*combination: Any) -> Point:
+        settings, namespace = dict(zip(values, combination, strict=True)), options.clone()
+        for name, value in settings.items():
+            namespace[name] = value
+        try:
+            return Point(settings, config_of(parser, namespace))
+        except InputError as error:
+            return Point(settings, None, str(error))
+
+    points = tuple(itertools.starmap(point, itertools.product(*values.values())))
+    if all(point.config is None for point in points):
+        raise InputError(points[0].error)
+    return Grid(config_of(parser, options), tuple(values), points, growing), options
+
+
+def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Separate the options that hold comma lists from a command line."""
+    rest, lists = [], {}
+    known, remaining = set(sweepable_fields()), iter(arguments)
+    for argument in remaining:
+        option, equals, text = argument.partition("=")
+        name = option.removeprefix("--")
+        if not option.startswith("--") or name not in known:
+            rest.append(argument)
+            continue
+        text = text if equals else next(remaining, "")
+        if "," not in text:
+            rest.append(f"{option}={text}")
+            continue
+        lists[name] = [entry.strip() for entry in text.split(",")]
+        if not all(lists[name]):
+            raise InputError(f"{name}: {text!r} has an empty entry")
+    return rest, lists
+
+
+def sweepable_fields(cls: type = Config, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of fields with one value; texts may hold commas of their own."""
+    for name, hint in typing.get_type_hints(cls).items():
+        if is_dataclass(hint):
+            yield from sweepable_fields(hint, f"{prefix}{name}.")
+        elif hint is not str:
+            yield prefix + name
+
+
+# The sweep
+
+
+def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.0) -> list[Row]:
     """Measure the points of a grid that `out` does not hold yet; return all rows there.
 
     Raises: InputError where `out` cannot be written or holds another sweep.
     """
     open_folder(grid, out)
-    rows = {_key(row["settings"]): row for row in read_rows(out)}
-    write_rows(out, list(rows.values()))  # without a line that a crash cut off
-    ended: set[str] = set()  # series of a growing sweep that do not run any more
+    rows = {json.dumps(row["settings"]): row for row in read_rows(out)}
+    # Without a line that a crash cut off.
+    write_text(out / RESULTS_FILE, "".join(json.dumps(row) + "\n" for row in rows.values()))
+    ended = []  # series of a growing sweep that do not run any more
     for number, point in enumerate(grid.points, start=1):
-        key, series = _key(point.settings), _key(_others(grid, point.settings))
+        series = {name: v for name, v in point.settings.items() if name != "selfplay.games"}
         if series in ended:
             continue
-        row = rows.get(key)
-        if row is None or (effort.retry_failed and row["status"] != "ok"):
+        key = json.dumps(point.settings)
+        if key not in rows:
             print(f"[{number}/{len(grid.points)}] measuring {point.settings} ...", flush=True)
-            row = {"settings": point.settings, **measure(point, out, effort)}
+            row = {"settings": point.settings, **measure(point, out, rounds, point_minutes)}
             with (out / RESULTS_FILE).open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(f"[{number}/{len(grid.points)}] {headline(row)}", flush=True)
-        rows[key] = row
-        if grid.growing and row["status"] not in ("ok", "invalid"):
-            ended.add(series)
+            rows[key] = row
+        if grid.growing and rows[key]["status"] not in ("ok", "invalid"):
+            ended.append(series)
     return sorted(rows.values(), key=lambda row: list(row["settings"].values()))
 
 
 def open_folder(grid: Grid, out: Path) -> None:
-    """Create the folder of a sweep, or see that it holds the same one."""
+    """Create the folder of a sweep, or check that it holds the same one."""
     content = {"base": asdict(grid.base), "fields": list(grid.fields)}
     file = out / SWEEP_FILE
     try:
-        (out / POINTS_FOLDER).mkdir(parents=True, exist_ok=True)
-        if file.exists():
-            return _refuse_contradiction(content, json.loads(file.read_text()), out)
-        write_json(out / KNOWN_FILE, {"ceilings": {}, "costs": {}})
-        write_json(file, content)
+        (out / "points").mkdir(parents=True, exist_ok=True)
+        before = json.loads(file.read_text()) if file.exists() else content
     except OSError as error:
         raise InputError(f"out: {out} cannot be written ({error.strerror})") from error
     except ValueError as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"out: {file} is damaged ({error})") from error
+    if content["fields"] != before["fields"]:
+        old, new = (", ".join(held["fields"]) or "nothing" for held in (before, content))
+        raise InputError(f"out: {out} sweeps {old}, not {new}")
+    old = dict(dotted(before["base"]))
+    for name, value in dotted(content["base"]):
+        if name not in grid.fields and value != old.get(name):
+            raise InputError(f"{name}: {value} contradicts {old.get(name)} of the sweep in {out}")
+    write_json(file, before)
 
 
-def _refuse_contradiction(now: dict, before: dict, out: Path) -> None:
-    """Raise an InputError when what is fixed or what is swept differs from the sweep in `out`."""
-    if now["fields"] != before["fields"]:
-        swept = (", ".join(fields) or "nothing" for fields in (now["fields"], before["fields"]))
-        raise InputError("out: {} sweeps {}, not {}".format(out, *reversed(list(swept))))
-    values = dict(_flat(before["base"]))
-    for name, value in _flat(now["base"]):
-        if name not in now["fields"] and value != values.get(name):
-            raise InputError(
-                f"{name}: {value} contradicts {values.get(name)} of the sweep in {out}"
-            )
+def read_rows(out: Path) -> list[Row]:
+    """Read the results of a sweep, without a line cut off by a crash."""
+    file, rows = out / RESULTS_FILE, []
+    for line in file.read_text().splitlines() if file.exists() else []:
+        with suppress(ValueError):
+            rows.append(json.loads(line))
+    return rows
 
 
-def measure(point: Point, out: Path, effort: Effort) -> Row:
+def label(settings: dict[str, Any]) -> str:
+    """Name a point by its settings, e.g. games=256,simulations=16; "base" where none vary."""
+    parts = (f"{name.split('.')[-1]}={value}" for name, value in settings.items())
+    return ",".join(parts) or "base"
+
+
+def headline(row: Row) -> str:
+    """Say how a point went, in one line."""
+    # Slow to import; options are checked before.
+    from jaxzero.performance.report import SPEED
+    from jaxzero.runs.memory import mebibytes
+
+    name = label(row["settings"])
+    if row["status"] == "does not fit":
+        needed, limit = (mebibytes(row[f"{kind}_memory_bytes"]) for kind in ("predicted", "device"))
+        return f"{name}: does not fit (predicted {needed}, device has {limit})"
+    if row["status"] != "ok":
+        return f"{name}: {row['status']} ({row['error']})"
+    return (
+        f"{name}: {row[SPEED]:.4g} games/s, {row['evaluations_per_second_with_learning']:,.0f} "
+        f"evaluations/s, peak {mebibytes(row['peak_memory_bytes'])}"
+    )
+
+
+def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
     """Measure a point in its own process; return its status with numbers or an error."""
     if point.config is None:
         return {"status": "invalid", "error": point.error}
-    files = {kind: out / POINTS_FOLDER / f"{label(point.settings)}.{kind}" for kind in FILE_KINDS}
-    files["json"].unlink(missing_ok=True)
-    save_config(point.config, files["yaml"])
-    arguments = [files["yaml"], out / KNOWN_FILE, files["json"], effort.rounds]
-    with files["log"].open("w") as log:
-        try:
-            code = _run(list(map(str, arguments)), log, 60 * effort.point_minutes)
-        except subprocess.TimeoutExpired:
-            return {"status": "timed out", "error": f"after {effort.point_minutes:g} minutes"}
-    if files["json"].exists():
-        return json.loads(files["json"].read_text())
-    return death(code, files["log"].read_text(errors="replace"))
-
-
-def _run(arguments: list[str], log: TextIO, seconds: float) -> int:
-    """Run the process of a point, which ends with this one; return its exit code."""
-    command = [sys.executable, "-m", "jaxzero.performance.measure_point", *arguments]
+    stem = str(out / "points" / label(point.settings))
+    config, log, result = (Path(f"{stem}.{kind}") for kind in ("yaml", "log", "json"))
+    result.unlink(missing_ok=True)
+    save_config(point.config, config)
+    command = [sys.executable, "-m", "jaxzero.performance.sweep", stem, str(rounds)]
     reader, writer = os.pipe()  # its other end closes with this process, however it ends
     try:
-        return subprocess.run(
-            [*command, str(reader)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            timeout=seconds,
-            pass_fds=(reader,),
-        ).returncode
+        with log.open("w") as file:
+            code = subprocess.run(
+                command,
+                stdin=reader,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                timeout=60 * point_minutes,
+            ).returncode
+    except subprocess.TimeoutExpired:
+        return {"status": "timed out", "error": f"after {point_minutes:g} minutes"}
     finally:
         os.close(reader)
         os.close(writer)
-
-
-FILE_KINDS = ("yaml", "log", "json")
+    if result.exists():
+        return json.loads(result.read_text())
+    return death(code, log.read_text(errors="replace"))
 
 
 def death(code: int, log: str) -> Row:
@@ -147,37 +250,81 @@ def death(code: int, log: str) -> Row:
     return {"status": "failed", "error": f"{cause}: {last}"}
 
 
-def read_rows(out: Path) -> list[Row]:
-    """Read the results of a sweep; a line cut off by a crash is left out."""
+# One point, in a process of its own
+
+
+def measure_point(config: Config, rounds: int) -> Row:
+    """Measure training with `config`.
+
+    Raises: DoesNotFit, and InputError for settings that do not divide over the devices.
+    """
+    # Here, because the process of the sweep checks its options before anything slow is imported.
+    from jaxzero.agent.layers import compute_dtype
+    from jaxzero.agent.network import Network
+    from jaxzero.performance.monitor import training
+    from jaxzero.performance.report import count_flops, describe, measures
+    from jaxzero.performance.timing import (
+        Part,
+        make_workload,
+        matmul_part,
+        network_part,
+        time_parts,
+    )
+    from jaxzero.runs.memory import peak_memory_bytes
+    from jaxzero.training.iteration import compile_iteration
+    from jaxzero.training.parallel import choose_devices, local_copy
+
+    devices = choose_devices(config.devices)
+    config.check_devices(len(devices))
+    without = replace(config, learner=replace(config.learner, updates_per_iteration=0))
+    with training(config, devices) as run:
+        network = Network(config.game.board, config.network)
+        playing = compile_iteration(without, network, devices).compiled
+        work = make_workload(config, local_copy(run.progress.learner), len(devices))
+        parts = {
+            "iteration": Part(run.step),
+            "selfplay": Part(lambda: run.step(playing)),
+            "network": network_part(work, max(1, work.evaluations // work.games // 4)),
+        }
+        seconds = time_parts(parts, rounds)
+        memory = {
+            "peak_memory_bytes": max(map(peak_memory_bytes, devices)),
+            "predicted_memory_bytes": run.program.predicted,
+        }
+    seconds["learning"] = seconds["iteration"] - seconds["selfplay"]
+    ceiling = time_parts({"matmul": matmul_part(compute_dtype(config.network))}, rounds=5)
+    limits = count_flops(config, work.learner, COUNTED_BATCH, COUNTED_BATCH)
+    limits["matmul_ceiling_flops"] = 1 / ceiling["matmul"]
+    result = describe(config, devices) | measures(config, len(devices), seconds, limits)
+    del result["config"]  # the sweep holds it once for all points
+    ratio = {"replay_ratio": config.replay_ratio, "compile_seconds": run.compile_seconds}
+    return result | memory | ratio
+
+
+def outcome(config: Config, rounds: int) -> Row:
+    """Return the status of a point with its measurements, or with the last line of its error."""
+    from jaxzero.runs.memory import DoesNotFit
+
     try:
-        lines = (out / RESULTS_FILE).read_text().splitlines()
-    except FileNotFoundError:
-        return []
-    rows = []
-    for line in lines:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            continue
-    return rows
+        return {"status": "ok", **measure_point(config, rounds)}
+    except DoesNotFit as error:
+        sizes = {"predicted_memory_bytes": error.needed, "device_memory_bytes": error.limit}
+        return {"status": "does not fit", "error": str(error), **sizes}
+    except InputError as error:
+        return {"status": "invalid", "error": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        return death(1, f"{type(error).__name__}: {error}")
 
 
-def write_rows(out: Path, rows: list[Row]) -> None:
-    """Replace the results of a sweep, at once."""
-    write_text(out / RESULTS_FILE, "".join(json.dumps(row) + "\n" for row in rows))
+def main(stem: str, rounds: str) -> None:
+    """Measure the point of a config file and write its outcome."""
+    end_with_parent(sys.stdin.fileno())
+    # Let the out-of-memory killer choose this process, not the parent that keeps the results.
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    write_json(Path(f"{stem}.json"), outcome(load_config(f"{stem}.yaml"), int(rounds)))
 
 
-def _key(settings: Settings) -> str:
-    return json.dumps(settings)
-
-
-def _others(grid: Grid, settings: Settings) -> Settings:
-    return {name: value for name, value in settings.items() if name != "selfplay.games"}
-
-
-def _flat(tree: dict, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,16 +1,88 @@
-"""The three things to do in a terminal: play, watch a game, have a match played."""
+"""The modes of `scripts/play.py`: choose board and players, then play, show a game or a match."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Literal
 
-from jaxzero.agent.players import Player
+from jaxzero.agent.players import Agent, Player, make_player
+from jaxzero.cli import Source
+from jaxzero.config import GameConfig
+from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_match
 from jaxzero.game import DotsAndBoxes
-from jaxzero.play.sides import Side
+from jaxzero.play.game import Side, warm_up
 from jaxzero.play.terminal import Setup, play_game
-from jaxzero.play.wording import match_report
+
+DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
+# The default players.
+WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
+
+
+@dataclass(frozen=True)
+class NamedAgent:
+    """A trained network and the option that names it."""
+
+    field: str  # the option
+    source: str  # its value
+    agent: Agent
+    iteration: int
+
+    def __str__(self) -> str:
+        return f"{self.source}, iteration {self.iteration}"
+
+
+def load_named(source: Source | None) -> NamedAgent | None:
+    """Read the network that the options of one player name. Raises: InputError."""
+    if source is None:
+        return None
+    loaded = source.load()
+    return NamedAgent(source.field, source.name, loaded.agent, loaded.iteration)
+
+
+def choose_board(rows: int | None, cols: int | None, networks: list[NamedAgent]) -> DotsAndBoxes:
+    """Return the board asked for, else the board of the networks, else 3x3.
+
+    Raises: InputError, with both values, for a network of another board.
+    """
+    trained = networks[0].agent.network.game if networks else DEFAULT_BOARD
+    asked = {
+        "rows": trained.rows if rows is None else rows,
+        "cols": trained.cols if cols is None else cols,
+    }
+    try:
+        board = GameConfig(**asked).board
+    except InputError as error:
+        raise InputError(str(error).removeprefix("game.")) from error
+    for network in networks:
+        known = network.agent.network.game
+        if known == board:
+            continue
+        if rows is None and cols is None:
+            raise InputError(f"{network.field}: {network.source} plays {known}, not {board}")
+        name = "rows" if known.rows != board.rows else "cols"
+        raise InputError(
+            f"{name}: {asked[name]} contradicts {getattr(known, name)} "
+            f"of {network.field} {network.source}"
+        )
+    return board
+
+
+def choose_player(
+    field: str, name: str | None, board: DotsAndBoxes, network: NamedAgent | None
+) -> Player:
+    """Return the player of the option `field`, ready to move. Raises: InputError."""
+    name = name or (WITH_NETWORK if network else WITHOUT_NETWORK)
+    try:
+        player = make_player(name, board, network.agent if network else None)
+    except InputError as error:
+        raise InputError(str(error).replace("player:", f"{field}:", 1)) from error
+    try:
+        warm_up(player, board)
+    except InputError as error:
+        raise InputError(f"{field}: {name!r} cannot play here ({error})") from error
+    return player
 
 
 def play_human(
@@ -21,8 +93,8 @@ def play_human(
     if first == "ai":
         sides = sides[::-1]
     if hasattr(sys.stdin, "reconfigure"):
-        sys.stdin.reconfigure(errors="replace")  # any bytes get an answer, not a traceback
-    print(f"{board} boxes, {board.num_edges} edges. Name an edge to draw it; help tells the rest.")
+        sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
+    print(f"{board} boxes, {board.num_edges} edges. Name an edge to draw it. Type help for more.")
     play_game(board, Setup(sides, input, print, seed, seconds))
 
 
@@ -37,9 +109,12 @@ def report_match(
 ) -> None:
     """Play a match and report it from both sides."""
     print(
-        f"{games} games on {board}, colours swapped, openings of 0 to {opening_plies} random moves",
+        f"{games} games on {board}, seats swapped, openings of 0 to {opening_plies} random moves",
         flush=True,
     )
     outcome = play_match(board, *players, games, opening_plies, seed)
     print("points [95 % interval], games, mean margin in boxes:")
-    print(match_report((f"A {players[0].name}", f"B {players[1].name}"), outcome))
+    names = [f"{mark} {player.name}" for mark, player in zip("AB", players, strict=True)]
+    width = max(map(len, names))
+    for name, result in zip(names, (outcome, outcome.mirrored()), strict=True):
+        print(f"{name:<{width}}  {result}")

@@ -1,31 +1,43 @@
-"""A game in the terminal, through any pair of functions that read and write lines."""
+"""A game in the terminal: the text it shows, the entries of a person, and the loop of turns.
+
+Any two functions that read and write lines can stand for the terminal.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxzero.game import DotsAndBoxes
-from jaxzero.play import wording
-from jaxzero.play.analysis import hint, verdict
-from jaxzero.play.entries import COMMANDS, PROMPT, find_entry
-from jaxzero.play.record import Record
-from jaxzero.play.sides import Side, Sides, play_turn
+from jaxzero.agent.players import Player
+from jaxzero.errors import InputError, nearest
+from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
+from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, play_turn
+from jaxzero.solver.endgame import Solution, solve
+
+PROMPT = "edge> "
+COMMANDS = {
+    "h2,1": "draw an edge; 'h 2 1', 'h21' and its number do the same",
+    "undo": "take back to your previous decision",
+    "hint": "a best edge where the solver finds one, else what the opponent would draw",
+    "solve": "the exact value of the position and its best edges",
+    "board": "show the board again",
+    "help": "show this",
+    "quit": "stop; so do Ctrl-D and Ctrl-C",
+}
+WORDS = tuple(COMMANDS)[1:]
+_SHORT = {"?": "help", "q": "quit", "exit": "quit", "u": "undo"}
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Who plays, and how the terminal is reached."""
+    """The players and the terminal."""
 
     sides: Sides
     read: Callable[[str], str]  # shows a prompt and returns a line; EOFError at the end of input
     write: Callable[[str], None]  # shows a line
     seed: int = 0
-    seconds: float = 5.0  # limit of the solver for each question
-
-    @property
-    def person(self) -> Side | None:
-        return next((side for side in self.sides if side.is_person), None)
+    seconds: float = 5.0  # time limit of the solver for `hint` and `solve`
 
     @property
     def opponent(self) -> Side:
@@ -34,18 +46,18 @@ class Setup:
 
 
 def play_game(game: DotsAndBoxes, setup: Setup) -> Record:
-    """Play one game and return its record, unfinished where the person stops it."""
-    record = Record(game)
+    """Play one game and return its record, unfinished if the person stops it."""
+    record, watching = Record(game), not any(side.is_person for side in setup.sides)
     try:
         while not record.is_over:
-            if setup.person is None or setup.sides[record.player].is_person:
-                setup.write(wording.position(record, setup.sides))
+            if watching or setup.sides[record.player].is_person:
+                setup.write(position_text(record, setup.sides))
             record = _take_turn(record, setup)
     except EOFError:  # also how `quit` ends a game
-        setup.write(f"\nStopped at {wording.score(record, setup.sides)}.")
+        setup.write(f"\nStopped at {score_text(record, setup.sides)}.")
         return record
-    setup.write(wording.position(record, setup.sides))
-    setup.write(wording.result(record, setup.sides))
+    setup.write(position_text(record, setup.sides))
+    setup.write(result_text(record, setup.sides))
     return record
 
 
@@ -55,7 +67,7 @@ def _take_turn(record: Record, setup: Setup) -> Record:
     if side.player is None:
         return _decide(record, setup)
     after = play_turn(side.player, record, setup.seed)
-    setup.write(wording.turn(record, after, setup.sides))
+    setup.write(turn_text(record, after, setup.sides))
     return after
 
 
@@ -65,12 +77,52 @@ def _decide(record: Record, setup: Setup) -> Record:
         entry = setup.read(PROMPT)
         try:
             found = find_entry(record.game, entry)
-            after = record.draw(found) if isinstance(found, int) else _ANSWERS[found](record, setup)
+            after = record.draw(found) if isinstance(found, int) else _obey(found, record, setup)
         except ValueError as error:
             setup.write(str(error))
             continue
         if after is not record:
             return after
+
+
+def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
+    """Return the edge or the command that an entry names.
+
+    Raises: ValueError, with the entry, for anything else.
+    """
+    word = entry.strip().lower()
+    word = _SHORT.get(word, word)
+    if word in WORDS:
+        return word
+    if not word:
+        raise InputError("enter an edge such as h0,0, or help")
+    if re.search(r"\d", word):
+        return parse_edge(game, word)
+    raise InputError(
+        f"{word!r} is neither an edge nor a command{nearest(word, WORDS)} "
+        f"(edges are named like h0,0; commands: {', '.join(WORDS)})"
+    )
+
+
+def _obey(command: str, record: Record, setup: Setup) -> Record:
+    """Carry out one of the COMMANDS; only `undo` changes the game. Raises: EOFError to quit."""
+    match command:
+        case "undo":
+            return _undo(record, setup)
+        case "hint":
+            setup.write(hint(record, setup.opponent.player, setup.seed, setup.seconds))
+        case "solve":
+            for line in value_lines(record, setup.seconds):
+                setup.write(line)
+        case "board":
+            setup.write(position_text(record, setup.sides))
+        case "help":
+            width = max(map(len, COMMANDS))
+            for name, meaning in COMMANDS.items():
+                setup.write(f"  {name:<{width}}  {meaning}")
+        case "quit":
+            raise EOFError
+    return record
 
 
 def _undo(record: Record, setup: Setup) -> Record:
@@ -83,38 +135,84 @@ def _undo(record: Record, setup: Setup) -> Record:
     return record
 
 
-def _hint(record: Record, setup: Setup) -> Record:
-    setup.write(hint(record, setup.opponent.player, setup.seed, setup.seconds))
-    return record
+def value_lines(record: Record, seconds: float) -> list[str]:
+    """Return lines with the value of a position and its best edges, for the person to move.
+
+    Raises: InputError for boards beyond 7x7.
+    """
+    solution = solve(record.game, record.drawn, seconds=seconds)
+    if solution.value is None:
+        return _bounds(record, solution, seconds)
+    left, value = record.boxes_left, solution.value
+    gained = (left + value) // 2
+    own, other = record.score[record.player], record.score[1 - record.player]
+    lines = [
+        f"value {value:+d}: of the {boxes_text(left)} left you get {gained} if both "
+        f"sides play perfectly, and the game ends {own + gained} : {other + left - gained}"
+    ]
+    if not solution.best:
+        return [*lines, f"the best edges were not all found within {seconds:g} seconds"]
+    names = ", ".join(edge_name(record.game, edge) for edge in solution.best)
+    free = record.game.num_edges - len(record.moves)
+    return [*lines, f"best edges, {len(solution.best)} of {free}: {names}"]
 
 
-def _solve(record: Record, setup: Setup) -> Record:
-    for line in verdict(record, setup.seconds):
-        setup.write(line)
-    return record
+def _bounds(record: Record, solution: Solution, seconds: float) -> list[str]:
+    left = record.boxes_left
+    lower, upper = max(solution.lower, -left), min(solution.upper, left)
+    if (lower, upper) == (-left, left):
+        proven = "nothing is proven yet; try again when more edges are drawn"
+    else:
+        proven = f"proven: the value is between {lower:+d} and {upper:+d} boxes for you"
+    return [f"not solved within {seconds:g} seconds; {proven}"]
 
 
-def _board(record: Record, setup: Setup) -> Record:
-    setup.write(wording.position(record, setup.sides))
-    return record
+def hint(record: Record, player: Player, seed: int, seconds: float) -> str:
+    """Return a line with a best edge if the solver finds one, else with the player's choice."""
+    try:
+        best = solve(record.game, record.drawn, seconds=seconds).best
+    except InputError:  # the board is too large for the solver
+        best = ()
+    if best:
+        why = "the best edge" if len(best) == 1 else f"one of {len(best)} best edges"
+        return f"hint: {edge_name(record.game, best[0])} ({why}, proven)"
+    edge = choose(player, record, seed)
+    return f"hint: {edge_name(record.game, edge)} (what {player.name} would draw; not proven)"
 
 
-def _help(record: Record, setup: Setup) -> Record:
-    width = max(map(len, COMMANDS))
-    for name, meaning in COMMANDS.items():
-        setup.write(f"  {name:<{width}}  {meaning}")
-    return record
+def position_text(record: Record, sides: Sides) -> str:
+    """Return the board, the score and whose turn it is."""
+    marks = {box: sides[owner].mark for box, owner in record.owners.items()}
+    board = render(record.game, record.drawn, marks)
+    if record.is_over:
+        return f"\n{board}\n"
+    side = sides[record.player]
+    turn = "your turn" if side.is_person else f"{side.name} to move"
+    left = boxes_text(record.boxes_left)
+    return f"\n{board}\n\n{score_text(record, sides)}, {left} left, {turn}"
 
 
-def _quit(record: Record, setup: Setup) -> Record:
-    raise EOFError
+def score_text(record: Record, sides: Sides) -> str:
+    """Return the score between the names of the sides, such as `you 2 : 1 AI (perfect)`."""
+    first, second = record.score
+    return f"{sides[0].name} {first} : {second} {sides[1].name}"
 
 
-_ANSWERS = {
-    "undo": _undo,
-    "hint": _hint,
-    "solve": _solve,
-    "board": _board,
-    "help": _help,
-    "quit": _quit,
-}
+def turn_text(before: Record, after: Record, sides: Sides) -> str:
+    """Return one line with the moves of a player's turn."""
+    moves = after.moves[len(before.moves) :]
+    names = ", ".join(edge_name(after.game, edge) for edge in moves)
+    closed = before.boxes_left - after.boxes_left
+    ending = f" and closes {boxes_text(closed)}" if closed else ""
+    return f"{sides[before.player].name} draws {names}{ending}"
+
+
+def result_text(record: Record, sides: Sides) -> str:
+    """Return one line with the result; a person's boxes come first, else the winner's."""
+    first, second = record.score
+    if first == second:
+        return f"The game is a draw, {first} : {second}."
+    winner, (less, more) = sides[first < second], sorted((first, second))
+    if not any(side.is_person for side in sides):
+        return f"{winner.name} wins {more} : {less}."
+    return f"You win {more} : {less}." if winner.is_person else f"You lose {less} : {more}."

@@ -1,4 +1,4 @@
-"""A test bed for networks: what each learns from exact labels in the same time.
+"""Experiments: networks trained on exact labels within a budget, and runs compared with runs.
 
-It helps to choose a network. What ships learns from self-play alone.
+They help to choose a network. The agent itself learns from self-play alone.
 """

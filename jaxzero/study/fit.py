@@ -1,4 +1,4 @@
-"""Fit a network to labels until a budget is spent, and look at it on the way."""
+"""Fit a network to exact labels within a budget, and score it on the way."""
 
 from __future__ import annotations
 
@@ -14,56 +14,55 @@ import jax.numpy as jnp
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config, LearnerConfig
-from jaxzero.evaluation.examine import answering, examine
-from jaxzero.evaluation.suite import score
+from jaxzero.evaluation.scoring import answer_suite, compile_answers, score
 from jaxzero.study.labels import Labels
 from jaxzero.training.learner import Learner, candidate_params, init_learner, update
 
-SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the budget, where to look
-CALL_SHARE = 1 / 200  # of the budget, in one call
-GROWTH = 4  # of the updates from one call to the next, at most
+SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the budget, when to score
+CALL_SHARE = 1 / 200  # of the budget, spent in one call
+GROWTH = 4  # largest factor of updates from one call to the next
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a network may learn; what is reached first ends it."""
+    """How long a network may learn; the first limit that is reached ends it."""
 
-    minutes: float  # of learning alone
-    positions: int = 0  # 0: no limit
+    minutes: float  # of learning, without compiling and scoring
+    positions: int = 0  # to learn from, repetitions counted; 0: no limit
 
     def spent(self, seconds: float, positions: int) -> float:
-        """Return the share that is spent, 1 at most."""
+        """Return the share of the budget that is spent, at most 1."""
         of_positions = positions / self.positions if self.positions else 0.0
         return min(1.0, max(seconds / (60 * self.minutes), of_positions))
 
 
-class Point(NamedTuple):
-    """What a network knows after some learning."""
+class CurvePoint(NamedTuple):
+    """The scores of a network after some learning."""
 
     seconds: float  # of learning
     positions: int  # learnt from, repetitions counted
     updates: int
-    loss: float | None  # mean since the point before
-    scores: dict[str, Any]  # of `evaluation.suite.score`, on held-out positions
+    loss: float | None  # mean since the previous point
+    scores: dict[str, Any]  # from `evaluation.scoring.score`, on held-out positions
 
 
 class Fit(NamedTuple):
-    """A network that has learnt."""
+    """A fitted network."""
 
     learner: Learner
-    curve: list[Point]
+    curve: list[CurvePoint]
     compile_seconds: float
 
 
 def step_size(settings: LearnerConfig, step: jax.Array, spent: jax.Array) -> jax.Array:
-    """Return the step size [] of update `step` []: as in learning, the budget in place of a run.
+    """Return the step size [] of update `step` [], as in training, with the budget as the run.
 
-    It rises over the first updates and falls along a cosine over the last `decay_share`.
+    It rises over the first updates and falls along a cosine over the last `decay_fraction`.
     """
     rise = (step + 1) / max(1, settings.warmup_updates)
-    late = (spent - (1 - settings.decay_share)) / max(settings.decay_share, 1e-9)
+    late = (spent - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
     fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
-    fall = settings.final_rate + (1 - settings.final_rate) * fall
+    fall = settings.final_rate_fraction + (1 - settings.final_rate_fraction) * fall
     return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
 
 
@@ -73,9 +72,9 @@ Advance = Callable[[Learner, chex.ArrayTree, int, float], tuple[Learner, jax.Arr
 def compile_advance(
     network: Network, config: Config, labels: Labels, learner: Learner
 ) -> tuple[Advance, float]:
-    """Return a compiled (learner, data, updates, spent) to (learner, mean loss), and its seconds.
+    """Compile (learner, data, updates, spent) to (learner, mean loss); return it and the seconds.
 
-    One program takes any number of updates; the positions of each are drawn within.
+    One program takes any number of updates and draws the positions of each.
     """
     settings, key = config.learner, jax.random.key(config.seed + 1)
 
@@ -103,19 +102,19 @@ def compile_advance(
     return call, seconds
 
 
-def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[Point], None]) -> Fit:
-    """Train a fresh network until the budget is spent; compiling and looking are free.
+def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[CurvePoint], None]) -> Fit:
+    """Train a fresh network until the budget is spent; compiling and scoring cost nothing.
 
-    `say` is told every point of the curve.
+    Calls `say` with every point of the curve.
     """
     network, batch = Network(labels.test.game, config.network), config.learner.batch_size
     learner = jax.jit(partial(init_learner, network, config))()
     advance, compile_seconds = compile_advance(network, config, labels, learner)
-    answer = answering(network, config.search, 0)
+    answer = compile_answers(network, config.search, 0)
 
-    def look(loss: float | None) -> Point:
-        answers = examine(labels.test, answer, candidate_params(learner))
-        point = Point(seconds, updates * batch, updates, loss, score(labels.test, answers))
+    def look(loss: float | None) -> CurvePoint:
+        answers = answer_suite(labels.test, answer, candidate_params(learner))
+        point = CurvePoint(seconds, updates * batch, updates, loss, score(labels.test, answers))
         say(point)
         return point
 
@@ -136,7 +135,7 @@ def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[Point], N
 
 
 def next_count(budget: Budget, batch: int, updates: int, count: int, elapsed: float) -> int:
-    """Return the updates of the next call, given those of the last and the time it took."""
+    """Return the updates of the next call, given the updates and seconds of the last call."""
     within = int(CALL_SHARE * 60 * budget.minutes * count / elapsed)
     most = min(within, GROWTH * count)
     if budget.positions:

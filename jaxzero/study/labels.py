@@ -1,9 +1,14 @@
-"""Positions with exact labels: drawn for ever from the table of a small board, or from a file."""
+"""Positions with exact labels, to learn from and to test on.
+
+They come without end from the table of a small board, or from a file of solved positions. A fixed
+share of all positions is held out for the test. A hash decides which. A position and its images
+under the symmetries have the same hash, so no image of a test position is ever learnt from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,38 +20,37 @@ import numpy as np
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.evaluation.suite import Suite, read_suite
-from jaxzero.evaluation.tablebase import Table, build_table, move_values
-from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes, edge_permutations
 from jaxzero.game.structure import structure
-from jaxzero.study.held_out import held_out
-from jaxzero.training.learner import seen_through
-from jaxzero.training.positions import Positions
-from jaxzero.training.strength import TABLE_EDGES
+from jaxzero.solver.tablebase import ILLEGAL, Table, build_table, move_values
+from jaxzero.training.evaluator import TABLE_EDGES
+from jaxzero.training.learner import augment
+from jaxzero.training.selfplay import Positions
 
+HELD_OUT_SHARE = 0.05  # of all positions
 TEST_POSITIONS = 4096  # at most
-SURPLUS = 2  # positions drawn for one that is used: others are held out or finished
+SURPLUS = 2  # positions drawn for each position used; the others are held out or finished
 
 
 class Labels(NamedTuple):
-    """Where a network gets its positions from."""
+    """The source of the positions that a network learns from."""
 
-    source: str  # "table", or the name of the file
-    positions: int  # to learn from; 0: there is no end to them
-    data: chex.ArrayTree  # what `draw` draws from, on the device
+    source: str  # "table" or the name of the file
+    positions: int  # to learn from; 0: without end
+    data: chex.ArrayTree  # the argument of `draw`, on the device
     draw: Callable[[chex.ArrayTree, jax.Array, int], Positions]  # (data, key, batch), compilable
     test: Suite  # held out
 
 
 def make_labels(config: Config, file: Path | None) -> Labels:
-    """Return the labels of a board from a file, or without one from its table.
+    """Return the labels of a board, from `file` if given, else from the table of the board.
 
-    With `search.reduction` exact all positions are quiet, as the agent looks at no others.
-    Raises: InputError where there is no table, or the file cannot be used.
+    With `search.nodes` quiet all positions are quiet: the agent evaluates no others.
+    Raises: InputError if the board is too large for a table or the file cannot be used.
     """
-    game, quiet = config.game.board, config.search.reduction == "exact"
+    game, quiet = config.game.board, config.search.nodes == "quiet"
     if file is not None:
-        return file_labels(game, quiet, config.learner.symmetries, file)
+        return file_labels(game, quiet, config.learner.augmentation, file)
     if game.num_edges > TABLE_EDGES:
         raise InputError(
             f"labels: {game} has {game.num_edges} edges, a table here at most {TABLE_EDGES}; name "
@@ -56,7 +60,7 @@ def make_labels(config: Config, file: Path | None) -> Labels:
 
 
 def table_labels(game: DotsAndBoxes, quiet: bool, seed: int) -> Labels:
-    """Return labels drawn from the table of a board: random play, evenly over the plies."""
+    """Return labels from the table of a board: positions of random play, evenly over the plies."""
     table = build_table(game)
     draw = partial(draw_from_table, game, quiet)
     candidates = jax.jit(partial(random_positions, game, quiet, 64 * TEST_POSITIONS))
@@ -73,7 +77,10 @@ def table_labels(game: DotsAndBoxes, quiet: bool, seed: int) -> Labels:
 
 
 def random_positions(game: DotsAndBoxes, quiet: bool, count: int, key: jax.Array) -> jax.Array:
-    """Draw positions of random play, evenly over its plies, or those behind them: [count, A]."""
+    """Draw positions of random play, evenly over its plies: [count, A] bool.
+
+    With `quiet` all their free boxes are taken.
+    """
     ply_key, order_key = jax.random.split(key)
     plies = jax.random.randint(ply_key, (count,), 0, game.num_edges)
     order = jax.random.uniform(order_key, (count, game.num_edges))
@@ -93,14 +100,14 @@ def draw_from_table(
     drawn = random_positions(game, quiet, SURPLUS * batch, key)
     usable = jax.vmap(lambda d: ~held_out(game, d) & ~jnp.all(d))(drawn)
     first = jnp.argsort(~usable, stable=True)
-    # Where too few are usable some come twice.
+    # If too few are usable, some come twice.
     rows = first[jnp.arange(batch) % jnp.maximum(1, jnp.sum(usable))]
     drawn = drawn[rows]
     return labelled(drawn, jax.vmap(partial(move_values, game, table))(drawn))
 
 
 def file_labels(game: DotsAndBoxes, quiet: bool, symmetries: bool, path: Path) -> Labels:
-    """Return the labels of a stored suite. Raises: InputError where it cannot be used."""
+    """Return the labels of a stored suite. Raises: InputError if it cannot be used."""
     suite = read_suite(path, str(path), game)
     boards = jnp.asarray(suite.drawn)
     usable = ~suite.drawn.all(axis=1)
@@ -125,13 +132,13 @@ def draw_stored(
     key: jax.Array,
     batch: int,
 ) -> Positions:
-    """Draw a batch of stored positions (drawn [P, A], moves [P, A]), with `symmetries` turned."""
+    """Draw a batch of stored positions (drawn [P, A], moves [P, A]), augmented by `symmetries`."""
     row_key, symmetry_key = jax.random.split(key)
     rows = jax.random.randint(row_key, (batch,), 0, len(data[0]))
     positions = labelled(*(part[rows] for part in data))
     if not symmetries:
         return positions
-    return seen_through(jnp.asarray(edge_permutations(game)), symmetry_key, positions)
+    return augment(jnp.asarray(edge_permutations(game)), symmetry_key, positions)
 
 
 def labelled(drawn: jax.Array, moves: jax.Array) -> Positions:
@@ -145,3 +152,31 @@ def labelled(drawn: jax.Array, moves: jax.Array) -> Positions:
         margin=value,
         margin_known=jnp.ones(len(drawn), bool),
     )
+
+
+def held_out(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Return whether one position [A] bool is never trained on: [] bool."""
+    return symmetric_hash(game, drawn) < jnp.uint32(HELD_OUT_SHARE * 2**32)
+
+
+def symmetric_hash(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    """Return a hash that a position [A] bool shares with its images: [] uint32."""
+    chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")
+    weights = jnp.asarray(_weights(game))
+    codes = jnp.sum(jnp.where(drawn[None, :], weights, 0), axis=1, dtype=jnp.uint32)
+    # All images have the same codes in another order; the sum ignores the order.
+    return _mixed(jnp.sum(_mixed(codes), dtype=jnp.uint32))
+
+
+@lru_cache
+def _weights(game: DotsAndBoxes) -> np.ndarray:
+    """Return a random weight per edge, under every symmetry: [S, A] uint32."""
+    weights = np.random.default_rng(0).integers(2**32, size=game.num_edges, dtype=np.uint32)
+    return weights[edge_permutations(game)]
+
+
+def _mixed(x: jax.Array) -> jax.Array:
+    """Scatter the bits of numbers (the finaliser of MurmurHash3, Appleby 2011)."""
+    x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
+    return x ^ (x >> 16)

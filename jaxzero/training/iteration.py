@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -10,15 +11,23 @@ import jax
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import Config
-from jaxzero.training.learner import Learner, learn, playing_params
+from jaxzero.runs.memory import (
+    DoesNotFit,
+    largest_phase,
+    least_bytes,
+    memory_limit_bytes,
+    predicted_bytes,
+    refuse_least,
+    temporary_bytes,
+)
+from jaxzero.training.learner import Learner, init_learner, learn, playing_params
+from jaxzero.training.parallel import DEVICE_AXIS, parallelize
 from jaxzero.training.replay import Replay, add, empty_replay
 from jaxzero.training.selfplay import play_games
 
-DEVICE_AXIS = "device"
-
 
 class Actor(NamedTuple):
-    """What each device keeps for itself."""
+    """State of one device that no other device shares."""
 
     replay: Replay
 
@@ -28,39 +37,87 @@ Iteration = Callable[[Learner, Actor, jax.Array], tuple[Learner, Actor, Metrics]
 
 
 def init_actor(config: Config, devices: int) -> Actor:
-    """Return the empty replay ring of one of `devices` devices."""
-    game = config.game.board
+    """Return the empty replay buffer of one of `devices` devices."""
     block = config.positions_per_iteration // devices
-    return Actor(replay=empty_replay(block * config.iterations_kept, game.num_edges))
+    return Actor(empty_replay(block * config.iterations_kept, config.game.board.num_edges))
 
 
 def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     """Return the program of one device, to be mapped over `DEVICE_AXIS` of size `devices`.
 
     It takes the learner, the actor and the key of the run. Keys derive from (seed, iteration,
-    device), so a resumed run needs no saved key and repeats what would have been.
+    device), so a resumed run needs no saved key and repeats a run that never stopped.
     """
     config.check_devices(devices)
     evaluate = network_evaluator(network, config.search)
     games = config.selfplay.games // devices
+    batch_size = config.learner.batch_size // devices
 
     def iteration(learner: Learner, actor: Actor, run_key: jax.Array):
         key = jax.random.fold_in(run_key, learner.iteration)
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
         params = inference_copy(network, playing_params(learner), games)
-        positions, played = play_games(network.game, config, evaluate, params, play_key, games)
+        positions, played = play_games(config, evaluate, params, play_key, games)
         replay = add(actor.replay, positions)
         learner, learnt = learn(
-            network,
-            config,
-            learner,
-            replay,
-            learn_key,
-            config.learner.batch_size // devices,
-            DEVICE_AXIS,
+            network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS
         )
         metrics = jax.lax.pmean(played, DEVICE_AXIS) | learnt
         return learner._replace(iteration=learner.iteration + 1), Actor(replay), metrics
 
     return iteration
+
+
+class Shapes(NamedTuple):
+    """Shapes of the inputs of an iteration; nothing is allocated."""
+
+    learner: Learner
+    actor: Actor  # fields [D, ...]
+    run_key: jax.ShapeDtypeStruct
+
+
+def input_shapes(config: Config, network: Network, devices: int) -> Shapes:
+    """Return the shapes of learner, actors and key of a run on `devices` devices."""
+    learner, actor, run_key = jax.eval_shape(
+        lambda: (init_learner(network, config), init_actor(config, devices), jax.random.key(0))
+    )
+    per_device = jax.tree.map(lambda x: jax.ShapeDtypeStruct((devices, *x.shape), x.dtype), actor)
+    return Shapes(learner, per_device, run_key)
+
+
+class Program(NamedTuple):
+    """The compiled iteration and the memory it holds on one device, in bytes."""
+
+    compiled: jax.stages.Compiled  # (learner, actor [D, ...], run key) to the same and metrics
+    predicted: int | None  # None: XLA does not say
+    replay: int
+
+
+def compile_iteration(config: Config, network: Network, devices: list[jax.Device]) -> Program:
+    """Compile the iteration that runs on `devices`, from shapes alone.
+
+    Raises: DoesNotFit, before anything is allocated, where the memory is too small.
+    """
+    shapes, limit = input_shapes(config, network, len(devices)), memory_limit_bytes(devices)
+    parts = least_bytes(config, shapes.learner, shapes.actor, len(devices))
+    # Before the compiler runs, which itself works through large constants.
+    refuse_least(config, parts, limit, len(devices))
+    compiled = lower_and_compile(config, network, devices, shapes)
+    predicted = predicted_bytes(compiled)
+    if limit is not None and predicted is not None and predicted > limit:
+        temporary = temporary_bytes(compiled)
+        if temporary > max(parts.values()):
+            playing = replace(config, learner=replace(config.learner, updates_per_iteration=0))
+            played = lower_and_compile(playing, network, devices, shapes)
+            parts[largest_phase(parts, temporary, temporary_bytes(played))] = temporary
+        raise DoesNotFit(config, predicted, limit, parts)
+    return Program(compiled, predicted, parts["replay.capacity"])
+
+
+def lower_and_compile(
+    config: Config, network: Network, devices: list[jax.Device], shapes: Shapes
+) -> jax.stages.Compiled:
+    """Compile the iteration for inputs of these shapes, whatever memory it needs."""
+    iteration = make_iteration(config, network, len(devices))
+    return parallelize(iteration, devices).lower(*shapes).compile()

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxzero.agent.network import Network, Prediction, expected_margin, init_params
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, edge_permutations
-from jaxzero.training.positions import Positions, policy_entropy
-from jaxzero.training.replay import Replay, draw
+from jaxzero.training.replay import Replay, sample
+from jaxzero.training.selfplay import Positions, policy_entropy
 
 
 class Learner(NamedTuple):
-    """What is learnt; the same on all devices."""
+    """What is learnt; the same on all devices.
+
+    A new field also needs `init_learner`, `start_from`, `saved_shapes` and `adapt`.
+    """
 
     params: chex.ArrayTree  # float32 weights
     average: chex.ArrayTree  # float32 running average of the weights; empty when it is off
@@ -54,14 +58,43 @@ def accept_candidate(learner: Learner) -> Learner:
     return learner._replace(best=jax.tree.map(jnp.copy, candidate_params(learner)))
 
 
+def start_from(learner: Learner, params: chex.ArrayTree) -> Learner:
+    """Return a fresh learner that starts from `params`, also its average and its best weights."""
+    copies = {
+        name: jax.tree.map(jnp.copy, params)
+        for name in ("average", "best")
+        if getattr(learner, name)
+    }
+    return learner._replace(params=params, **copies)
+
+
+def saved_shapes(like: Learner, config: dict[str, Any]) -> Learner:
+    """Return the shapes of a learner that was saved under the settings of a checkpoint."""
+    averaged = config["learner"]["ema_decay"] > 0
+    gated = config["evaluation"]["gate_threshold"] > 0
+    return like._replace(average=like.params if averaged else {}, best=like.params if gated else {})
+
+
+def adapt(saved: Learner, like: Learner) -> Learner:
+    """Return a saved learner with an average and best weights exactly where `like` has them.
+
+    New ones start as the newest weights.
+    """
+    average = saved.average or jax.tree.map(np.copy, saved.params)
+    best = saved.best or jax.tree.map(np.copy, candidate_params(saved))
+    return saved._replace(average=average if like.average else {}, best=best if like.best else {})
+
+
 def learning_rate(config: Config) -> optax.Schedule:
     """Return the step size by update: linear warm-up, constant, late cosine decay."""
     settings = config.learner
     total = max(1, config.iterations * settings.updates_per_iteration)
     warmup = min(settings.warmup_updates, total)
-    decay = int(settings.decay_share * total)
+    decay = int(settings.decay_fraction * total)
     rise = optax.linear_schedule(0.0, settings.learning_rate, max(1, warmup))
-    fall = optax.cosine_decay_schedule(settings.learning_rate, max(1, decay), settings.final_rate)
+    fall = optax.cosine_decay_schedule(
+        settings.learning_rate, max(1, decay), settings.final_rate_fraction
+    )
 
     def rate(step: chex.Numeric) -> chex.Numeric:
         # The rise starts at step 1, or the first update would do nothing.
@@ -134,13 +167,13 @@ def loss(
     known = jnp.where(known > 0, known, 1.0)  # where nothing is known both are 0
     means |= {name: means[name] / known for name in ("margin_loss", "margin_error")}
     total = (
-        settings.policy_weight * means["policy_loss"]
-        + settings.margin_weight * means["margin_loss"]
+        settings.policy_loss_weight * means["policy_loss"]
+        + settings.margin_loss_weight * means["margin_loss"]
     )
     return total, {"loss": total, **means}
 
 
-def seen_through(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positions:
+def augment(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positions:
     """Show each position of a batch under a random one of the symmetries [S, A]."""
     picks = jax.random.randint(key, batch.margin.shape, 0, permutations.shape[0])
     gather = permutations[picks]
@@ -195,10 +228,10 @@ def learn(
     permutations = jnp.asarray(edge_permutations(network.game))
 
     def one_update(learner: Learner, key: jax.Array) -> tuple[Learner, dict[str, jax.Array]]:
-        draw_key, symmetry_key = jax.random.split(key)
-        batch = draw(replay, draw_key, batch_size)
-        if config.learner.symmetries:
-            batch = seen_through(permutations, symmetry_key, batch)
+        sample_key, symmetry_key = jax.random.split(key)
+        batch = sample(replay, sample_key, batch_size)
+        if config.learner.augmentation:
+            batch = augment(permutations, symmetry_key, batch)
         return update(network, config, learner, batch, axis_name)
 
     if not updates:

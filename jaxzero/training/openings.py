@@ -14,10 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
-from jaxzero.game.closing import open_up, settle
-from jaxzero.game.features import highest_beside
-from jaxzero.game.geometry import box_centres, edge_centres
-from jaxzero.game.quiet import fewest_decisions, quiet_moves
+from jaxzero.game.board import box_centres, edge_centres
+from jaxzero.game.quiet import fewest_decisions, open_up, quiet_moves, settle
+from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
 
 STEEPEST = 4.0  # nats a box: there a board fills row by row
@@ -41,7 +40,7 @@ class Manner(NamedTuple):
     length: jax.Array  # [] int32, moves of the quiet game
 
 
-def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Opened:
+def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> State:
     """Play `plies` or more random moves of the quiet game in each of `games` games, `plies` > 0.
 
     Half of the games go on, until as late as one move before the least number there is. In three
@@ -52,7 +51,7 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Op
     """
     start = initial_states(game, games)
     if not plies:
-        return Opened(start, jax.vmap(partial(structure, game))(start.drawn))
+        return start
     manner_key, close_key, move_key = jax.random.split(key, 3)
     manner = _manners(game, manner_key, games, plies)
     keys = jax.random.split(close_key, games)
@@ -67,7 +66,7 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Op
         return number + 1, moves_of(opened.facing.drawn) < manner.length, opened
 
     first = jnp.zeros((), jnp.int32), moves_of(opened.facing.drawn) < manner.length, opened
-    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), ply, first)[-1]
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), ply, first)[-1].facing
 
 
 def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Manner:

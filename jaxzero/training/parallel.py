@@ -13,7 +13,8 @@ import jax
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.training.iteration import DEVICE_AXIS, Actor, Iteration
+
+DEVICE_AXIS = "device"
 
 
 def choose_devices(count: int) -> list[jax.Device]:
@@ -24,7 +25,7 @@ def choose_devices(count: int) -> list[jax.Device]:
     return present[: count or len(present)]
 
 
-def parallelize(iteration: Iteration, devices: list[jax.Device]) -> Callable:
+def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
     """Map an iteration over the devices, donating learner and actor.
 
     Takes (learner, actor [D, ...], run key) and returns (learner, actor [D, ...], metrics).
@@ -51,12 +52,12 @@ def spread(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
     return jax.device_put(tree, _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS)))
 
 
-def spread_actor(make: Callable[[], Actor], devices: list[jax.Device]) -> Actor:
+def spread_actor(make: Callable[[], chex.ArrayTree], devices: list[jax.Device]) -> chex.ArrayTree:
     """Build one actor per device, directly on that device: fields [D, ...]."""
     sharding = _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS))
     count = len(devices)
 
-    def all_actors() -> Actor:
+    def all_actors() -> chex.ArrayTree:
         return jax.tree.map(lambda x: jax.numpy.broadcast_to(x, (count, *x.shape)), make())
 
     return jax.jit(all_actors, out_shardings=sharding)()

@@ -1,4 +1,4 @@
-"""Where a run stands: how it begins, takes up again, goes on by an iteration and is saved."""
+"""Progress of a run: how it starts, resumes, advances by an iteration, and is saved."""
 
 from __future__ import annotations
 
@@ -15,30 +15,47 @@ import numpy as np
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.training.checkpoint import Checkpoints, as_wanted
-from jaxzero.training.iteration import Actor, init_actor
-from jaxzero.training.learner import Learner, init_learner
-from jaxzero.training.memory import abstract_inputs
-from jaxzero.training.parallel import assert_replicated, replicate, spread, spread_actor
+from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
+from jaxzero.training import learner as learners
+from jaxzero.training.iteration import Actor, init_actor, input_shapes
+from jaxzero.training.learner import Learner, init_learner, start_from
+from jaxzero.training.parallel import (
+    assert_replicated,
+    local_copy,
+    replicate,
+    spread,
+    spread_actor,
+)
 from jaxzero.training.replay import Replay, relayout
-from jaxzero.training.transfer import begin_with, transfer
 
 
 class Progress(NamedTuple):
-    """Where a run stands."""
+    """State of a run and totals so far."""
 
     learner: Learner
     actor: Actor
-    minutes: float  # of self-play and learning so far, resumed parts included
-    games: int  # played so far, whatever the settings were then
+    minutes: float  # of self-play and learning, earlier starts of the run included
+    games: int
     evaluations: int  # of the network in these games
 
+    @property
+    def iteration(self) -> int:
+        return int(self.learner.iteration)
 
-def refuse_misfit(config: Config, network: Network, weights: chex.ArrayTree) -> None:
-    """Raise an InputError when no array of `weights` fits the network. Computes nothing."""
-    like = jax.eval_shape(partial(init_learner, network, config)).params
-    if not transfer(weights, like).taken:
+
+def refuse_misfit(network: Network, weights: chex.ArrayTree) -> None:
+    """Raise an InputError when no array of `weights` fits the network."""
+    if not transfer(weights, param_shapes(network)).taken:
         raise InputError("weights: no array of theirs fits this network")
+
+
+def start(
+    config: Config, network: Network, devices: list[jax.Device], initial: InitialWeights | None
+) -> Progress:
+    """Return a run with an empty replay and fresh weights, or all of `initial` that fits."""
+    learner = first_learner(config, network, initial.params if initial else None)
+    return Progress(replicate(learner, devices), _empty_actor(config, devices), 0.0, 0, 0)
 
 
 def first_learner(config: Config, network: Network, weights: chex.ArrayTree | None) -> Learner:
@@ -47,59 +64,55 @@ def first_learner(config: Config, network: Network, weights: chex.ArrayTree | No
     if weights is None:
         return learner
     found = transfer(weights, learner.params)
-    print(f"weights       {found.taken} of {found.arrays} arrays taken over, the others are fresh")
-    return begin_with(learner, found.params)
+    print(f"weights       {found.taken} of {found.arrays} arrays taken over, the rest is fresh")
+    return start_from(learner, found.params)
 
 
-def begin(config: Config, learner: Learner, devices: list[jax.Device]) -> Progress:
-    """Return a run that begins with `learner` and an empty replay."""
-    actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
-    return Progress(replicate(learner, devices), actor, 0.0, 0, 0)
-
-
-def take_up(
+def resume(
     config: Config, network: Network, devices: list[jax.Device], checkpoints: Checkpoints
 ) -> Progress:
     """Return a run as its newest good checkpoint left it. Raises: InputError.
 
-    On other devices, or with games of another number, the replay is laid out anew.
+    On other devices, or with another number of games, the replay is laid out anew.
     """
-    inputs = abstract_inputs(config, network, len(devices))
-    restored = checkpoints.restore_newest(inputs.learner, inputs.actor.replay)
-    saved, record = restored.replay, restored.record
-    learner = as_wanted(restored.learner, inputs.learner)
+    shapes = input_shapes(config, network, len(devices))
+    restored = checkpoints.restore_newest(
+        partial(learners.saved_shapes, shapes.learner), shapes.actor.replay
+    )
+    learner = learners.adapt(restored.learner, shapes.learner)
     checkpoints.set_aside(after=int(learner.iteration))
-    if saved is None:
+    if restored.replay is None:
         if config.save_replay:
             print("The replay of this checkpoint is missing or cannot be read: it starts empty.")
-        actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
+        actor = _empty_actor(config, devices)
     else:
         block = config.positions_per_iteration // len(devices)
-        replay = relayout(saved, inputs.actor.replay, block)
-        _say_what_was_kept(saved, replay)
+        replay = relayout(restored.replay, shapes.actor.replay, block)
+        if replay is not restored.replay:
+            _say_what_was_kept(restored.replay, replay)
         actor = Actor(spread(replay, devices))
+    record = restored.record
     # Older checkpoints do not say how many evaluations went into them.
     per_game = config.evaluations_per_iteration // config.selfplay.games
-    return Progress(
-        replicate(learner, devices),
-        actor,
-        record["minutes"],
-        record["games"],
-        record.get("evaluations", record["games"] * per_game),
-    )
+    evaluations = record.get("evaluations", record["games"] * per_game)
+    totals = record["minutes"], record["games"], evaluations
+    return Progress(replicate(learner, devices), actor, *totals)
+
+
+def _empty_actor(config: Config, devices: list[jax.Device]) -> Actor:
+    return spread_actor(lambda: init_actor(config, len(devices)), devices)
 
 
 def _say_what_was_kept(saved: Replay, replay: Replay) -> None:
     before, after = (int(np.sum(ring.size)) for ring in (saved, replay))
-    if replay is not saved:
-        print(
-            f"replay        {after:,} of {before:,} saved positions kept, from "
-            f"{len(saved.size)} to {len(replay.size)} devices"
-        )
+    print(
+        f"replay        {after:,} of {before:,} saved positions kept, from "
+        f"{len(saved.size)} to {len(replay.size)} devices"
+    )
 
 
 def run_iteration(
-    config: Config, compiled, run_key: jax.Array, progress: Progress
+    config: Config, compiled: jax.stages.Compiled, run_key: jax.Array, progress: Progress
 ) -> tuple[Progress, dict[str, Any]]:
     """Run one iteration and read its scalars, the only wait for the device.
 
@@ -140,4 +153,4 @@ def save(config: Config, checkpoints: Checkpoints, progress: Progress) -> None:
         "evaluations": progress.evaluations,
     }
     replay = progress.actor.replay if config.save_replay else None
-    checkpoints.save(progress.learner, replay, record)
+    checkpoints.save(progress.iteration, local_copy(progress.learner), replay, record)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.training.positions import Positions
+from jaxzero.training.selfplay import Positions
 
 
 class Replay(NamedTuple):
@@ -101,8 +101,8 @@ def relayout(saved: Replay, like: Replay, block: int) -> Replay:
     )
 
 
-def draw(replay: Replay, key: jax.Array, count: int) -> Positions:
-    """Draw `count` positions uniformly, with replacement. The ring must not be empty."""
+def sample(replay: Replay, key: jax.Array, count: int) -> Positions:
+    """Sample `count` positions uniformly, with replacement. The ring must not be empty."""
     rows = jax.random.randint(key, (count,), 0, replay.size)
     num_edges = replay.policy.shape[1]
     return Positions(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled import any_params, apply
 
 from jaxzero.agent.graph import GraphBlock
 from jaxzero.agent.network import (
@@ -30,8 +31,6 @@ FORMS = {
     "conv without pooling": {"trunk": "conv", "pooling_every": 0},
     "attention": {"trunk": "conv", "attention_heads": 2},
     "squeeze-excitation": {"trunk": "conv", "squeeze_excitation": True},
-    "lattice": {"trunk": "lattice", "pooling_every": 1},
-    "raw lattice": {"trunk": "lattice", "features": "raw"},
     "graph": {"trunk": "graph", "pooling_every": 1},
     "raw graph": {"trunk": "graph", "features": "raw"},
     "graph with attention": {"trunk": "graph", "attention_heads": 2},
@@ -40,7 +39,7 @@ FORMS = {
 
 
 def small(**settings) -> Network:
-    return Network(GAME, NetworkConfig(channels=8, blocks=2, **settings))
+    return Network(GAME, NetworkConfig(channels=8, blocks=1, **settings))
 
 
 def boards(count: int) -> jax.Array:
@@ -51,9 +50,9 @@ def boards(count: int) -> jax.Array:
 @pytest.mark.parametrize("form", FORMS)
 def test_shapes_types_and_masks(form):
     network, drawn = small(**FORMS[form]), boards(9)
-    params = init_params(network, jax.random.key(1))
+    params = any_params(network)
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype("float32")}
-    out = jax.jit(network.apply)(params, drawn)
+    out = apply(network)(params, drawn)
     chex.assert_shape(out.policy_logits, (9, 17))
     chex.assert_shape(out.margin_logits, (9, 13))
     chex.assert_type([out.policy_logits, out.margin_logits], jnp.float32)
@@ -64,11 +63,10 @@ def test_shapes_types_and_masks(form):
 
 @pytest.mark.parametrize("features", ["raw", "structure"])
 def test_the_graph_answers_alike_for_the_images_of_a_position(features):
-    network = small(trunk="graph", features=features, pooling_every=2)
+    network = small(trunk="graph", features=features, pooling_every=1)
     permutations, drawn = edge_permutations(GAME), boards(9)
-    params = shaken(jax.jit(partial(init_params, network))(jax.random.key(0)))
     images = drawn[:, permutations].reshape(-1, GAME.num_edges)  # those of a position in a row
-    policy, margin = jax.jit(network.apply)(params, images)
+    policy, margin = apply(network)(any_params(network), images)
     policy, margin = policy.reshape(9, 4, -1), margin.reshape(9, 4, -1)
     for image, permutation in enumerate(permutations):
         np.testing.assert_allclose(policy[:, image], policy[:, 0, permutation], rtol=1e-3)
@@ -85,7 +83,7 @@ def test_messages_pass_through_open_edges_only():
     is_open = jnp.ones((1, GAME.num_edges), bool).at[0, sides[np.array([0, 5])]].set(False)
     is_open = is_open.at[0, between].set(True)
     nothing = jnp.zeros((1, GAME.num_edges, 0))
-    params = shaken(block.init(jax.random.key(1), x[0], nothing, is_open))
+    params = shaken(jax.jit(block.init)(jax.random.key(1), x[0], nothing, is_open))
     slope = jax.jacobian(lambda x: block.apply(params, x, nothing, is_open))
     slopes = jax.jit(jax.vmap(slope))(x)[:, 0, :, :, 0]  # [16, to, C, from, C]
     reached = np.abs(np.asarray(slopes)).max(axis=(0, 2, 4)) > 1e-6
@@ -105,56 +103,63 @@ def shaken(params):
 
 def test_margins_that_cannot_be_have_no_probability():
     network = small(trunk="dense")
-    drawn = jnp.zeros((1, 17), bool).at[0, jnp.array([0, 3, 9, 10])].set(True)  # one box closed
-    out = network.apply(init_params(network, jax.random.key(0)), drawn)
+    drawn = jnp.zeros((9, 17), bool).at[0, jnp.array([0, 3, 9, 10])].set(True)  # one box closed
+    out = apply(network)(any_params(network), drawn)
     possible = np.flatnonzero(margin_probabilities(out)[0] > 0) - GAME.num_boxes
     assert possible.tolist() == [-5, -3, -1, 1, 3, 5]
 
 
-def unlike_zero(params):
-    """Move parameters off their zero initialisation, which would hide a lot."""
-    return jax.tree.map(lambda x: x + 0.1, params)
-
-
 @pytest.mark.parametrize("form", ["shifted", "winograd"])
-@pytest.mark.parametrize("trunk", ["conv", "lattice"])
-def test_all_forms_of_the_convolution_are_equal(form, trunk):
-    direct, other = (small(trunk=trunk, convolution=name) for name in ("direct", form))
-    params = unlike_zero(init_params(direct, jax.random.key(0)))
-    for a, b in zip(direct.apply(params, boards(5)), other.apply(params, boards(5)), strict=True):
+def test_all_forms_of_the_convolution_are_equal(form):
+    direct, other = (small(trunk="conv", convolution=name) for name in ("direct", form))
+    params, drawn = any_params(direct), boards(9)
+    for a, b in zip(apply(direct)(params, drawn), apply(other)(params, drawn), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("form", [*FORMS, "winograd"])
 def test_the_inference_copy_evaluates_alike(form):
     network = small(**FORMS.get(form, {"convolution": "winograd"}))
-    params, drawn = unlike_zero(init_params(network, jax.random.key(0))), boards(5)
+    params, drawn = any_params(network), boards(9)
     copy = jax.jit(partial(inference_copy, network, batch=len(drawn)))(params)
-    ours, theirs = network.apply(copy, drawn), network.apply(params, drawn)
+    ours, theirs = apply(network)(copy, drawn), apply(network)(params, drawn)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
 def test_the_inference_copy_holds_what_evaluation_wants():
-    winograd = small(convolution="winograd")
-    copy = inference_copy(winograd, init_params(winograd, jax.random.key(0)), 4)
+    def copied(network: Network):
+        return jax.eval_shape(partial(inference_copy, network, batch=4), any_params(network))
+
+    copy = copied(small(convolution="winograd"))
     assert {leaf.shape[:2] for leaf in jax.tree.leaves(copy["prepared"])} == {(5, 6)}
-    half = small(compute_dtype="bfloat16")
-    copy = inference_copy(half, init_params(half, jax.random.key(0)), 4)
+    copy = copied(small(compute_dtype="bfloat16"))
     wide = [leaf.dtype for leaf in jax.tree.leaves(copy) if leaf.ndim > 1]
     assert set(wide) == {jnp.dtype("bfloat16")}
 
 
+@pytest.mark.parametrize("trunk", ["conv", "dense", "graph"])
+def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
+    """So that it starts as the identity."""
+    network = small(trunk=trunk, features="raw", pooling_every=0)
+    params = init_params(network, jax.random.key(0))["params"]
+    blocks = [params[name] for name in params if "Block" in name]
+    assert len(blocks) == 1
+    kernels = [np.asarray(leaf) for leaf in jax.tree.leaves(blocks) if leaf.ndim > 1]
+    assert {kernel.any() for kernel in kernels} == {True, False}
+
+
 def test_win_balance_counts_the_margin_so_far():
     network = small(trunk="dense")
-    drawn = jnp.ones((3, 17), bool)  # nothing left: the margin decides
-    out = network.apply(init_params(network, jax.random.key(0)), drawn)
-    np.testing.assert_allclose(win_balance(GAME, out, jnp.array([2, 0, -4])), [1, 0, -1])
+    drawn = jnp.ones((9, 17), bool)  # nothing left: the margin decides
+    out = apply(network)(any_params(network), drawn)
+    balance = win_balance(GAME, out, jnp.array([2, 0, -4] * 3))
+    np.testing.assert_allclose(balance, [1, 0, -1] * 3)
 
 
 def test_wrong_shapes_fail_at_trace_time_with_the_name():
     network = small(trunk="dense")
-    params = init_params(network, jax.random.key(0))
+    params = any_params(network)
     with pytest.raises(AssertionError, match="drawn"):
         jax.eval_shape(network.apply, params, jnp.zeros((2, 12), bool))
     with pytest.raises(AssertionError, match="drawn"):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from referee import exact_values
 
-from jaxzero.agent.alphabeta import _move_values, choose_edges
 from jaxzero.agent.players import make_player
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_match
 from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
+from jaxzero.solver.alphabeta import _move_values, choose_edges
 
 GAME = DotsAndBoxes(2, 2)
 

@@ -8,22 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled import analyse, any_params, table_of, worths
 from referee import Referee
 
-from jaxzero.agent.choosing import choose, searched
+from jaxzero.agent import quiet_game
+from jaxzero.agent.choosing import by_search, choose
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent, make_player
-from jaxzero.agent.reduction import best_reply, open_move, quiet_priors
-from jaxzero.agent.search import Evaluation, plan, search
+from jaxzero.agent.search import Evaluation, search
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.evaluation.examine import examine_agent
+from jaxzero.evaluation.scoring import agent_answers
 from jaxzero.evaluation.suite import table_suite
-from jaxzero.evaluation.tablebase import build_table, move_values, table_value
 from jaxzero.game import DotsAndBoxes, State, initial_state, step
 from jaxzero.game.structure import structure
+from jaxzero.solver.tablebase import move_values, table_value
 
-SETTINGS = SearchConfig(simulations=32, value_scale_per_box=0.5, reduction="exact")
+SETTINGS = SearchConfig(simulations=16, value_scale_per_box=0.5, nodes="quiet")
 
 
 def states(drawn) -> State:
@@ -37,7 +38,7 @@ def boards(game: DotsAndBoxes, codes) -> np.ndarray:
 
 def planted(game: DotsAndBoxes, prior_weight: float):
     """Return an evaluator that knows every value, and every best edge with this logit."""
-    table = build_table(game)
+    table = table_of(game)
 
     def evaluate(_params, state: State) -> Evaluation:
         value = jax.vmap(partial(table_value, table))(state.drawn)
@@ -46,23 +47,38 @@ def planted(game: DotsAndBoxes, prior_weight: float):
         logits = jnp.where(state.drawn, -1e9, prior_weight * best)
         return Evaluation(logits, value / game.num_boxes)
 
-    return evaluate, table
+    return evaluate
 
 
 def positions_of(game: DotsAndBoxes) -> np.ndarray:
     """Return all positions of a small board with a move left, or many of a larger one."""
     last = (1 << game.num_edges) - 1
-    return boards(game, np.arange(last) if last < 5000 else np.arange(0, last, last // 4000))
+    return boards(game, np.arange(last) if last < 5000 else np.arange(0, last, last // 600))
+
+
+def opened(game: DotsAndBoxes, state: State, move):
+    """Return the node behind a move in a quiet position, and the view before its captures."""
+    start = quiet_game.root(state, quiet_game.view(game, state.drawn))
+    return quiet_game.expand(game, 0.0, start, move)
+
+
+reply = quiet_game.outcome
+
+
+def priors(game: DotsAndBoxes, found, logits) -> tuple:
+    return quiet_game.prior(game, found, logits), quiet_game.legal(game, found)
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 4), (2, 2), (2, 3)])
 def test_every_choice_is_optimal_and_every_value_exact(rows, cols):
     game = DotsAndBoxes(rows, cols)
-    evaluate, table = planted(game, prior_weight=8.0)
+    evaluate = planted(game, prior_weight=8.0)
     drawn = positions_of(game)
-    run = jax.jit(lambda state: choose(game, searched(game, SETTINGS, evaluate, ()), state))
+    run = jax.jit(
+        lambda state: choose(game, SETTINGS, by_search(game, SETTINGS, evaluate, ()), state)
+    )
     choice = jax.device_get(run(states(drawn)))
-    worth = np.asarray(jax.vmap(partial(move_values, game, table))(jnp.asarray(drawn)))
+    worth = np.asarray(worths(game)(drawn))
     np.testing.assert_array_equal(worth[np.arange(len(drawn)), choice.edge], worth.max(axis=1))
     np.testing.assert_allclose(choice.value, worth.max(axis=1), atol=1e-3)
 
@@ -70,13 +86,17 @@ def test_every_choice_is_optimal_and_every_value_exact(rows, cols):
 def test_a_look_ahead_at_every_move_is_exact_without_priors():
     """A visit of every move and nothing deeper is right only when rewards and signs are."""
     game = DotsAndBoxes(2, 3)
-    evaluate, table = planted(game, prior_weight=0.0)
+    evaluate = planted(game, prior_weight=0.0)
     look = SearchConfig(
-        simulations=17, considered=17, value_scale_per_box=0.5, max_depth=1, reduction="exact"
+        simulations=17,
+        max_considered_actions=17,
+        value_scale_per_box=0.5,
+        max_depth=1,
+        nodes="quiet",
     )
     drawn = positions_of(game)
-    run = jax.jit(lambda state: choose(game, searched(game, look, evaluate, ()), state).edge)
-    worth = np.asarray(jax.vmap(partial(move_values, game, table))(jnp.asarray(drawn)))
+    run = jax.jit(lambda state: choose(game, look, by_search(game, look, evaluate, ()), state).edge)
+    worth = np.asarray(worths(game)(drawn))
     edges = np.asarray(run(states(drawn)))
     np.testing.assert_array_equal(worth[np.arange(len(drawn)), edges], worth.max(axis=1))
 
@@ -92,24 +112,24 @@ def row_of_boxes(cols: int, verticals: list[int], horizontals: list[int]) -> tup
 def test_the_opponent_takes_all_or_declines_by_the_value_behind():
     # Two chains of three, each from one end to the top: 2 boxes of each may be left.
     game, state = row_of_boxes(7, [0, 1, 2, 5, 6, 7], [2, 4])
-    node, _ = open_move(game, state, jnp.int32(game.num_horizontal + 1))
+    node, _ = opened(game, state, jnp.int32(game.num_horizontal + 1))
     assert (int(node.free.taken), int(node.free.declined)) == (3, 2)
     assert (int(node.state.player), int(node.state.margin)) == (1, 2)  # as if all were taken
-    taken = best_reply(game, node, jnp.float32(0.1))
-    assert (float(taken.reward), float(taken.discount)) == (pytest.approx(-3 / 7), -1.0)
-    declined = best_reply(game, node, jnp.float32(-0.5))
-    assert (float(declined.reward), float(declined.discount)) == (pytest.approx(1 / 7), 1.0)
+    taken = reply(game, node, jnp.float32(0.1))
+    assert tuple(map(float, taken)) == (pytest.approx(-3 / 7), -1.0)
+    declined = reply(game, node, jnp.float32(-0.5))
+    assert tuple(map(float, declined)) == (pytest.approx(1 / 7), 1.0)
 
 
 def test_nothing_follows_the_end():
     game, state = row_of_boxes(3, [0, 1, 2, 3], [])
-    end, _ = open_move(game, state, jnp.int32(game.num_horizontal))
+    end, _ = opened(game, state, jnp.int32(game.num_horizontal))
     assert bool(end.state.drawn.all())
-    reply = best_reply(game, end, jnp.float32(0))
-    assert (float(reply.reward), float(reply.discount)) == (-1.0, 0.0)
-    past, _ = open_move(game, end.state, jnp.int32(0))
-    reply = best_reply(game, past, jnp.float32(0))
-    assert (float(reply.reward), float(reply.discount)) == (0.0, 0.0)
+    found = reply(game, end, jnp.float32(0))
+    assert tuple(map(float, found)) == (-1.0, 0.0)
+    past, _ = opened(game, end.state, jnp.int32(0))
+    found = reply(game, past, jnp.float32(0))
+    assert tuple(map(float, found)) == (0.0, 0.0)
     jax.tree.map(np.testing.assert_array_equal, past.state, end.state)
 
 
@@ -119,7 +139,7 @@ def test_a_reply_follows_what_deeper_search_says(simulations, worth):
     # Beside the chain is a box with three open sides: a safe move leads to what is lost by 3.
     game, state = row_of_boxes(5, [1, 2, 5], [0, 2, 4, 9])
     chain, safe = game.num_horizontal + 1, 4
-    node, _ = open_move(game, state, jnp.int32(chain))
+    node, _ = opened(game, state, jnp.int32(chain))
     assert (int(node.free.taken), int(node.free.declined)) == (3, 2)
 
     def evaluate(_params, state: State) -> Evaluation:
@@ -127,9 +147,10 @@ def test_a_reply_follows_what_deeper_search_says(simulations, worth):
         liked = jax.nn.one_hot(jnp.where(at_node, safe, chain), game.num_edges)
         return Evaluation(50.0 * liked, jnp.where(at_node, -4.0, -3.0) / game.num_boxes)
 
-    settings = SearchConfig(simulations=simulations, considered=1, max_depth=2)
+    settings = SearchConfig(simulations=simulations, max_considered_actions=1, max_depth=2)
     batch = jax.tree.map(lambda leaf: leaf[None], state)
-    found = search(game, settings, evaluate, (), jax.random.key(0), batch, gumbel_scale=0.0)
+    run = jax.jit(partial(search, game, settings, evaluate, gumbel_scale=0.0))
+    found = run((), jax.random.key(0), batch)
     assert found.visits[0].argmax() == chain
     # Once: declined, 3 - 2 * 2 - (-4) = 3 for the opponent. Later: all taken, 3 + (7 * 3 - 4) / 8.
     assert float(found.value[0]) * game.num_boxes == pytest.approx(worth, abs=1e-4)
@@ -145,10 +166,9 @@ def test_every_node_is_worth_its_first_value_and_its_moves():
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), 0.6 * noise)
 
     drawn = np.random.default_rng(0).random((64, game.num_edges)) < 0.4
-    found = jax.vmap(partial(structure, game))(jnp.asarray(drawn))
-    state = states(found.quiet)
-    settings = SearchConfig(simulations=32, considered=4, value_scale_per_box=0.05)
-    run = jax.jit(lambda key: plan(game, settings, evaluate, (), key, state, 1.0)[1].search_tree)
+    state = states(analyse(game)(drawn).quiet)
+    settings = SearchConfig(simulations=32, max_considered_actions=4, value_scale_per_box=0.05)
+    run = jax.jit(lambda key: search(game, settings, evaluate, (), key, state).tree)
     tree = jax.device_get(run(jax.random.key(2)))
     visits = tree.children_visits
     q = tree.children_rewards + tree.children_discounts * tree.children_values
@@ -158,17 +178,18 @@ def test_every_node_is_worth_its_first_value_and_its_moves():
     rows, parents, moves = np.nonzero(visits > 0)
     children = tree.children_index[rows, parents, moves]
     node = jax.tree.map(lambda field: jnp.asarray(field[rows, children]), tree.embeddings)
-    best = jax.vmap(partial(best_reply, game))(node, jnp.asarray(tree.node_values[rows, children]))
-    np.testing.assert_array_equal(best.reward, tree.children_rewards[rows, parents, moves])
-    np.testing.assert_array_equal(best.discount, tree.children_discounts[rows, parents, moves])
-    first = jax.vmap(partial(best_reply, game))(node, jnp.asarray(tree.raw_values[rows, children]))
-    assert int((first.reward != best.reward).sum()) > 10
+    replies = jax.jit(jax.vmap(partial(reply, game)))
+    best = replies(node, jnp.asarray(tree.node_values[rows, children]))
+    np.testing.assert_array_equal(best[0], tree.children_rewards[rows, parents, moves])
+    np.testing.assert_array_equal(best[1], tree.children_discounts[rows, parents, moves])
+    first = replies(node, jnp.asarray(tree.raw_values[rows, children]))
+    assert int((first[0] != best[0]).sum()) > 10
 
 
 def test_priors_of_edges_that_are_one_move_count_together():
     game, state = row_of_boxes(3, [0, 1, 2, 3], [0])  # a box with three open sides, a chain of two
     logits = jnp.where(state.drawn, -1e9, 0.0)
-    folded, moves = quiet_priors(game, structure(game, state.drawn), logits)
+    folded, moves = priors(game, structure(game, state.drawn), logits)
     np.testing.assert_allclose(jnp.exp(folded[moves]), [0.2, 0.2, 0.6], rtol=1e-5)
     assert int(moves.sum()) == 3
 
@@ -186,9 +207,10 @@ def test_a_box_weighs_the_same_on_boards_of_any_size():
             logits = jnp.broadcast_to(logits[None, :], state.drawn.shape)
             return Evaluation(jnp.where(state.drawn, -1e9, logits), 0.1 * left / game.num_boxes)
 
-        settings = SearchConfig(simulations=8, considered=8)
+        settings = SearchConfig(simulations=8, max_considered_actions=8)
         batch = jax.tree.map(lambda leaf: leaf[None], position)
-        found = search(game, settings, evaluate, (), jax.random.key(0), batch, gumbel_scale=0.0)
+        run = jax.jit(partial(search, game, settings, evaluate, gumbel_scale=0.0))
+        found = run((), jax.random.key(0), batch)
         policies.append(np.asarray(found.policy[0])[~np.asarray(position.drawn)])
     np.testing.assert_allclose(*policies, rtol=1e-3)
     assert policies[0].max() > 0.4
@@ -196,14 +218,14 @@ def test_a_box_weighs_the_same_on_boards_of_any_size():
 
 def test_policies_are_distributions_over_quiet_moves():
     game = DotsAndBoxes(2, 2)
-    evaluate, _ = planted(game, prior_weight=1.0)
-    found = jax.vmap(partial(structure, game))(jnp.asarray(positions_of(game)))
+    evaluate = planted(game, prior_weight=1.0)
+    found = analyse(game)(positions_of(game))
     quiet = np.unique(np.asarray(found.quiet), axis=0)
     quiet = quiet[~quiet.all(axis=1)]
     run = jax.jit(partial(search, game, SETTINGS, evaluate))
     result = run((), jax.random.key(3), states(quiet))
-    _, moves = jax.vmap(partial(quiet_priors, game))(
-        jax.vmap(partial(structure, game))(jnp.asarray(quiet)), jnp.zeros(quiet.shape)
+    _, moves = jax.jit(jax.vmap(partial(priors, game)))(
+        analyse(game)(quiet), jnp.zeros(quiet.shape)
     )
     np.testing.assert_allclose(result.policy.sum(-1), 1, rtol=1e-5)
     assert float(jnp.where(moves, 0, result.policy).max()) < 1e-6
@@ -215,8 +237,8 @@ def test_policies_are_distributions_over_quiet_moves():
 def agents():
     """Two untrained networks on 3x3."""
     game = DotsAndBoxes(3, 3)
-    network = Network(game, NetworkConfig(trunk="dense", channels=32, blocks=1))
-    settings = SearchConfig(simulations=8, considered=4, reduction="exact")
+    network = Network(game, NetworkConfig(trunk="dense", channels=32, blocks=1, features="raw"))
+    settings = SearchConfig(simulations=8, max_considered_actions=4, nodes="quiet")
     keys = jax.random.split(jax.random.key(0))
     return game, [Agent(network, init_params(network, key), settings) for key in keys]
 
@@ -247,15 +269,16 @@ def test_matches_obey_the_rules(agents, names):
 def test_agents_sit_suites(agents):
     _, (agent, _) = agents
     suite = table_suite(DotsAndBoxes(2, 2), 64)
-    network = Network(suite.game, NetworkConfig(trunk="dense", channels=16, blocks=1))
-    small = Agent(network, init_params(network, jax.random.key(0)), agent.settings)
+    raw = NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw")
+    network = Network(suite.game, raw)
+    small = Agent(network, any_params(network), agent.settings)
     for simulations in (0, 8):
-        answers = examine_agent(suite, small, simulations)
+        answers = agent_answers(suite, small, simulations)
         assert not suite.drawn[np.arange(len(suite)), answers.edge].any()
         if not simulations:
             assert (answers.win >= 0).all() and (answers.win <= 1 + 1e-6).all()
 
 
 def test_a_utility_of_wins_is_refused():
-    with pytest.raises(InputError, match=r"search\.win_weight: 0\.5 needs search\.reduction none"):
-        SearchConfig(win_weight=0.5, reduction="exact")
+    with pytest.raises(InputError, match=r"search\.win_weight: 0\.5 needs search\.nodes all"):
+        SearchConfig(win_weight=0.5, nodes="quiet")

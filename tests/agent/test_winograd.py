@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.agent.winograd import convolve, filter_transforms, tile_length, transform_kernel
+from jaxzero.agent.layers import filter_transforms, tile_length, transform_kernel, winograd_convolve
 
 
 @pytest.mark.parametrize("outputs", range(1, 7))
@@ -26,7 +26,7 @@ def test_equals_the_library(height, width):
     kernel = jax.random.normal(kernel_key, (3, 3, 8, 5))
     layout = ("NHWC", "HWIO", "NHWC")
     expected = jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=layout)
-    found = convolve(x, transform_kernel(kernel, height, width))
+    found = winograd_convolve(x, transform_kernel(kernel, height, width))
     np.testing.assert_allclose(found, expected, atol=2e-3)
 
 
@@ -47,6 +47,6 @@ def test_kernel_gradient_equals_the_library():
         return jnp.sum(jnp.sin(y))
 
     def fast(kernel):
-        return jnp.sum(jnp.sin(convolve(x, transform_kernel(kernel, 6, 6))))
+        return jnp.sum(jnp.sin(winograd_convolve(x, transform_kernel(kernel, 6, 6))))
 
     np.testing.assert_allclose(jax.grad(fast)(kernel), jax.grad(direct)(kernel), atol=1e-2)

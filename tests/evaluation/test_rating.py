@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from itertools import combinations
 
 import numpy as np
@@ -20,7 +21,6 @@ from jaxzero.evaluation.rating import (
     ladder_pairs,
     pair_seed,
     play_pairs,
-    round_robin,
 )
 from jaxzero.game import DotsAndBoxes
 
@@ -51,11 +51,11 @@ def by_name(ratings: list[Rating]) -> dict[str, Rating]:
     return {rating.name: rating for rating in ratings}
 
 
-def assert_same(ratings: list[Rating], others: list[Rating], shift: float = 0.0) -> None:
+def assert_same(ratings: list[Rating], others: list[Rating]) -> None:
     ratings, others = by_name(ratings), by_name(others)
     assert ratings.keys() == others.keys()
     for name, (_, *numbers, games) in ratings.items():
-        assert [number + shift for number in numbers] == pytest.approx(others[name][1:4], abs=1e-5)
+        assert numbers == pytest.approx(others[name][1:4], abs=1e-5)
         assert games == others[name].games
 
 
@@ -127,7 +127,6 @@ def test_the_anchor_shifts_all_ratings():
     """The first player is the anchor unless another is named; it is known exactly."""
     ratings = elo_ratings(TOURNAMENT)
     assert ratings[0] == Rating("a", 0.0, 0.0, 0.0, games=240)
-    assert_same(ratings, elo_ratings(TOURNAMENT, "a", anchor_elo=1500), shift=1500)
     other = by_name(elo_ratings(TOURNAMENT, "c"))
     assert other["c"][1:4] == (0, 0, 0)
     for name, _, *_ in ratings:
@@ -188,16 +187,18 @@ def test_bad_input_is_refused():
 
 def test_the_table_starts_with_the_strongest():
     table = format_ratings([Rating("weak", -10, -20.4, 0, 8), Rating("strong one", 5, 1, 9, 12)])
-    assert table.splitlines() == [
-        "player          Elo       95 % interval    games",
-        "strong one        5              [1, 9]       12",
-        "weak            -10            [-20, 0]        8",
+    # How many spaces stand between two columns is up to tabulate.
+    assert [re.split(r" {2,}", line.strip()) for line in table.splitlines()] == [
+        ["player", "Elo", "95 % interval", "games"],
+        ["strong one", "5", "[1, 9]", "12"],
+        ["weak", "-10", "[-20, 0]", "8"],
     ]
 
 
 def test_a_round_robin_plays_every_pair_and_ranks_greedy_above_random():
     other = Player("also random", RANDOM.act)
-    matches = round_robin(GAME, [RANDOM, GREEDY, other], games=64, opening_plies=2, seed=0)
+    pairs = list(combinations([RANDOM, GREEDY, other], 2))
+    matches = play_pairs(GAME, pairs, games=64, opening_plies=2, seed=0)
     pairs = [("random", "greedy"), ("random", "also random"), ("greedy", "also random")]
     assert [one[:2] for one in matches] == pairs
     assert all(one.result.games == 64 for one in matches)
@@ -233,4 +234,4 @@ def test_names_must_tell_players_apart():
     with pytest.raises(InputError, match="two are called 'random'"):
         play_pairs(GAME, [(RANDOM, GREEDY), (Player("random", GREEDY.act), GREEDY)], 2, 0, 0)
     with pytest.raises(InputError, match="'random' is paired with itself"):
-        round_robin(GAME, [RANDOM, RANDOM], 2, 0, 0)
+        play_pairs(GAME, [(RANDOM, RANDOM)], 2, 0, 0)

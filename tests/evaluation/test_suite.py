@@ -5,30 +5,27 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+from compiled import analyse
 
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent, make_player
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.evaluation.collect import Games, collect, self_play, solve_all
-from jaxzero.evaluation.endgame import solve_many
-from jaxzero.evaluation.examine import examine_agent, examine_player
+from jaxzero.evaluation.make_suite import Games, collect, self_play, solve_all
+from jaxzero.evaluation.scoring import Answers, agent_answers, calibration, player_answers, score
 from jaxzero.evaluation.suite import (
     BANDS,
-    Answers,
     Suite,
     berlekamp_suite,
-    calibration,
     load_suite,
     read_suite,
-    score,
     suite_names,
     table_suite,
     write_suite,
 )
-from jaxzero.evaluation.values import ILLEGAL
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.structure import structure
+from jaxzero.solver.endgame import solve_many
+from jaxzero.solver.tablebase import ILLEGAL
 
 STORED = [name for name in suite_names() if "x" in name]
 SMALL = DotsAndBoxes(2, 2)
@@ -86,19 +83,19 @@ def test_choosing_a_drawn_edge_is_an_error(small):
 
 
 def test_perfect_play_scores_perfectly_and_random_does_not(small):
-    perfect = score(small, examine_player(small, make_player("perfect", SMALL)))["all"]
+    perfect = score(small, player_answers(small, make_player("perfect", SMALL)))["all"]
     assert perfect["optimal_share"] == perfect["decisive_optimal_share"] == 1
     assert perfect["boxes_lost"] == perfect["wins_lost_share"] == 0
-    random = score(small, examine_player(small, make_player("random", SMALL)))["all"]
+    random = score(small, player_answers(small, make_player("random", SMALL)))["all"]
     assert random["optimal_share"] < 0.8
     assert random["boxes_lost"] > 0.3
 
 
 def test_an_agent_answers_every_position(small):
-    network = Network(SMALL, NetworkConfig(trunk="dense", channels=16, blocks=1))
+    network = Network(SMALL, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
     agent = Agent(network, init_params(network, jax.random.key(0)), SearchConfig())
     for simulations in (0, 8):
-        answers = examine_agent(small, agent, simulations)
+        answers = agent_answers(small, agent, simulations)
         scores = score(small, answers)["all"]
         assert scores["positions"] == 240
         assert 0 <= scores["value_error"] < SMALL.num_boxes
@@ -170,7 +167,7 @@ def test_quiet_positions_of_games_with_random_moves_can_be_collected():
     games = Games(count=64, noise=0.3, quiet=True)
     drawn, _ = collect(game, players, per_stratum=30, undrawn=(4, 16), seed=0, games=games)
     assert len(drawn) > 60 and not drawn.all(axis=1).any()
-    quiet = jax.vmap(lambda board: structure(game, board).quiet)(drawn)
+    quiet = analyse(game)(drawn).quiet
     np.testing.assert_array_equal(drawn, quiet)
 
 

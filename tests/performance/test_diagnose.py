@@ -7,6 +7,7 @@ import json
 import runpy
 import subprocess
 import sys
+import time
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,11 +20,11 @@ import pytest
 from jaxzero.agent.network import IMPOSSIBLE, Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
-from jaxzero.performance import account, busy, diagnose, transfers
-from jaxzero.performance.diagnose import WHAT
-from jaxzero.performance.inputs import random_state
-from jaxzero.performance.phases import free_evaluator, iteration_parts
-from jaxzero.performance.tracing import count_copies
+from jaxzero.game import DotsAndBoxes
+from jaxzero.performance import diagnose, monitor, timing
+from jaxzero.performance.diagnose import GROUPS, iteration_parts, transfer_lines
+from jaxzero.performance.report import SPEED
+from jaxzero.performance.timing import free_evaluator, make_workload, random_states
 from jaxzero.training.learner import init_learner
 
 ROOT = Path(__file__).parents[2]
@@ -38,34 +39,40 @@ main = runpy.run_path(str(ROOT / "scripts" / "diagnose.py"))["main"]
 
 
 @pytest.fixture(scope="module")
-def config():
-    return load_config(CONFIG, *SMALL)
-
-
-@pytest.fixture(scope="module")
 def diagnosed(tmp_path_factory):
     """What the script prints and writes for a tiny configuration on two devices."""
     folder = tmp_path_factory.mktemp("diagnosis")
     places = ["--json", str(folder / "out.json"), "--trace", str(folder / "trace")]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as printed:
-        patch.setattr(account, "TIMED_SECONDS", 0.0)  # one round
-        patch.setattr(diagnose, "measure_ceilings", lambda _: account.Ceilings(1e11, 1e10))
+        patch.setattr(diagnose, "TIMED_SECONDS", 0.0)  # one round
+        patch.setattr(monitor, "WATCH_SECONDS", 0.0)
+        patch.setattr(timing, "MATMUL_SIZES", (64, 64))
+        patch.setattr(timing, "COPY_MEBIBYTES", (1, 1))
         main(["--config", str(CONFIG), *SMALL, *places])
     return printed.getvalue(), json.loads((folder / "out.json").read_text())
 
 
 def test_parts_and_remainder_add_up_to_the_iteration(diagnosed):
     _, found = diagnosed
-    assert set(found["seconds"]) == set(WHAT)
-    assert all(seconds >= 0 for seconds in found["seconds"].values())
-    total = sum(found["seconds"].values()) + found["unexplained_seconds"]
-    assert total == pytest.approx(found["iteration_seconds"])
+    assert set(found["profile"]) == {part for parts in GROUPS.values() for part in parts}
+    assert all(seconds >= 0 for seconds in found["profile"].values())
+    total = sum(found["profile"].values()) + found["unexplained_seconds"]
+    assert total == pytest.approx(found["seconds"]["iteration"])
+
+
+def test_the_rates_are_those_of_both_devices(diagnosed):
+    _, found = diagnosed
+    assert found["devices"] == 2
+    assert found[SPEED] == pytest.approx(8 / found["seconds"]["iteration"])
+    flops = 7 * 8 * 3 * found["flops_per_evaluation"] + 2 * 16 * found["flops_per_sample"]
+    used = flops / found["seconds"]["iteration"] / (2 * found["matmul_ceiling_flops"])
+    assert found["iteration_mfu"] == pytest.approx(used)
 
 
 def test_only_the_scalars_cross_and_the_guard_was_seen_to_work(diagnosed):
     _, found = diagnosed
     crossing = found["transfers"]
-    assert crossing["to_device_bytes"] == 0
+    assert not crossing["refused"]
     assert crossing["guards_to_device"]
     assert not crossing["host_calls"]
     assert crossing["to_host_bytes"] == 4 * crossing["to_host_scalars"] < 100
@@ -80,39 +87,44 @@ def test_the_trace_lies_where_it_says(diagnosed):
 
 def test_the_report_is_readable(diagnosed):
     text, found = diagnosed
-    lines = [line for line in text.splitlines() if "/" not in line]
+    lines = [line for line in text.splitlines() if "/trace/" not in line]
     assert max(map(len, lines)) <= 100
-    assert f"Verdict: bound by {found['verdict']['bound']}" in text
-    for part in ("unexplained", "MFU", *WHAT):
-        assert part in text
+    assert f"Bottleneck: {found['bottleneck']['name']}" in text
+    for part in ("unexplained", "MFU", *found["profile"]):
+        assert part.replace("_", " ") in text
 
 
-def test_each_part_runs_as_often_as_the_iteration_runs_it(config):
+def work_of(*options: str):
+    config = load_config(CONFIG, *SMALL, *options)
     network = Network(config.game.board, config.network)
-    parts = iteration_parts(config, network, init_learner(network, config), 2)
-    per_device = config.evaluations_per_iteration // 2
-    for name in ("features", "evaluation", "rules"):
-        assert parts[name].count * parts[name].batch == per_device
-    assert parts["moves"].count == config.game.board.num_edges
-    for name in ("replay_draw", "gradient", "optimiser"):
-        assert parts[name].count == config.learner.updates_per_iteration
-        assert parts[name].batch == config.learner.batch_size // 2
+    return make_workload(config, init_learner(network, config), 2)
+
+
+def test_each_part_runs_as_often_as_the_iteration_runs_it():
+    work = work_of()
+    parts, config = iteration_parts(work), work.config
+    evaluations = config.evaluations_per_iteration // 2
+    for name in ("network", "rules", "tree"):
+        assert parts[name].total == evaluations
+    for name in ("network", "rules"):
+        assert parts[name].items == evaluations  # few enough for one call
+    assert parts["tree"].items == evaluations
+    for name in ("replay_sample", "gradient", "optimiser"):
+        assert parts[name].total == 2 * 8
     # The guard against leaving work out never fires: the carry comes back as it went in.
-    assert jnp.all(parts["evaluation"].call().drawn == random_state(network.game, 4).drawn)
-    assert parts["replay_write"].call().cursor == parts["replay_write"].batch % 200
+    assert jnp.all(parts["network"].call() == random_states(work.network.game, 4).drawn)
+    assert parts["replay_write"].call().cursor == work.positions % 100
 
 
-def test_parts_without_learning_leave_it_out(config):
-    config = load_config(CONFIG, *SMALL, "--learner.updates_per_iteration=0")
-    network = Network(config.game.board, config.network)
-    parts = iteration_parts(config, network, init_learner(network, config), 2)
+def test_parts_without_learning_leave_it_out():
+    parts = iteration_parts(work_of("--learner.updates_per_iteration=0"))
     assert "gradient" not in parts
     assert "replay_write" in parts
 
 
-def test_the_free_evaluator_is_flat_and_tells_positions_apart(config):
-    game = config.game.board
-    state = random_state(game, 32)
+def test_the_free_evaluator_is_flat_and_tells_positions_apart():
+    game = DotsAndBoxes(1, 2)
+    state = random_states(game, 32)
     there = free_evaluator(game)({}, state)
     assert jnp.all((there.prior_logits == IMPOSSIBLE) == state.drawn)
     assert len(np.unique(there.value.round(5))) > 4
@@ -121,15 +133,16 @@ def test_the_free_evaluator_is_flat_and_tells_positions_apart(config):
 
 
 def test_a_transfer_during_the_iteration_is_caught():
-    def compiled(*arguments):
-        return *arguments[:2], {"total": arguments[0] + np.ones(3, np.float32)}
+    def step():
+        return jnp.ones(3), {"total": held + np.ones(3, np.float32)}
 
-    compiled.as_text = lambda: ""
-    loop = SimpleNamespace(arguments=(jnp.ones(3), jnp.ones(3), jnp.ones(3)), compiled=compiled)
-    found = transfers.count_transfers(loop)
-    assert found.to_device_bytes is None
+    held = jnp.ones(3)
+    run = SimpleNamespace(
+        step=step, program=SimpleNamespace(compiled=SimpleNamespace(as_text=lambda: ""))
+    )
+    found = monitor.count_transfers(run)
     assert "host-to-device" in found.refused
-    assert any("NOT zero" in line for line in transfers.transfer_lines(found))
+    assert any("NOT zero" in line for line in transfer_lines(found._asdict()))
 
 
 def test_a_program_that_calls_the_host_is_caught():
@@ -137,9 +150,9 @@ def test_a_program_that_calls_the_host_is_caught():
         return jax.pure_callback(lambda y: y, x, x)
 
     text = jax.jit(shout).lower(jnp.ones(2)).compile().as_text()
-    assert transfers.host_calls(text)
-    assert transfers.host_calls("  %in = (f32[2]{0}, token[]) infeed(token[] %t)") == ("infeed",)
-    assert not transfers.host_calls(jax.jit(jnp.sin).lower(jnp.ones(2)).compile().as_text())
+    assert monitor.host_calls(text)
+    assert monitor.host_calls("  %in = (f32[2]{0}, token[]) infeed(token[] %t)") == ("infeed",)
+    assert not monitor.host_calls(jax.jit(jnp.sin).lower(jnp.ones(2)).compile().as_text())
 
 
 def test_loops_without_a_known_end_are_counted():
@@ -147,28 +160,35 @@ def test_loops_without_a_known_end_are_counted():
         x = jax.lax.fori_loop(0, 9, lambda _, y: jnp.sin(y), x)
         return jax.lax.while_loop(lambda y: jnp.any(y > 0.1), lambda y: y * 0.5, x)
 
-    assert transfers.open_loops(jax.jit(program).lower(jnp.ones(2)).compile().as_text()) == 1
+    assert monitor.open_loops(jax.jit(program).lower(jnp.ones(2)).compile().as_text()) == 1
 
 
-def test_nvidia_smi_is_asked_and_read(tmp_path, monkeypatch):
-    fake = tmp_path / "nvidia-smi"
-    fake.write_text("#!/bin/sh\nprintf '97\\n[N/A]\\n99\\n9'\nexec sleep 60\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    sampler = busy.start_sampler()
-    assert sampler.stdout.read(1) == "9"
-    assert busy.stop_sampler(sampler)[-2:] == [0.99, 0.09]
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert busy.stop_sampler(busy.start_sampler()) == []
+def test_the_utilisation_is_read_from_the_driver_where_there_is_one(monkeypatch):
+    class NVMLError(Exception):
+        pass
 
+    asked = []
+    nvml = SimpleNamespace(
+        NVMLError=NVMLError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetHandleByUUID=lambda name: name,
+        nvmlDeviceGetUtilizationRates=lambda gpu: asked.append(gpu) or SimpleNamespace(gpu=97),
+    )
+    gpus = [SimpleNamespace(platform="gpu", local_hardware_id=number) for number in (0, 1)]
+    monkeypatch.setattr(monitor, "SAMPLE_SECONDS", 0.001)
+    monkeypatch.setattr(monitor, "WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(monitor, "pynvml", nvml)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-abc")
+    found = monitor.watch_utilisation(lambda: time.sleep(0.001), gpus)
+    assert found.share == pytest.approx(0.97) and set(asked) == {3, "GPU-abc"}
 
-def test_copies_are_added_up_by_direction():
-    events = [
-        ("MemcpyD2H", "kind_src:device kind_dst:pinned size:1 dest:0 async:1"),
-        ("MemcpyD2H", "kind_src:device kind_dst:pinned size:44 dest:0 async:1"),
-        ("MemcpyH2D", "no details"),
-    ]
-    assert count_copies(events) == {"D2H": (2, 45), "H2D": (1, 0)}
+    def fail():
+        raise NVMLError
+
+    for driver in (None, SimpleNamespace(NVMLError=NVMLError, nvmlInit=fail)):
+        monkeypatch.setattr(monitor, "pynvml", driver)
+        assert monitor.watch_utilisation(lambda: None, gpus).share is None
 
 
 def test_unwritable_places_are_refused_at_once(tmp_path):

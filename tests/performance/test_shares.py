@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 
 import pytest
 
 from jaxzero.config import Config
-from jaxzero.performance import report
-from jaxzero.performance.account import Ceilings, Timed, Work
-from jaxzero.performance.busy import Busy
-from jaxzero.performance.diagnose import WHAT, Diagnosis, report_lines
-from jaxzero.performance.sweep_report import table
-from jaxzero.performance.transfers import Transfers
-from jaxzero.performance.verdict import Numbers, Verdict, judge
-from jaxzero.training.throughput import ABOVE, share_cell, share_notes, share_of
+from jaxzero.performance import benchmark, diagnose
+from jaxzero.performance.monitor import Transfers, Utilisation
+from jaxzero.performance.report import ABOVE, Share, measures, table
+from jaxzero.performance.sweep_report import sweep_table
+
+SETTING = {
+    "device": "cpu",
+    "platform": "cpu",
+    "devices": 1,
+    "devices_present": 1,
+    "versions": {},
+    "config": asdict(Config()),
+    "parameters": 1,
+    "compute_dtype": "float32",
+    "convolution": None,
+    "peak_memory_bytes": 1,
+    "predicted_memory_bytes": None,
+    "compile_seconds": 1.0,
+    "replay_ratio": 1.0,
+}
 
 
 def above(text: str) -> set[str]:
@@ -28,42 +41,31 @@ def starred(text: str) -> list[str]:
 
 
 def test_only_what_is_written_above_100_percent_is_explained():
-    assert share_of("products", 0.5) == "50%"
-    assert share_of("products", 1.004) == "100%"
-    assert share_of("products", 1.004, 1) == f"100.4% ({ABOVE['products']})"
-    assert [share_cell(share, 1) for share in (0.999, 1.0004, 1.032)] == [
-        "99.9%",
-        "100.0%",
-        "103.2%*",
-    ]
-    shares = {"network": [0.5, None, 1.1], "whole": [0.5, None, 1.0004]}
-    assert list(share_notes(shares, 1)) == [f"* {ABOVE['network']}"]
+    assert Share(0.5, "products", 0).sentence() == "50%"
+    assert Share(1.004, "products", 0).sentence() == "100%"
+    assert Share(1.004, "products").sentence() == f"100.4% ({ABOVE['products']})"
+    written = [str(Share(share, "whole")) for share in (0.999, 1.0004, 1.032)]
+    assert written == ["99.9%", "100.0%", "103.2%*"]
+    shares = [("network", 0.5), ("network", 1.1), ("network", 1.2), ("whole", 1.0004)]
+    text = table(("",), [[Share(share, limit)] for limit, share in shares] + [[None]], "r")
+    assert above(text) == {"network"} and text.count(ABOVE["network"]) == 1
 
 
-def result_of(network: float, mfu: float, copies: float, phase: float) -> dict:
-    """Return a result of a benchmark with these shares."""
-    seconds = {"selfplay": phase, "replay_write": 0.1, "learning": 0.2, "host_gap": 0.0}
-    return {
-        "network_evaluations_per_second": 100.0,
-        "search_evaluations_per_second": 100.0 * network,
-        "selfplay_evaluations_per_second": 50.0,
-        "learner_samples_per_second": 1.0,
-        "games_per_second": 1.0,
-        "games_per_second_with_learning": 1.0,
-        "flops_per_second": dict.fromkeys(("network", "selfplay", "learner"), 1e12),
-        "mfu": {"network": mfu, "selfplay": 0.1, "learner": 0.1},
-        "bytes_per_evaluation": 1e3,
-        "copy_share": copies,
-        "phases": {**seconds, "iteration": 1.0},
-        "iteration_measured_whole": True,
+def result_of(network: float = 0.9, mfu: float = 0.5, copies: float = 0.5, phase: float = 0.6):
+    """Return a result of one device with these shares."""
+    # One second of the network alone, 1 / network of self-play.
+    config = Config()
+    evaluations = config.evaluations_per_iteration
+    seconds = {"network": 1.0, "search": 1 / network, "selfplay": 2.0, "learning": 0.2 * 2 / phase}
+    seconds |= {"replay_write": 0.1 * 2 / phase, "host_gap": 0.0, "iteration": 2 / phase}
+    limits = {
+        "flops_per_evaluation": mfu / evaluations,
+        "flops_per_sample": 0.0,
+        "bytes_per_evaluation": copies / evaluations,
+        "matmul_ceiling_flops": 1.0,
+        "copy_ceiling_bytes": 1.0,
     }
-
-
-def benchmark_text(**shares: float) -> str:
-    result = result_of(**{"network": 0.9, "mfu": 0.5, "copies": 0.5, "phase": 0.6} | shares)
-    lines = [*report._rates(result), *report._phases(result)]
-    assert max(map(len, lines)) <= 100
-    return "\n".join(lines)
+    return SETTING | measures(config, 1, seconds, limits)
 
 
 @pytest.mark.parametrize(
@@ -77,34 +79,40 @@ def benchmark_text(**shares: float) -> str:
     ],
 )
 def test_the_benchmark_says_which_shares_are_above_their_limits(shares, limit, stars):
-    text = benchmark_text(**shares)
+    result = result_of(**shares) | {"notes": []}
+    text = benchmark.report(result)
+    assert max(map(len, text.splitlines())) <= 100
     assert above(text) == limit
     assert starred(text) == stars
 
 
-def numbers_of(flops: float, memory: float, seconds: float) -> Numbers:
-    parts = dict.fromkeys(WHAT, 0.0) | {"network": seconds}
-    return Numbers(parts, 1.0, flops, memory, 0.0, True, "float32", False)
+def profile_of(flops: float, memory: float, seconds: float) -> diagnose.Profile:
+    parts = {part: 0.0 for group in diagnose.GROUPS.values() for part in group}
+    return diagnose.Profile(
+        parts | {"network": seconds}, 1.0, flops, memory, 0.0, True, "float32", False
+    )
 
 
 def diagnosis_text(flops: float = 0.5, memory: float = 0.5, seconds: float = 0.8) -> str:
-    numbers = numbers_of(flops, memory, seconds)
-    timed = Timed({"selfplay": 1.0, "evaluation": 0.5, "free_selfplay": 0.4}, {}, 1.0, 0.0)
-    found = Diagnosis(
-        device="cpu",
-        devices=1,
-        timed=timed,
-        ceilings=Ceilings(1e9, 1e9),
-        work=Work(flops * 1e9, 0.0, None),
-        numbers=numbers,
-        busy=Busy(0.9, "clock", 1.0, 1),
-        transfers=Transfers(4, 1, 0, "", True, True, (), 0),
-        trace=None,
-        verdict=Verdict("network", "", ()),
-    )
-    lines = list(report_lines(Config(), found))
-    assert max(map(len, lines)) <= 100
-    return "\n".join(lines)
+    profile = profile_of(flops, memory, seconds)
+    found = SETTING | {
+        "matmul_ceiling_flops": 1e9,
+        "copy_ceiling_bytes": 1e9,
+        "iteration_mfu": flops,
+        "seconds": {"iteration": 1.0},
+        "profile": profile.seconds,
+        "unexplained_seconds": 1 - seconds,
+        "doubling_gain": 0.0,
+        "network_flops_share": flops,
+        "network_memory_share": memory,
+        "utilisation": Utilisation(0.9, "clock", 1.0)._asdict(),
+        "transfers": Transfers(4, 1, "", True, True, (), 0)._asdict(),
+        "trace": {},
+        "bottleneck": diagnose.Bottleneck("network", "", ())._asdict(),
+    }
+    text = diagnose.report(found)
+    assert max(map(len, text.splitlines())) <= 100
+    return text
 
 
 @pytest.mark.parametrize(
@@ -120,10 +128,13 @@ def test_the_diagnosis_says_which_shares_are_above_their_limits(shares, limit):
     assert above(diagnosis_text(**shares)) == limit
 
 
-def test_the_verdict_says_so_too():
-    assert above(judge(numbers_of(1.26, 0.5, 0.8)).reason) == {"products"}
-    assert above(judge(numbers_of(0.5, 0.5, 1.1)).reason) == {"whole"}
-    assert above(judge(numbers_of(0.5, 0.5, 0.8)).reason) == set()
+def test_the_bottleneck_says_so_too():
+    def reason(*shares: float) -> str:
+        return diagnose.find_bottleneck(profile_of(*shares)).reason
+
+    assert above(reason(1.26, 0.5, 0.8)) == {"products"}
+    assert above(reason(0.5, 0.5, 1.1)) == {"whole"}
+    assert above(reason(0.5, 0.5, 0.8)) == set()
 
 
 @pytest.mark.parametrize(
@@ -131,22 +142,10 @@ def test_the_verdict_says_so_too():
     [(0.9, 0.9, set()), (1.2, 0.9, {"network"}), (1.2, 1.1, {"network", "products"})],
 )
 def test_the_sweep_says_which_shares_are_above_their_limits(share, mfu, limit):
-    row = {
-        "settings": {"selfplay.games": 8},
-        "status": "ok",
-        "games_per_second": 1.0,
-        "evaluations_per_second": 1.0,
-        "selfplay_of_network": share,
-        "samples_per_second": None,
-        "learning_share": 0.5,
-        "replay_ratio": 1.0,
-        "mfu": mfu,
-        "peak_memory_bytes": 1,
-        "predicted_memory_bytes": None,
-        "compile_seconds": 1.0,
-    }
+    row = {"settings": {"selfplay.games": 8}, "status": "ok"} | result_of()
+    row |= {"selfplay_of_network": share, "iteration_mfu": mfu}
     failed = {"settings": {"selfplay.games": 9}, "status": "failed", "error": "x"}
-    text = table([row, failed], {})
+    text = sweep_table([row, failed], {})
     assert above(text) == limit
     assert len(starred(text)) == len(limit)
     assert max(map(len, text.splitlines())) <= 120

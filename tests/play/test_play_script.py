@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from script_runner import run_here
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -26,7 +27,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_bad_input_is_one_line_and_exit_code_2(case):
     options, message = WRONG[case]
-    done = run(*options.split())
+    done = run_here("play.py", *options.split())
     assert done.returncode == 2, done.stderr
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1

@@ -9,15 +9,11 @@ import pytest
 
 from jaxzero.agent.players import Player, make_player
 from jaxzero.errors import InputError
-from jaxzero.evaluation.endgame import solve
 from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
-from jaxzero.play.analysis import verdict
-from jaxzero.play.entries import COMMANDS, WORDS, find_entry
-from jaxzero.play.lineup import choose_board, choose_player
-from jaxzero.play.modes import report_match
-from jaxzero.play.record import Record
-from jaxzero.play.sides import Side, choose
-from jaxzero.play.terminal import Setup, play_game
+from jaxzero.play.game import Record, Side, choose
+from jaxzero.play.modes import choose_board, choose_player, report_match
+from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game, value_lines
+from jaxzero.solver.endgame import solve
 
 PAIR = DotsAndBoxes(1, 2)
 SQUARE = DotsAndBoxes(2, 2)
@@ -131,7 +127,7 @@ def test_stopping_is_polite(ending):
 def test_the_verdict_is_that_of_the_solver(plies):
     record = random_record(SQUARE, plies, plies)
     solution = solve(SQUARE, record.drawn)
-    value, best = verdict(record, seconds=20)
+    value, best = value_lines(record, seconds=20)
     assert value.startswith(f"value {solution.value:+d}: ")
     ending = [int(number) for number in value.rsplit("ends ")[-1].split(" : ")]
     assert ending[0] - ending[1] == record.margin + solution.value
@@ -196,8 +192,9 @@ def test_a_match_reports_both_players(capsys):
 
 def test_boards_and_players_that_do_not_exist_are_named():
     assert choose_board(None, 4, []) == DotsAndBoxes(3, 4)
-    for rows, message in ((0, "rows: 0 must be >= 1"), (99, "rows: 99 must be <= 20")):
-        with pytest.raises(InputError, match=f"^{message}"):
+    message = "must be a whole number >= 1 and <= 20"
+    for rows in (0, 99):
+        with pytest.raises(InputError, match=f"^rows: {rows} {message}"):
             choose_board(rows, None, [])
     with pytest.raises(InputError, match=r"^player2: 'greedi' is unknown, did you mean greedy"):
         choose_player("player2", "greedi", PAIR, None)

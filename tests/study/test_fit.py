@@ -13,11 +13,16 @@ import pytest
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.study.comparison import read_results, table, write_comparison
-from jaxzero.study.figure import draw_comparison
 from jaxzero.study.fit import Budget, Fit, fit, next_count, step_size
 from jaxzero.study.labels import Labels, make_labels
-from jaxzero.study.report import result_of, write_result
+from jaxzero.study.results import (
+    draw_results,
+    format_results,
+    read_results,
+    result_of,
+    write_comparison,
+    write_result,
+)
 from jaxzero.training.learner import learning_rate
 
 CONFIG = Path(__file__).parents[2] / "configs" / "tiny.yaml"
@@ -26,7 +31,7 @@ POSITIONS = 20_000
 
 @pytest.fixture(scope="module")
 def fitted() -> tuple[Config, Labels, Fit, list]:
-    config = load_config(CONFIG, "--network.channels=32", "--search.reduction=exact")
+    config = load_config(CONFIG, "--network.channels=32", "--search.nodes=quiet")
     labels, said = make_labels(config, None), []
     return config, labels, fit(config, labels, Budget(1e6, POSITIONS), said.append), said
 
@@ -71,7 +76,7 @@ def test_the_step_size_goes_as_in_learning():
     for step in (0, 3, total // 3, total // 2, 3 * total // 4, total):
         ours = step_size(settings, jnp.int32(step), jnp.float32(step / total))
         assert float(ours) == pytest.approx(float(schedule(step)), rel=1e-3)
-    constant = replace(settings, decay_share=0.0, warmup_updates=0)
+    constant = replace(settings, decay_fraction=0.0, warmup_updates=0)
     assert float(step_size(constant, jnp.int32(0), jnp.float32(0.99))) == pytest.approx(4e-3)
 
 
@@ -98,12 +103,12 @@ def test_the_report_adds_up(fitted, tmp_path, capsys):
     results = read_results(sorted(tmp_path.iterdir()))
     assert set(results) == {"one", "two"}
     assert results["one"] == json.loads(json.dumps(result))
-    lines = table(results).splitlines()
+    lines = format_results(results).splitlines()
     assert lines[1].startswith("one") and "dense 32x1" in lines[1]
     assert any(line.startswith("value error, boxes, by undrawn") for line in lines)
     write_comparison(tmp_path, results)
     assert len((tmp_path / "comparison.csv").read_text().splitlines()) == 3
-    draw_comparison(tmp_path / "comparison.png", results)
+    draw_results(tmp_path / "comparison.png", results)
     assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
 
 

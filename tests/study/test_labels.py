@@ -7,24 +7,30 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+from compiled import analyse
 
 from jaxzero.config import Config, GameConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.evaluation.endgame import move_values
 from jaxzero.evaluation.suite import Suite, table_suite, write_suite
 from jaxzero.game import DotsAndBoxes, edge_permutations
-from jaxzero.game.structure import structure
-from jaxzero.study.held_out import SHARE, held_out, symmetric_hash
-from jaxzero.study.labels import Labels, make_labels, random_positions
+from jaxzero.solver.endgame import move_values
+from jaxzero.study.labels import (
+    HELD_OUT_SHARE,
+    Labels,
+    held_out,
+    make_labels,
+    random_positions,
+    symmetric_hash,
+)
 
 GAME = DotsAndBoxes(2, 2)
 
 
-def config(reduction: str = "exact", rows: int = 2) -> Config:
-    return Config(game=GameConfig(rows, 2), search=SearchConfig(reduction=reduction))
+def config(nodes: str = "quiet", rows: int = 2) -> Config:
+    return Config(game=GameConfig(rows, 2), search=SearchConfig(nodes=nodes))
 
 
-@pytest.fixture(scope="module", params=["none", "exact"])
+@pytest.fixture(scope="module", params=["all", "quiet"])
 def labels(request) -> Labels:
     return make_labels(config(request.param), None)
 
@@ -43,7 +49,8 @@ def images(drawn: np.ndarray) -> set[bytes]:
 def test_the_images_of_a_position_share_its_hash_and_others_do_not(game):
     boards = random_positions(game, False, 300, jax.random.key(0))
     permutations = edge_permutations(game)
-    hashes = jax.vmap(jax.vmap(partial(symmetric_hash, game)))(boards[:, permutations])
+    hashed = jax.jit(jax.vmap(jax.vmap(partial(symmetric_hash, game))))
+    hashes = hashed(boards[:, permutations])
     hashes = np.asarray(hashes)
     assert (hashes == hashes[:, :1]).all()
     classes = {
@@ -57,8 +64,8 @@ def test_a_small_share_is_held_out():
     game = DotsAndBoxes(3, 3)
     boards = random_positions(game, False, 20_000, jax.random.key(1))
     boards = np.unique(np.asarray(boards), axis=0)
-    share = np.mean(jax.vmap(partial(held_out, game))(boards))
-    assert SHARE / 2 < share < 2 * SHARE
+    share = np.mean(jax.jit(jax.vmap(partial(held_out, game)))(boards))
+    assert HELD_OUT_SHARE / 2 < share < 2 * HELD_OUT_SHARE
 
 
 def test_no_image_of_a_test_position_is_learnt_from(labels):
@@ -77,11 +84,11 @@ def test_positions_of_the_table_have_the_values_of_the_solver(labels):
         np.testing.assert_array_equal(moves, move_values(GAME, drawn))
 
 
-def test_positions_are_unfinished_and_with_the_reduction_quiet():
-    labels = make_labels(config("exact"), None)
+def test_positions_are_unfinished_and_quiet_where_the_search_is():
+    labels = make_labels(config("quiet"), None)
     drawn = np.concatenate([draw(labels).drawn, labels.test.drawn])
     assert not drawn.all(axis=1).any()
-    quiet = jax.vmap(lambda d: structure(GAME, d).quiet)(drawn)
+    quiet = analyse(GAME)(drawn).quiet
     np.testing.assert_array_equal(drawn, quiet)
 
 
@@ -93,16 +100,16 @@ def stored(tmp_path_factory) -> tuple:
     return suite, path
 
 
-@pytest.mark.parametrize("reduction", ["none", "exact"])
-def test_stored_positions_are_split_and_turned(stored, reduction):
+@pytest.mark.parametrize("nodes", ["all", "quiet"])
+def test_stored_positions_are_split_and_turned(stored, nodes):
     suite, path = stored
-    labels = make_labels(config(reduction), path)
+    labels = make_labels(config(nodes), path)
     assert labels.positions < len(suite)
     assert not images(labels.test.drawn) & images(labels.data[0])
     positions = jax.device_get(draw(labels, 40))
     for drawn, margin in zip(positions.drawn, positions.margin, strict=True):
         assert margin == move_values(GAME, drawn).max()
-    if reduction == "none":
+    if nodes == "all":
         assert not {p.tobytes() for p in positions.drawn} <= {p.tobytes() for p in suite.drawn}
 
 
@@ -116,4 +123,4 @@ def test_what_cannot_be_used_is_named(stored, tmp_path):
     few = Suite("few", GAME, stored[0].drawn[:2], stored[0].moves[:2], stored[0].origin[:2])
     write_suite(few, tmp_path / "few.npz")
     with pytest.raises(InputError, match="has 2 positions, too few to hold some out"):
-        make_labels(config("none"), tmp_path / "few.npz")
+        make_labels(config("all"), tmp_path / "few.npz")

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from script_runner import run_here
 
 from jaxzero.errors import InputError
 
 ROOT = Path(__file__).parents[2]
-TINY = ("--config", "configs/tiny.yaml", "--network.channels", "16")
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess:
-    command = [sys.executable, "scripts/study.py", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+TINY = ("--config", "configs/tiny.yaml", "--network.channels", "16", "--network.features", "raw")
 
 
 def main(*arguments: str | Path) -> None:
@@ -27,7 +21,7 @@ def main(*arguments: str | Path) -> None:
 
 
 def test_a_study_and_a_comparison(tmp_path, capsys):
-    done = run(*TINY, "--out", tmp_path / "tiny", "--positions", "4000")
+    done = run_here("study.py", *TINY, "--out", tmp_path / "tiny", "--positions", "4000")
     assert done.returncode == 0, done.stderr
     main("--compare", tmp_path / "tiny", "--out", tmp_path)
     assert done.stdout.endswith("\n" + capsys.readouterr().out)
@@ -35,7 +29,7 @@ def test_a_study_and_a_comparison(tmp_path, capsys):
 
 
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
-    done = run(*TINY, "--out", tmp_path / "out", "--minutes", "0")
+    done = run_here("study.py", *TINY, "--out", tmp_path / "out", "--minutes", "0")
     assert done.returncode == 2
     assert done.stderr == "error: minutes: 0.0 must be > 0\n"
 

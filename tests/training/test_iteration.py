@@ -25,6 +25,7 @@ from jaxzero.training.progress import Progress, run_iteration
 CONFIG = load_config(
     "configs/tiny.yaml",
     "--network.channels=16",
+    "--network.features=raw",
     "--search.simulations=4",
     "--selfplay.games=16",
     "--learner.batch_size=32",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -13,17 +14,17 @@ from jaxzero.agent.network import IMPOSSIBLE, Network, Prediction
 from jaxzero.cli import load_config
 from jaxzero.game import DotsAndBoxes, boxes_closed, edge_permutations
 from jaxzero.training.learner import (
+    augment,
     init_learner,
     learning_rate,
     loss,
     playing_params,
     sample_losses,
-    seen_through,
     update,
 )
 from jaxzero.training.selfplay import Positions
 
-CONFIG = load_config("configs/tiny.yaml", "--network.channels=16")
+CONFIG = load_config("configs/tiny.yaml", "--network.channels=16", "--network.features=raw")
 GAME = CONFIG.game.board
 
 
@@ -68,8 +69,8 @@ def test_the_step_size_rises_stays_and_falls():
         "--learner.updates_per_iteration=10",
         "--learner.warmup_updates=10",
         "--learner.learning_rate=1.0",
-        "--learner.decay_share=0.4",
-        "--learner.final_rate=0.1",
+        "--learner.decay_fraction=0.4",
+        "--learner.final_rate_fraction=0.1",
     )
     rate = np.array([float(learning_rate(config)(step)) for step in range(101)])
     np.testing.assert_allclose(rate[:10], np.arange(1, 11) / 10, rtol=1e-5)
@@ -106,7 +107,7 @@ def test_symmetries_move_edges_and_policy_together():
     batch = batch_of(256)
     marked = batch._replace(policy=batch.drawn.astype(jnp.float32))
     permutations = jnp.asarray(edge_permutations(GAME))
-    seen = seen_through(permutations, jax.random.key(0), marked)
+    seen = augment(permutations, jax.random.key(0), marked)
     np.testing.assert_array_equal(seen.policy, seen.drawn)
     images = np.asarray(batch.drawn)[:, np.asarray(permutations)]  # [B, S, A]
     hits = (images == np.asarray(seen.drawn)[:, None]).all(-1)
@@ -116,7 +117,7 @@ def test_symmetries_move_edges_and_policy_together():
 
 def test_the_average_follows_the_weights():
     """With a decay that rises from a tenth, so that the first weights are soon forgotten."""
-    config = load_config("configs/tiny.yaml", "--network.channels=16", "--learner.ema_decay=0.999")
+    config = replace(CONFIG, learner=replace(CONFIG.learner, ema_decay=0.999))
     network = Network(GAME, config.network)
     learner = init_learner(network, config)
     expected = learner.params
@@ -139,12 +140,13 @@ def test_unknown_margins_do_not_weaken_the_loss_of_the_known():
     params = init_learner(network, CONFIG).params
     known = jax.tree.map(lambda leaf: leaf[batch.margin_known], batch)
     assert len(known.margin) == 48
-    _, among = loss(network, CONFIG.learner, params, batch)
-    _, alone = loss(network, CONFIG.learner, params, known)
+    compiled = jax.jit(partial(loss, network, CONFIG.learner))
+    _, among = compiled(params, batch)
+    _, alone = compiled(params, known)
     for name in ("margin_loss", "margin_error"):
         assert float(among[name]) == pytest.approx(float(alone[name]), rel=1e-5)
     nothing = batch._replace(margin_known=jnp.zeros(64, bool))
-    total, parts = loss(network, CONFIG.learner, params, nothing)
+    total, parts = compiled(params, nothing)
     assert float(parts["margin_loss"]) == 0 and float(total) == float(parts["policy_loss"])
 
 

@@ -8,29 +8,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled import analyse
 
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
-from jaxzero.game.closing import settle
-from jaxzero.game.geometry import edge_centres
-from jaxzero.game.quiet import fewest_decisions, most_decisions
-from jaxzero.training.openings import open_games
-from jaxzero.training.quiet_selfplay import Decisions, learnable, play_decisions, to_first
+from jaxzero.game.board import edge_centres
+from jaxzero.game.quiet import fewest_decisions, most_decisions, settle
+from jaxzero.training.openings import Opened, open_games
+from jaxzero.training.selfplay import Decisions, first_player_margin, label, play_to_the_end
 
 GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0
 KEY = jax.random.key(2)
+count_closed = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
 
 
 @pytest.fixture(scope="module")
 def opened():
-    return jax.device_get(jax.jit(partial(open_games, GAME, games=GAMES, plies=PLIES))(KEY))
+    state = jax.jit(partial(open_games, GAME, games=GAMES, plies=PLIES))(KEY)
+    return jax.device_get(Opened(state, analyse(GAME)(state.drawn)))
 
 
 @pytest.fixture(scope="module")
 def closed(opened):
-    return np.asarray(jax.vmap(partial(boxes_closed, GAME))(opened.facing.drawn))
+    return np.asarray(count_closed(opened.facing.drawn))
 
 
 def test_careful_games_give_nothing_away_while_they_need_not(opened, closed):
@@ -66,8 +68,8 @@ def test_sides_alternate_and_scores_add_up(opened, closed):
     calm = CAREFUL & WHOLE & opened.found.safe.any(axis=1)  # there every edge was a move
     assert (opened.facing.player == opened.facing.drawn.sum(axis=1) % 2)[calm].all()
     assert set(opened.facing.player[calm].tolist()) == {0, 1}
-    settled = jax.vmap(settle)(opened.facing, opened.found, jnp.zeros(GAMES, bool))
-    behind = np.asarray(jax.vmap(partial(boxes_closed, GAME))(settled.drawn))
+    settled = jax.jit(jax.vmap(settle))(opened.facing, opened.found, jnp.zeros(GAMES, bool))
+    behind = np.asarray(count_closed(settled.drawn))
     margin = np.asarray(settled.margin)
     assert (abs(margin) <= behind).all() and ((margin - behind) % 2 == 0).all()
     assert (margin > 0).any() and (margin < 0).any()
@@ -87,11 +89,11 @@ def test_boards_fill_evenly_or_from_anywhere(opened):
 
 
 def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
-    start = open_games(GAME, KEY, 4, 0)
-    assert not start.facing.drawn.any() and not start.facing.player.any()
+    start = jax.jit(partial(open_games, GAME, games=4, plies=0))(KEY)
+    assert not start.drawn.any() and not start.player.any()
     last = fewest_decisions(GAME) - 1
-    end = open_games(GAME, KEY, 64, last)
-    assert (~end.found.quiet).any(axis=1).all()
+    end = analyse(GAME)(jax.jit(partial(open_games, GAME, games=64, plies=last))(KEY).drawn)
+    assert (~end.quiet).any(axis=1).all()
 
 
 def play_late(*options: str) -> tuple[DotsAndBoxes, Decisions, State]:
@@ -99,14 +101,14 @@ def play_late(*options: str) -> tuple[DotsAndBoxes, Decisions, State]:
     config = load_config(
         "configs/tiny.yaml",
         *("--game.rows=3", "--game.cols=3", "--selfplay.start_ply=7", "--search.simulations=2"),
-        *("--search.reduction=exact", *options),
+        *("--search.nodes=quiet", *options),
     )
 
     def flat(_params, state):
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.drawn)))
 
     game, keys = config.game.board, jax.random.split(KEY)
-    return game, *jax.jit(partial(play_decisions, game, config, flat, games=32))((), *keys)
+    return game, *jax.jit(partial(play_to_the_end, config, flat, games=32))((), *keys)
 
 
 def test_games_that_begin_late_are_shorter_by_as_much():
@@ -122,7 +124,7 @@ def test_games_that_begin_late_are_shorter_by_as_much():
 
 def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result():
     _, decisions, end = play_late("--selfplay.opening_plies=0", "--selfplay.deviations=1")
-    known = np.asarray(learnable(decisions, to_first(end)).margin_known).reshape(-1, 32)
+    known = np.asarray(label(decisions, first_player_margin(end)).margin_known).reshape(-1, 32)
     played, random = np.asarray(decisions.played), np.asarray(decisions.random)
     random_later = np.cumsum((random & played)[::-1], axis=0)[::-1] > 0
     np.testing.assert_array_equal(known[played], ~random_later[played])

@@ -9,27 +9,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled import analyse
 from referee import Referee
 
 from jaxzero.agent.network import Network
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import State
-from jaxzero.game.closing import closing_edge
-from jaxzero.game.quiet import equivalence, fewest_decisions, fold, quiet_moves
+from jaxzero.game.quiet import closing_edge, equivalence, fewest_decisions, fold, quiet_moves
 from jaxzero.game.structure import structure
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
-from jaxzero.training.positions import Positions
-from jaxzero.training.quiet_selfplay import (
-    learnable,
-    pick_positions,
-    picking_weights,
-    play_decisions,
-    to_first,
+from jaxzero.training.selfplay import (
+    Positions,
+    begin_play,
+    first_player_margin,
+    label,
+    play_games,
+    play_step,
+    play_to_the_end,
+    resample,
+    sampling_weights,
 )
-from jaxzero.training.selfplay import play_games
 
 GAMES = 24
 CONFIG = load_config(
@@ -37,7 +39,7 @@ CONFIG = load_config(
     "--game.rows=3",
     "--game.cols=3",
     "--search.simulations=4",
-    "--search.reduction=exact",
+    "--search.nodes=quiet",
     "--selfplay.opening_plies=3",
 )
 GAME = CONFIG.game.board
@@ -55,9 +57,9 @@ def hashed(_params, state: State) -> Evaluation:
 def played():
     """Return all decisions [T, B], the ends [B], and the same as positions [T, B]."""
     keys = jax.random.split(jax.random.key(7))
-    run = jax.jit(partial(play_decisions, GAME, CONFIG, hashed, games=GAMES))
+    run = jax.jit(partial(play_to_the_end, CONFIG, hashed, games=GAMES))
     decisions, end = run((), *keys)
-    positions = learnable(decisions, to_first(end))
+    positions = label(decisions, first_player_margin(end))
     by_step = jax.tree.map(lambda x: np.asarray(x).reshape(-1, GAMES, *x.shape[1:]), positions)
     return jax.device_get(decisions), jax.device_get(end), by_step
 
@@ -125,7 +127,7 @@ def test_policies_lie_on_legal_edges_of_quiet_positions(played):
     drawn, policy = (x[decisions.played] for x in (decisions.drawn, decisions.policy))
     np.testing.assert_allclose(policy.sum(-1), 1, rtol=1e-5)
     assert policy[drawn].max() == 0
-    found = jax.vmap(partial(structure, GAME))(jnp.asarray(drawn))
+    found = analyse(GAME)(drawn)
     assert int(found.taken.max()) == 0
 
 
@@ -137,7 +139,7 @@ def test_openings_are_random_and_of_every_length(played):
 
 
 def test_a_block_holds_only_positions_that_were_played():
-    run = jax.jit(partial(play_games, GAME, CONFIG, hashed, games=GAMES))
+    run = jax.jit(partial(play_games, CONFIG, hashed, games=GAMES))
     positions, metrics = run((), jax.random.key(1))
     assert len(positions.margin) == GAMES * CONFIG.positions_per_game
     assert not bool(positions.drawn.all(axis=-1).any())
@@ -152,7 +154,7 @@ def test_a_block_holds_only_positions_that_were_played():
 def test_picks_are_even_and_valid(offset, count):
     valid = jnp.array([True, True, False, True, False, True, True, True, True, False])
     numbers = jnp.arange(10)
-    picked = pick_positions(Positions(numbers, numbers, numbers, valid), valid, count, offset)
+    picked = resample(Positions(numbers, numbers, numbers, valid), valid, count, offset)
     assert bool(picked.margin_known.all())
     times = np.bincount(picked.margin, minlength=10)[np.asarray(valid)]
     assert times.max() - times.min() <= 1
@@ -164,7 +166,7 @@ def test_picks_are_in_proportion_to_their_weights(offset):
     weights = jax.random.randint(jax.random.key(0), (200,), 0, 40) * (jnp.arange(200) % 3 > 0)
     numbers, count = jnp.arange(200), 3000
     positions = Positions(numbers, numbers, numbers, weights > 0)
-    picked = pick_positions(positions, weights, count, offset)
+    picked = resample(positions, weights, count, offset)
     times = np.bincount(picked.margin, minlength=200)
     expected = count * np.asarray(weights) / int(weights.sum())
     assert np.abs(times - expected).max() < 1.01
@@ -174,14 +176,14 @@ def test_picks_are_in_proportion_to_their_weights(offset):
 def test_weights_of_picking_follow_the_surprise(played):
     decisions, _, _ = played
     there = decisions.played.ravel()
-    np.testing.assert_array_equal(picking_weights(decisions, 0.0), there)
-    weights = np.asarray(picking_weights(decisions, 0.25), float)
+    np.testing.assert_array_equal(sampling_weights(decisions, 0.0), there)
+    weights = np.asarray(sampling_weights(decisions, 0.25), float)
     surprise = decisions.surprise.ravel()
     assert surprise[there].min() > -1e-6 and surprise[there].std() > 0.01
     expected = there * (0.75 + 0.25 * surprise / surprise[there].mean())
     np.testing.assert_allclose(weights / weights[there].mean(), expected, atol=1e-4)
     calm = decisions._replace(surprise=np.zeros_like(decisions.surprise))
-    even = np.asarray(picking_weights(calm, 1.0), float)
+    even = np.asarray(sampling_weights(calm, 1.0), float)
     np.testing.assert_allclose(even / even[there].mean(), there, atol=1e-4)
 
 
@@ -197,20 +199,23 @@ def test_the_surprise_is_the_divergence_from_the_network(played):
     assert decisions.surprise[step, game] == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("reduction", ["none", "exact"])
-def test_settings_state_what_is_played(reduction):
+@pytest.mark.parametrize("nodes", ["all", "quiet"])
+def test_settings_state_what_is_played(nodes):
     """Games are cut after the fewest decisions there can be: settings count no others."""
-    config = replace(CONFIG, search=replace(CONFIG.search, reduction=reduction))
+    config = replace(CONFIG, search=replace(CONFIG.search, nodes=nodes))
     evaluated = []
 
     def counted(params, state: State) -> Evaluation:
         jax.debug.callback(lambda drawn: evaluated.append(len(drawn)), state.drawn)
         return hashed(params, state)
 
-    games, plies = config.selfplay.games, config.positions_per_game
-    run = jax.jit(partial(play_games, GAME, config, counted, games=games, plies=plies))
-    positions, _ = jax.block_until_ready(run((), jax.random.key(0)))
+    games, key = config.selfplay.games, jax.random.key(0)
+    step = jax.jit(partial(play_step, config, counted))
+    play = begin_play(config, key, games)
+    for _ in range(config.positions_per_game):
+        play = jax.block_until_ready(step((), key, play))
     jax.effects_barrier()
+    positions, _ = jax.eval_shape(partial(play_games, config, hashed, games=games), (), key)
     assert len(positions.margin) == config.positions_per_iteration
     assert sum(evaluated) == config.evaluations_per_iteration
 
@@ -225,8 +230,9 @@ def test_no_game_has_fewer_decisions_than_stated(played):
 def test_an_iteration_learns_from_the_quiet_game():
     config = load_config(
         "configs/tiny.yaml",
-        "--search.reduction=exact",
+        "--search.nodes=quiet",
         "--network.channels=16",
+        "--network.features=raw",
         "--selfplay.games=16",
         "--learner.updates_per_iteration=2",
     )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.training.replay import Replay, add, draw, empty_replay, relayout
+from jaxzero.training.replay import Replay, add, empty_replay, relayout, sample
 from jaxzero.training.selfplay import Positions
 
 EDGES, BLOCK, CAPACITY = 12, 8, 24
@@ -35,7 +35,7 @@ def test_entries_survive_and_the_oldest_go_on_wrap_around():
     replay = empty_replay(CAPACITY, EDGES)
     for count in range(1, 8):
         replay = jax.jit(add)(replay, block_of(BLOCK * (count - 1)))
-        seen = set(numbers(draw(replay, jax.random.key(count), 2000)).tolist())
+        seen = set(numbers(sample(replay, jax.random.key(count), 2000)).tolist())
         kept = min(count, CAPACITY // BLOCK) * BLOCK
         assert seen == set(range(BLOCK * count - kept, BLOCK * count))
         assert int(replay.size) == kept
@@ -46,7 +46,7 @@ def test_draws_are_uniform():
     for first in (0, 8):
         replay = add(replay, block_of(first))
     count = 16_000
-    tally = np.bincount(numbers(draw(replay, jax.random.key(0), count)), minlength=16)
+    tally = np.bincount(numbers(sample(replay, jax.random.key(0), count)), minlength=16)
     expected = count / 16
     chi_square = ((tally - expected) ** 2 / expected).sum()
     assert chi_square < 37.7  # the 0.1 % point at 15 degrees of freedom

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -17,21 +18,26 @@ import jaxzero.training.trainer as trainer_module
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError, RunError
-from jaxzero.training.beginning import beginning_from
-from jaxzero.training.checkpoint import Checkpoints, Restored
+from jaxzero.interrupts import Stop
+from jaxzero.runs.checkpoint import Checkpoints, Restored
+from jaxzero.runs.metrics import MetricsWriter, read_metrics
+from jaxzero.runs.weights import load_agent, read_initial_weights
+from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import init_actor
-from jaxzero.training.learner import init_learner
-from jaxzero.training.loading import load_agent
-from jaxzero.training.metrics import MetricsWriter, read_metrics
-from jaxzero.training.parallel import replicate, spread_actor
-from jaxzero.training.progress import take_up
-from jaxzero.training.stop import Stop
-from jaxzero.training.strength import Judge
+from jaxzero.training.learner import init_learner, saved_shapes
+from jaxzero.training.parallel import spread_actor
+from jaxzero.training.progress import resume
 from jaxzero.training.trainer import train
 
-TINY = load_config("configs/tiny.yaml", "--devices=1")
+pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
+
+# Matches of one size share a program.
+LONGER = ("--devices=1", "--iterations=30", "--evaluation.evaluate_every=15")
+MATCHES = ("--evaluation.games=128", "--evaluation.final_games=128")
+TINY = load_config("configs/tiny.yaml", *LONGER, *MATCHES)
 SHORT = (
     "--devices=1",
+    "--network.features=raw",
     "--network.channels=16",
     "--search.simulations=4",
     "--selfplay.games=16",
@@ -49,7 +55,12 @@ SHORT = (
 
 
 def short_config(*options: str):
-    return load_config("configs/tiny.yaml", *SHORT, *options)
+    """Return settings of six iterations.
+
+    With options the step size is constant, so that runs of any length share a program.
+    """
+    flat = ("--learner.warmup_updates=0", "--learner.decay_fraction=0")
+    return load_config("configs/tiny.yaml", *SHORT, *(flat if options else ()), *options)
 
 
 def saved(config, run_dir: Path, iteration: int) -> Restored:
@@ -57,7 +68,9 @@ def saved(config, run_dir: Path, iteration: int) -> Restored:
     network = Network(config.game.board, config.network)
     actor = jax.tree.map(lambda leaf: leaf[None], init_actor(config, 1))
     with Checkpoints(run_dir) as checkpoints:
-        return checkpoints.restore(iteration, init_learner(network, config), actor.replay)
+        return checkpoints.restore(
+            iteration, partial(saved_shapes, init_learner(network, config)), actor.replay
+        )
 
 
 @pytest.fixture(scope="module")
@@ -194,13 +207,13 @@ def test_a_run_that_died_before_its_first_checkpoint_starts_again(run, capsys):
 
 def test_a_run_that_died_in_its_first_save_starts_again_with_its_weights(run, tmp_path):
     after = tmp_path / "after"
-    started = beginning_from(str(run))
-    assert not train(short_config(), after, beginning=started, stop=Stop(max_iterations=2))
+    started = read_initial_weights(str(run))
+    assert not train(short_config(), after, initial=started, stop=Stop(max_iterations=2))
     (after / "checkpoints" / "2").rename(after / "checkpoints" / "2.orbax-checkpoint-tmp")
     assert not train(short_config(), after, resume=True, stop=Stop(max_iterations=2))
     again = saved(short_config(), after, 2).learner
     other = tmp_path / "other"
-    assert not train(short_config(), other, beginning=started, stop=Stop(max_iterations=2))
+    assert not train(short_config(), other, initial=started, stop=Stop(max_iterations=2))
     expected = saved(short_config(), other, 2).learner
     jax.tree.map(np.testing.assert_array_equal, again, expected)
 
@@ -236,11 +249,10 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path):
 def test_nothing_that_is_not_finite_is_saved(tmp_path):
     config = short_config()
     learner = init_learner(Network(config.game.board, config.network), config)
-    devices = jax.devices()[:1]
     spoiled = jax.tree.map(lambda leaf: leaf * jnp.inf if leaf.ndim > 1 else leaf, learner.params)
     with Checkpoints(tmp_path) as checkpoints:
         with pytest.raises(FloatingPointError, match=r"params/.* is not finite"):
-            checkpoints.save(replicate(learner._replace(params=spoiled), devices), None, {})
+            checkpoints.save(1, learner._replace(params=spoiled), None, {})
         assert checkpoints.iterations() == []
 
 
@@ -261,13 +273,11 @@ def test_the_ring_is_copied_once_before_it_is_written(tmp_path, monkeypatch):
     """Orbax copies NumPy arrays again; a JAX array that nobody overwrites it writes as it is."""
     config, given = short_config(), []
     actor = spread_actor(lambda: init_actor(config, 2), jax.devices()[:2])
-    learner = replicate(
-        init_learner(Network(config.game.board, config.network), config), jax.devices()[:2]
-    )
+    learner = init_learner(Network(config.game.board, config.network), config)
     save = ocp.args.StandardSave
     monkeypatch.setattr(ocp.args, "StandardSave", lambda tree: (given.append(tree), save(tree))[1])
     with Checkpoints(tmp_path) as checkpoints:
-        checkpoints.save(learner, actor.replay, {"config": asdict(config)})
+        checkpoints.save(1, learner, actor.replay, {"config": asdict(config)})
     _, replay = given
     for ours, theirs in zip(actor.replay, replay, strict=True):
         assert isinstance(theirs, jax.Array)
@@ -287,7 +297,7 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
     assert "from 2 to 1 devices" in capsys.readouterr().out
     network = Network(one.game.board, one.network)
     with Checkpoints(run_dir) as checkpoints:
-        after = take_up(one, network, jax.devices()[:1], checkpoints).actor.replay
+        after = resume(one, network, jax.devices()[:1], checkpoints).actor.replay
     assert int(after.size[0]) == int(before.size.sum()) == 3 * one.positions_per_iteration
     rows = [
         sorted(row.tobytes() for row in np.asarray(ring.policy).reshape(-1, 12) if row.any())
@@ -325,7 +335,7 @@ def test_tiny_learns(tmp_path):
     """It beats random and what it was itself before learning."""
     first = init_learner(Network(TINY.game.board, TINY.network), TINY)
     network = Network(TINY.game.board, TINY.network)
-    before = Judge(TINY, network).play(first, 256)["random"]
+    before = Evaluator(TINY, network).play(first, 128)["random"]
     run_dir = tmp_path / "tiny"
     assert train(TINY, run_dir)
     after = json.loads((run_dir / "summary.json").read_text())["versus"]["random"]

@@ -1,0 +1,83 @@
+"""Geometry of the board as NumPy tables: neighbours, centres and symmetries.
+
+The tables are computed once per board and are read-only.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from jaxzero.game.rules import DotsAndBoxes
+
+
+def _read_only(table: np.ndarray) -> np.ndarray:
+    table.setflags(write=False)
+    return table
+
+
+def _edge_numbers(game: DotsAndBoxes) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the horizontals [rows + 1, cols] and verticals [rows, cols + 1]."""
+    horizontals, verticals = np.split(np.arange(game.num_edges), [game.num_horizontal])
+    return (
+        horizontals.reshape(game.rows + 1, game.cols),
+        verticals.reshape(game.rows, game.cols + 1),
+    )
+
+
+@lru_cache
+def box_sides_table(game: DotsAndBoxes) -> np.ndarray:
+    """Return the edges above, below, left and right of every box, row by row: [boxes, 4]."""
+    horizontals, verticals = _edge_numbers(game)
+    sides = [horizontals[:-1], horizontals[1:], verticals[:, :-1], verticals[:, 1:]]
+    return _read_only(np.stack([side.ravel() for side in sides], axis=-1))
+
+
+@lru_cache
+def box_neighbours(game: DotsAndBoxes) -> np.ndarray:
+    """Return the two boxes beside every edge: [A, 2]; `num_boxes` stands for the outside."""
+    table = np.full((game.num_edges, 2), game.num_boxes)
+    above, below, left, right = box_sides_table(game).T
+    boxes = np.arange(game.num_boxes)
+    table[above, 1] = table[below, 0] = table[left, 1] = table[right, 0] = boxes
+    return _read_only(table)
+
+
+def count_sides(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Count the drawn sides of every box of one board: [boxes + 1] int8, the last the outside."""
+    sides = np.zeros(game.num_boxes + 1, np.int8)
+    np.add.at(sides, box_neighbours(game)[drawn], 1)
+    return sides
+
+
+@lru_cache
+def edge_centres(game: DotsAndBoxes) -> np.ndarray:
+    """Return row and column of the middle of every edge, in boxes: [A, 2] float32."""
+    horizontal = np.indices((game.rows + 1, game.cols)).reshape(2, -1).T + np.array([0, 0.5])
+    vertical = np.indices((game.rows, game.cols + 1)).reshape(2, -1).T + np.array([0.5, 0])
+    return _read_only(np.concatenate([horizontal, vertical]).astype(np.float32))
+
+
+@lru_cache
+def box_centres(game: DotsAndBoxes) -> np.ndarray:
+    """Return row and column of the middle of every box, in boxes: [boxes, 2] float32."""
+    centres = np.indices((game.rows, game.cols)).reshape(2, -1).T + 0.5
+    return _read_only(centres.astype(np.float32))
+
+
+@lru_cache
+def edge_permutations(game: DotsAndBoxes) -> np.ndarray:
+    """Return the symmetries of the board as gathers: [S, A] int32, row 0 the identity.
+
+    `values[permutations[s]]` is the image of `values` [A] under symmetry s, for edges and
+    policies alike. S is 8 on a square board, else 4.
+    """
+    # All edge numbers in one array that can be flipped: dots at even rows and columns, boxes
+    # at odd ones, edges between them.
+    grid = np.zeros((2 * game.rows + 1, 2 * game.cols + 1), np.int32)
+    grid[0::2, 1::2], grid[1::2, 0::2] = _edge_numbers(game)
+    grids = [grid, grid.T] if game.rows == game.cols else [grid]
+    images = [image[::down, ::right] for image in grids for right in (1, -1) for down in (1, -1)]
+    rows = [np.concatenate([a[0::2, 1::2].ravel(), a[1::2, 0::2].ravel()]) for a in images]
+    return _read_only(np.stack(rows))

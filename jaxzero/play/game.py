@@ -1,0 +1,144 @@
+"""A game on the host: the record of its moves, its two sides, and the turns of players."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.agent.players import Player
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, State, box_neighbours, box_sides_table, edge_name
+
+
+@dataclass(frozen=True)
+class Record:
+    """One game: the edges drawn so far, in order. Everything else is a function of them."""
+
+    game: DotsAndBoxes
+    moves: tuple[int, ...] = ()
+
+    def draw(self, edge: int) -> Record:
+        """Return the record with one more move. Raises: InputError for an edge that is drawn."""
+        if self.drawn[edge]:
+            raise InputError(f"edge {edge_name(self.game, edge)} is already drawn")
+        return Record(self.game, (*self.moves, edge))
+
+    def cut(self, plies: int) -> Record:
+        """Return the record after the first `plies` moves."""
+        return Record(self.game, self.moves[:plies])
+
+    @cached_property
+    def drawn(self) -> np.ndarray:
+        """The edges on the board: [A] bool."""
+        drawn = np.zeros(self.game.num_edges, bool)
+        drawn[list(self.moves)] = True
+        return drawn
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.moves) == self.game.num_edges
+
+    @property
+    def boxes_left(self) -> int:
+        return self.game.num_boxes - len(self.owners)
+
+    @property
+    def owners(self) -> dict[int, int]:
+        """The player, 0 or 1, of each closed box."""
+        return self._replayed[0]
+
+    @property
+    def player(self) -> int:
+        """The side to move, 0 or 1; after the end the side that drew the last edge."""
+        return self._replayed[1]
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """The boxes of player 0 and of player 1."""
+        owned = list(self.owners.values())
+        return owned.count(0), owned.count(1)
+
+    @property
+    def margin(self) -> int:
+        """Boxes of the side to move minus the opponent's."""
+        return self.score[self.player] - self.score[1 - self.player]
+
+    @cached_property
+    def _replayed(self) -> tuple[dict[int, int], int]:
+        owners, player = {}, 0
+        drawn = np.zeros(self.game.num_edges, bool)
+        for edge in self.moves:
+            drawn[edge] = True
+            closed = closed_beside(self.game, drawn, edge)
+            owners |= dict.fromkeys(closed, player)
+            player = player if closed else 1 - player
+        return owners, player
+
+    def state(self) -> State:
+        """Return the position as a batch of one: leaves [1, ...]."""
+        return State(
+            drawn=jnp.asarray(self.drawn)[None],
+            margin=jnp.full((1,), self.margin, jnp.int32),
+            player=jnp.full((1,), self.player, jnp.int32),
+        )
+
+
+def closed_beside(game: DotsAndBoxes, drawn: np.ndarray, edge: int) -> list[int]:
+    """Return the boxes beside an edge whose four sides are all drawn; `drawn` is [A] bool."""
+    beside = [box for box in box_neighbours(game)[edge].tolist() if box < game.num_boxes]
+    return [box for box in beside if drawn[box_sides_table(game)[box]].all()]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: a player, or the person at the keyboard."""
+
+    mark: str  # short; shown in its boxes and in the score
+    player: Player | None = None  # None: the person
+
+    @property
+    def is_person(self) -> bool:
+        return self.player is None
+
+    @property
+    def name(self) -> str:
+        return self.mark if self.is_person else f"{self.mark} ({self.player.name})"
+
+
+Sides = tuple[Side, Side]  # in the order of moving
+
+
+def choose(player: Player, record: Record, seed: int) -> int:
+    """Return the edge that a player draws.
+
+    It depends on the position, the seed and the ply: a player repeats its move after an undo.
+    """
+    key = jax.random.fold_in(jax.random.key(seed), len(record.moves))
+    return int(player.choose(key[None], record.state())[0])
+
+
+def play_turn(player: Player, record: Record, seed: int) -> Record:
+    """Let a player draw edges until the turn passes or the game is over."""
+    mover = record.player
+    while record.player == mover and not record.is_over:
+        record = record.draw(choose(player, record, seed))
+    return record
+
+
+def warm_up(player: Player, game: DotsAndBoxes) -> None:
+    """Compile a player before its first move.
+
+    Raises: InputError if the player cannot play on this board.
+    """
+    # One undrawn edge makes the shortest search.
+    last_ply = Record(game, tuple(range(game.num_edges - 1)))
+    choose(player, last_ply, 0)
+
+
+def boxes_text(number: int) -> str:
+    """Return a number of boxes in words, such as `1 box` or `2 boxes`."""
+    return f"{number} {'box' if number == 1 else 'boxes'}"

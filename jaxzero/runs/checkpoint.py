@@ -1,0 +1,225 @@
+"""Checkpoints of a run: asynchronous, atomic, resumable.
+
+<run_dir>/checkpoints/<iteration>/learner   weights, average, best weights, optimiser, counters
+<run_dir>/checkpoints/<iteration>/replay    the replay ring, in the newest checkpoint only
+<run_dir>/checkpoints/<iteration>/record    config, code version, totals, layout of the replay
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from jaxzero import __version__
+from jaxzero.errors import InputError
+from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
+
+logging.getLogger("absl").setLevel(logging.ERROR)
+
+Say = Callable[[str], None]
+ShapesOf = Callable[[dict[str, Any]], chex.ArrayTree]  # from the config in the checkpoint
+
+
+class Restored(NamedTuple):
+    """The content of a checkpoint, on the host."""
+
+    learner: chex.ArrayTree  # NumPy leaves
+    replay: chex.ArrayTree | None  # NumPy leaves [D, ...] as they were saved; None: not there
+    record: dict[str, Any]
+
+
+class Checkpoints:
+    """The checkpoints of one run directory."""
+
+    def __init__(self, run_dir: Path, keep: int = 10):
+        self.folder = run_dir.resolve() / CHECKPOINTS
+        options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True)
+        self._manager = ocp.CheckpointManager(self.folder, options=options)
+        self._saved: int | None = None  # the iteration that was saved last
+
+    def iterations(self) -> list[int]:
+        """Return the iterations that have a finished checkpoint, oldest first."""
+        # From the folder: to let orbax read it anew makes it forget the one it is writing.
+        return finished_checkpoints(self.folder)
+
+    def save(
+        self,
+        iteration: int,
+        learner: chex.ArrayTree,
+        replay: chex.ArrayTree | None,
+        record: dict[str, Any],
+    ) -> None:
+        """Start saving; return once everything is copied off the device, write in the background.
+
+        `replay` has fields [D, C, ...]. Raises: FloatingPointError when a number of the learner is
+        not finite; nothing is saved then, and the earlier checkpoints stay.
+        """
+        learner = _on_host(learner)
+        refuse_not_finite(learner)
+        items = {"learner": ocp.args.StandardSave(learner)}
+        layout = None
+        if replay is not None:
+            items["replay"] = ocp.args.StandardSave(_snapshot(replay))
+            devices, capacity = jax.tree.leaves(replay)[0].shape[:2]
+            layout = {"devices": devices, "capacity": capacity}
+        record = {**record, "version": __version__, "replay": layout}
+        items["record"] = ocp.args.JsonSave(record)
+        self._saved = iteration
+        self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
+        self._drop_old_replays()
+
+    def wait(self) -> None:
+        """Wait until everything is on disk."""
+        self._manager.wait_until_finished()
+        self._drop_old_replays()
+
+    def close(self) -> None:
+        try:
+            self.wait()
+        finally:
+            self._manager.close()
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, *_error) -> None:
+        self.close()
+
+    def _drop_old_replays(self) -> None:
+        # The replay is by far the largest item, and only the newest can be resumed from. A manager
+        # that has only read does not know which checkpoints are good, and drops nothing.
+        finished = [each for each in self.iterations() if self._saved and each <= self._saved]
+        for iteration in finished[:-1]:
+            shutil.rmtree(self.folder / str(iteration) / "replay", ignore_errors=True)
+
+    def set_aside(self, after: int) -> None:
+        """Rename the checkpoints after an iteration: they are damaged and will be written again."""
+        for iteration in self.iterations():
+            if iteration > after:
+                name = f"{iteration}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
+                (self.folder / str(iteration)).rename(self.folder / name)
+        self._manager.reload()
+
+    def restore(
+        self,
+        iteration: int,
+        shapes_of: ShapesOf | None = None,
+        replay_like: chex.ArrayTree | None = None,
+    ) -> Restored:
+        """Read one checkpoint, in the layout in which it was saved.
+
+        `shapes_of` gives the shapes of the learner; without it the learner comes as nested dicts of
+        whatever was saved. The replay is read where `replay_like` [D, C, ...] is given, with the
+        devices and the capacity of then. Raises: InputError.
+        """
+        where = self.folder / str(iteration)
+        like = None
+        try:
+            record = self.record(iteration)
+            if "config" not in record:
+                raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
+            like = _zeros(shapes_of(record["config"])) if shapes_of else None
+            learner = self._read(iteration, "learner", ocp.args.StandardRestore(like))
+        except InputError:
+            raise
+        except Exception as error:  # orbax raises many kinds for damaged files
+            raise InputError(f"checkpoint {where} cannot be read: {_reason(error)}") from error
+        if difference := layout_difference(like, learner) if shapes_of else "":
+            raise InputError(f"checkpoint {where} does not fit the network: {difference}")
+        replay = self._read_replay(iteration, replay_like, record.get("replay"))
+        return Restored(learner, replay, record)
+
+    def restore_newest(
+        self,
+        shapes_of: ShapesOf | None = None,
+        replay_like: chex.ArrayTree | None = None,
+        say: Say = print,
+    ) -> Restored:
+        """Read the newest good checkpoint, as `restore`; `say` names each one that is skipped."""
+        for iteration in reversed(self.iterations()):
+            try:
+                return self.restore(iteration, shapes_of, replay_like)
+            except InputError as error:
+                say(f"skipped: {error}")
+        raise InputError(f"run_dir: {self.folder.parent} has no usable checkpoint")
+
+    def record(self, iteration: int) -> dict[str, Any]:
+        """Read the record of one checkpoint."""
+        return self._read(iteration, "record", ocp.args.JsonRestore())
+
+    def _read(self, iteration: int, item: str, args: Any) -> Any:
+        return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
+
+    def _read_replay(
+        self, iteration: int, like: chex.ArrayTree | None, layout: dict[str, int] | None
+    ) -> chex.ArrayTree | None:
+        if like is None or not (self.folder / str(iteration) / "replay").is_dir():
+            return None
+        if layout:
+            like = replay_shapes(like, layout["devices"], layout["capacity"])
+        try:
+            replay = self._read(iteration, "replay", ocp.args.StandardRestore(_zeros(like)))
+        except Exception:  # as above; the run can go on without its replay
+            return None
+        return None if layout_difference(like, replay) else replay
+
+
+def replay_shapes(like: chex.ArrayTree, devices: int, capacity: int) -> chex.ArrayTree:
+    """Return the shapes of rings like `like` [D, C, ...] on so many devices, of this capacity."""
+
+    def resized(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+        rest = (capacity, *leaf.shape[2:]) if leaf.ndim > 1 else ()
+        return jax.ShapeDtypeStruct((devices, *rest), leaf.dtype)
+
+    return jax.tree.map(resized, like)
+
+
+def refuse_not_finite(learner: chex.ArrayTree) -> None:
+    """Raise a FloatingPointError naming the first array that holds a nan or an infinity."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(learner):
+        if not np.isfinite(np.asarray(leaf)).all():
+            name = jax.tree_util.keystr(path, simple=True, separator="/")
+            raise FloatingPointError(f"{name} is not finite")
+
+
+def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
+    """Copy a ring to the host, once: the next iteration overwrites the original."""
+    # JAX arrays, because orbax copies NumPy arrays again before it writes.
+    if next(iter(jax.tree.leaves(replay)[0].devices())).platform == "cpu":
+        return jax.tree.map(lambda leaf: leaf.copy(), replay)
+    return _on_host(replay)
+
+
+def _on_host(tree: chex.ArrayTree) -> chex.ArrayTree:
+    try:
+        host = jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # JAX_PLATFORMS names the accelerator alone
+        return jax.device_get(tree)
+    return jax.block_until_ready(jax.device_put(tree, host))
+
+
+def _zeros(shapes: chex.ArrayTree) -> chex.ArrayTree:
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:200]
+
+
+def layout_difference(expected: chex.ArrayTree, found: chex.ArrayTree) -> str:
+    """Name the first leaf whose shape or dtype differs, or return an empty string."""
+    pairs = zip(jax.tree_util.tree_leaves_with_path(expected), jax.tree.leaves(found), strict=True)
+    for (path, want), have in pairs:
+        if want.shape != have.shape or want.dtype != have.dtype:
+            name = jax.tree_util.keystr(path)
+            return f"{name} is {have.dtype}{list(have.shape)}, not {want.dtype}{list(want.shape)}"
+    return ""

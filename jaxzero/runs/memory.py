@@ -1,0 +1,133 @@
+"""What a run needs of a device's memory, known before anything is allocated, and what it took."""
+
+from __future__ import annotations
+
+import chex
+import jax
+
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.host_memory import available_host_bytes, process_peak_bytes
+
+# Numbers of a node of the search tree for each edge: child, logit, visits, reward, discount, value.
+_NODE_NUMBERS = 6
+_LARGEST_INDEX = 2**31 - 1
+
+
+class DoesNotFit(InputError):
+    """The run needs more memory than its device has."""
+
+    def __init__(
+        self, config: Config, needed: int, limit: int, parts: dict[str, int], at_least: bool = False
+    ):
+        self.needed, self.limit = needed, limit
+        setting = max(parts, key=parts.get)
+        section, name = setting.split(".")
+        super().__init__(
+            f"{setting}: {getattr(getattr(config, section), name)} takes "
+            f"{mebibytes(parts[setting])} of {'at least ' * at_least}{mebibytes(needed)} that the "
+            f"run needs per device, which has {mebibytes(limit)}: lower it"
+        )
+
+
+def least_bytes(
+    config: Config, learner: chex.ArrayTree, actor: chex.ArrayTree, devices: int
+) -> dict[str, int]:
+    """Return what an iteration holds at once on one device at the very least, by setting.
+
+    `learner` and `actor` [D, ...] are shapes. Counts the weights, the replay buffer, the positions
+    of one iteration, the search trees and the samples of an update; neither activations nor copies.
+    Games and simulations multiply the trees: the setting farther beyond its default is named.
+    """
+    edges = config.game.board.num_edges
+    games = config.selfplay.games // devices
+    nodes = games * (config.search.simulations + 1)
+    trees = nodes * edges * 4 * _NODE_NUMBERS
+    # Edges and policy; player, boxes, random or not.
+    positions = games * config.steps_per_game * (edges * 5 + 9)
+    sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
+    replay = _tree_bytes(actor) // devices
+    parts = {"replay.capacity": replay, "selfplay.games": positions, "search.simulations": 0}
+    if config.iterations_kept == 1:  # the ring is one iteration: a lower capacity changes nothing
+        parts |= {"replay.capacity": 0, "selfplay.games": replay + positions}
+    default = Config()
+    more_games = config.selfplay.games / default.selfplay.games
+    more_simulations = config.search.simulations / default.search.simulations
+    parts["search.simulations" if more_simulations > more_games else "selfplay.games"] += trees
+    return parts | {"learner.batch_size": sampled, "network.channels": _tree_bytes(learner)}
+
+
+def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devices: int) -> None:
+    """Raise an InputError when the `parts` of `least_bytes` are too large for `limit` bytes.
+
+    Also for more positions than 32-bit indices can number.
+    """
+    playing = parts["selfplay.games"] + parts["search.simulations"]
+    # Playing and learning follow each other and share their memory.
+    least = sum(parts.values()) - min(playing, parts["learner.batch_size"])
+    if limit is not None and least > limit:
+        raise DoesNotFit(config, least, limit, parts, at_least=True)
+    capacity = config.positions_per_iteration // devices * config.iterations_kept
+    if capacity > _LARGEST_INDEX:
+        raise InputError(
+            f"replay.capacity: {capacity:,} positions per device, whole iterations, "
+            f"must be at most {_LARGEST_INDEX:,}"
+        )
+
+
+def largest_phase(parts: dict[str, int], temporary: int, temporary_of_playing: int) -> str:
+    """Return the setting of the phase that needs the `temporary` bytes of an iteration.
+
+    Self-play alone needs `temporary_of_playing`.
+    """
+    # The phases share this memory, so the larger one decides.
+    if temporary > 1.25 * temporary_of_playing:
+        return "learner.batch_size"
+    trees_dominate = parts["search.simulations"] > temporary / 2
+    return "search.simulations" if trees_dominate else "selfplay.games"
+
+
+def predicted_bytes(compiled: jax.stages.Compiled) -> int | None:
+    """Return what XLA plans to hold on one device at once, or None where it does not say."""
+    plan = compiled.memory_analysis()
+    if plan is None:
+        return None
+    return (
+        plan.argument_size_in_bytes
+        + plan.output_size_in_bytes
+        - plan.alias_size_in_bytes
+        + plan.temp_size_in_bytes
+        + plan.generated_code_size_in_bytes
+    )
+
+
+def temporary_bytes(compiled: jax.stages.Compiled) -> int:
+    """Return what a program holds on one device besides inputs and outputs."""
+    return compiled.memory_analysis().temp_size_in_bytes
+
+
+def memory_limit_bytes(devices: list[jax.Device]) -> int | None:
+    """Return what one of `devices` can hold, in bytes; None where nobody says.
+
+    On a CPU the devices share what the machine, or the container, has left.
+    """
+    stats = devices[0].memory_stats() or {}
+    if "bytes_limit" in stats:
+        return stats["bytes_limit"]
+    available = available_host_bytes() if devices[0].platform == "cpu" else None
+    return None if available is None else available // len(devices)
+
+
+def peak_memory_bytes(device: jax.Device) -> int:
+    """Return the peak memory in use: of the device, or of the process where that is the host."""
+    stats = device.memory_stats() or {}
+    return stats.get("peak_bytes_in_use") or process_peak_bytes()
+
+
+def mebibytes(count: float | None) -> str:
+    """Write a number of bytes in MiB."""
+    return "unknown" if count is None else f"{count / 2**20:,.0f} MiB"
+
+
+def _tree_bytes(tree: chex.ArrayTree) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

@@ -1,0 +1,138 @@
+"""Metrics of a run: JSON lines, TensorBoard, one line or a bar on the terminal, and a figure."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from tensorboardX import SummaryWriter
+from tqdm import tqdm
+
+from jaxzero.files import save_figure, write_text
+
+FILE_NAME = "metrics.jsonl"
+DISCARDED = "metrics_discarded.jsonl"
+
+
+class MetricsWriter:
+    """Writes the metrics of each iteration to `metrics.jsonl`, TensorBoard and the terminal."""
+
+    def __init__(self, run_dir: Path, first: int, last: int):
+        """Go on after iteration `first`.
+
+        Records of later iterations are of a past that no checkpoint holds: they move to DISCARDED.
+        """
+        self._path = run_dir / FILE_NAME
+        lines = read_metrics(run_dir)
+        later = [line for line in lines if line["iteration"] > first]
+        if later:
+            with (run_dir / DISCARDED).open("a") as file:
+                file.writelines(json.dumps(line) + "\n" for line in later)
+        kept = (json.dumps(line) + "\n" for line in lines if line["iteration"] <= first)
+        write_text(self._path, "".join(kept))
+        self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first + 1)
+        self._bar = None
+        if sys.stdout.isatty():
+            self._bar = tqdm(total=last, initial=first, unit="iteration", dynamic_ncols=True)
+        self._last = last
+
+    def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
+        """Record an iteration (they count from 1); `headline` is its one line for people."""
+        with self._path.open("a") as file:
+            file.write(json.dumps({"iteration": iteration, **metrics}) + "\n")
+        for name, value in metrics.items():
+            if isinstance(value, (int, float)):
+                self._board.add_scalar(name, value, iteration)
+        if self._bar is not None:
+            self._bar.update()
+        self.say(f"{iteration:>5}/{self._last}  {headline}")
+
+    def say(self, line: str) -> None:
+        """Print a line without tearing the bar."""
+        if self._bar is not None:
+            self._bar.write(line)
+        else:
+            print(line, flush=True)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        self._board.close()
+
+    def __enter__(self) -> MetricsWriter:
+        return self
+
+    def __exit__(self, *_error) -> None:
+        self.close()
+
+
+def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
+    """Read the metrics of a run, one dict per iteration; lines that are not JSON are dropped."""
+    path = run_dir / FILE_NAME
+    lines = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return lines
+
+
+PANELS = {
+    "Loss": ["learn/policy_loss", "learn/margin_loss"],
+    "Policy, nats": ["selfplay/policy_entropy", "learn/policy_divergence"],
+    "Error of the remaining margin, boxes": ["learn/margin_error"],
+    "Speed, games per second": ["speed/games_per_second"],
+    "Result of self-play, boxes for the first player": ["selfplay/first_margin"],
+}
+
+
+def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
+    """Draw losses, entropy, speed and strength over the iterations of a run into a PNG."""
+    figure = Figure(figsize=(15, 7), layout="constrained")
+    figure.suptitle(title)
+    axes = figure.subplots(2, 4).ravel()
+    for axis, (name, series) in zip(axes, PANELS.items(), strict=False):
+        for key in series:
+            _draw_series(axis, metrics, key, key.split("/")[1].replace("_", " "))
+        _finish(axis, name)
+    groups = {
+        "Points in matches, %": ("versus/", "/points", 100.0, 0.0),
+        "Wrong moves on solved positions, %": ("suite/", "/optimal_share", -100.0, 100.0),
+        "Boxes lost a move on solved positions": ("suite/", "/boxes_lost", 1.0, 0.0),
+    }
+    for axis, (name, (prefix, suffix, scale, offset)) in zip(
+        axes[len(PANELS) :], groups.items(), strict=True
+    ):
+        keys = {key for line in metrics for key in line}
+        for key in sorted(key for key in keys if key.startswith(prefix) and key.endswith(suffix)):
+            _draw_series(axis, metrics, key, key.split("/")[1], "o", scale, offset)
+        axis.set_ylim(bottom=0)
+        _finish(axis, name)
+    save_figure(path, figure)
+
+
+def _draw_series(
+    axis: Axes,
+    metrics: list[dict[str, Any]],
+    key: str,
+    label: str,
+    marker: str = "",
+    scale: float = 1.0,
+    offset: float = 0.0,
+) -> None:
+    points = [(line["iteration"], offset + scale * line[key]) for line in metrics if key in line]
+    if points:
+        axis.plot(*zip(*points, strict=True), label=label, marker=marker, markersize=3)
+
+
+def _finish(axis: Axes, title: str) -> None:
+    axis.set_title(title, fontsize=10)
+    axis.set_xlabel("iteration")
+    axis.grid(alpha=0.3)
+    if axis.get_lines():
+        axis.legend(fontsize=8)

@@ -1,0 +1,88 @@
+"""The directory of a run: whether a run may start or resume in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from jaxzero.cli import load_config
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.files import make_folder
+from jaxzero.interrupts import at_stop
+from jaxzero.runs.metrics import read_metrics
+
+CONFIG_FILE = "config.yaml"
+CHECKPOINTS = "checkpoints"
+UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
+
+
+def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
+    """Raise an InputError unless a run may start, or with `resume` go on, in `run_dir`."""
+    saved = run_dir / CONFIG_FILE
+    if saved.exists() and not resume:
+        raise InputError(
+            f"run_dir: {run_dir} holds a run; continue it with --resume or name another directory"
+        )
+    if resume and not saved.exists():
+        raise InputError(f"run_dir: {run_dir} holds no run to resume")
+    if resume:
+        before = load_config(saved)
+        refuse_contradiction(config, before, run_dir)
+        refuse_lost_checkpoints(before, run_dir)
+
+
+def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
+    """Raise an InputError where a run has come so far that a checkpoint must have been there.
+
+    To go on would be to begin anew. A run that died in its first save may do that.
+    """
+    folder = run_dir / CHECKPOINTS
+    if finished_checkpoints(folder) or any(folder.glob(f"*{UNFINISHED}*")):
+        return
+    done = max((line["iteration"] for line in read_metrics(run_dir)), default=0)
+    if done >= 2 * saved.checkpoint_every or (done and not folder.is_dir()):
+        raise InputError(
+            f"run_dir: {run_dir} has metrics of {done} iterations and no checkpoint to go on from: "
+            f"put its folder {CHECKPOINTS} back, or name another directory to begin anew"
+        )
+
+
+def finished_checkpoints(folder: Path) -> list[int]:
+    """Return the iterations that have a finished checkpoint, oldest first."""
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdecimal())
+
+
+@contextmanager
+def new_run_dir(run_dir: Path) -> Iterator[None]:
+    """Make the directory of a run before a block; remove it again where the block refuses the run.
+
+    Raises: InputError where it cannot be made.
+    """
+    make_folder("run_dir", run_dir)
+    at_stop(partial(remove_if_empty, run_dir))
+    try:
+        yield
+    except InputError:
+        remove_if_empty(run_dir)
+        raise
+
+
+def remove_if_empty(run_dir: Path) -> None:
+    """Remove a run directory that nothing was written to."""
+    if not any(run_dir.iterdir()):
+        run_dir.rmdir()
+
+
+def refuse_contradiction(config: Config, saved: Config, run_dir: Path) -> None:
+    """Raise an InputError when board or network differ from those of the saved run."""
+    for section in ("game", "network"):
+        now, before = asdict(getattr(config, section)), asdict(getattr(saved, section))
+        for name, value in now.items():
+            if value != before[name]:
+                raise InputError(
+                    f"{section}.{name}: {value} contradicts {before[name]} of the run in {run_dir}"
+                )

@@ -1,0 +1,261 @@
+"""Trained networks: read from a run or from files of their own, and taken as initial weights.
+
+A network in files of its own, shipped with the package or exported from a run, has three:
+NAME.safetensors with the weights, NAME.yaml with the config of its training, NAME.json with how it
+was trained and how strong it was measured to be. The package ships one network a board, in
+`jaxzero/weights/`.
+
+Initial weights of a run may come from another board: arrays that do not depend on its size carry
+over, such as the kernels of a convolutional trunk and the inner blocks of a dense one. The rest
+starts fresh.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
+from safetensors import SafetensorError
+from safetensors.flax import load_file, save
+
+from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.players import Agent
+from jaxzero.cli import Source, load_config, save_config
+from jaxzero.config import Config
+from jaxzero.errors import InputError, nearest
+from jaxzero.files import make_folder, temporary_folder, write_json
+from jaxzero.runs.checkpoint import Checkpoints, Say, layout_difference
+from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, finished_checkpoints
+
+FOLDER = Path(__file__).parent.parent / "weights"
+SUFFIX = ".safetensors"
+INITIAL_FILE = "begun_with.json"
+
+
+class LoadedAgent(NamedTuple):
+    """The network of a run as it stood after `iteration` iterations."""
+
+    agent: Agent  # weights are NumPy arrays
+    config: Config
+    iteration: int
+
+
+def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -> LoadedAgent:
+    """Read the network of a run from one checkpoint or, by default, the newest good one.
+
+    Takes the weights that play: the best with a gate, else the average where there is one.
+    `say` names checkpoints that are skipped. Raises: InputError where there is no run, no such
+    checkpoint, or none that can be read.
+    """
+    if not (run_dir / CONFIG_FILE).is_file():
+        raise InputError(f"run_dir: {run_dir} holds no run (it has no {CONFIG_FILE})")
+    config = load_config(run_dir / CONFIG_FILE)
+    if not (run_dir / CHECKPOINTS).is_dir():  # opening it would make it
+        raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
+    with Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
+        if checkpoint is None:
+            learner = checkpoints.restore_newest(say=say).learner
+        else:
+            _check_there(checkpoint, checkpoints.iterations(), run_dir)
+            learner = checkpoints.restore(checkpoint).learner
+    network = Network(config.game.board, config.network)
+    params = learner.get("best") or learner.get("average") or learner["params"]
+    params = jax.tree.map(np.array, params)
+    like = param_shapes(network)
+    fits = jax.tree.structure(params) == jax.tree.structure(like)
+    if not fits or layout_difference(like, params):
+        raise InputError(f"run_dir: the weights in {run_dir} do not fit its network")
+    return LoadedAgent(Agent(network, params, config.search), config, int(learner["iteration"]))
+
+
+def _check_there(checkpoint: int, found: list[int], run_dir: Path) -> None:
+    if checkpoint not in found:
+        there = ", ".join(map(str, found)) or "none"
+        raise InputError(f"checkpoint: {checkpoint} is not in {run_dir} (there are: {there})")
+
+
+def load_weights(name: str) -> LoadedAgent:
+    """Load a network that is shipped or was exported. Raises: InputError, as `find_weights`."""
+    path = find_weights(name)
+    config = load_config(_beside(path, ".yaml"))
+    network = Network(config.game.board, config.network)
+    like = param_shapes(network)
+    try:
+        flat = load_file(_beside(path, SUFFIX))
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"weights: {path}{SUFFIX} cannot be read ({error})") from error
+    agent = Agent(network, from_half(flat, like), config.search)
+    return LoadedAgent(agent, config, read_record(name)["iteration"])
+
+
+def find_weights(name: str) -> Path:
+    """Return the path, without its suffix, of a network that is shipped or was exported.
+
+    `name` is that of one that is shipped, such as `5x5`, a .safetensors file, or a folder with one.
+    Raises: InputError naming those there are.
+    """
+    names, path = shipped_names(), Path(name)
+    if name in names:
+        return FOLDER / name
+    if path.is_dir():
+        found = shipped_names(path)
+        if len(found) != 1:
+            there = ", ".join(f"{each}{SUFFIX}" for each in found)
+            what = f"several weights, name one: {there}" if found else f"no run and no *{SUFFIX}"
+            raise InputError(f"weights: {name} holds {what}")
+        return path / found[0]
+    file = path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+    if file.is_file():
+        return file.with_name(file.name.removesuffix(SUFFIX))
+    there = ", ".join(names)
+    raise InputError(
+        f"weights: {name!r} do not exist{nearest(name, names)} (there: {there}; else the path of a "
+        f"{SUFFIX} file or its folder)"
+    )
+
+
+def shipped_names(folder: Path = FOLDER) -> list[str]:
+    """Return the names of all networks in `folder`, the smallest board first."""
+    return sorted((path.stem for path in folder.glob(f"*{SUFFIX}")), key=lambda n: (len(n), n))
+
+
+def read_record(name: str) -> dict[str, Any]:
+    """Return how a network was trained and what was measured of it. Raises: InputError."""
+    path = _beside(find_weights(name), ".json")
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"weights: {path} cannot be read ({error})") from error
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """Return a file of a network; `with_suffix` would cut a name such as `run.1`."""
+    return path.with_name(path.name + suffix)
+
+
+def param_shapes(network: Network) -> chex.ArrayTree:
+    """Return the shapes of the parameters of a network."""
+    return jax.eval_shape(partial(init_params, network), jax.random.key(0))
+
+
+def write_weights(loaded: LoadedAgent, record: dict[str, Any], name: str, folder: Path) -> None:
+    """Write a network, its config and its record to `folder`, over those of the same name."""
+    make_folder("out", folder)
+    record = {"iteration": loaded.iteration, **record}
+    with temporary_folder(folder) as unfinished:
+        save_config(loaded.config, unfinished / f"{name}.yaml")
+        write_json(unfinished / f"{name}.json", record)
+        # Not `save_file`, whose files others cannot read.
+        (unfinished / f"{name}{SUFFIX}").write_bytes(save(to_half(loaded.agent.params)))
+        # The weights go last: without them the other files name no network.
+        for suffix in (".yaml", ".json", SUFFIX):
+            (unfinished / f"{name}{suffix}").replace(folder / f"{name}{suffix}")
+
+
+def to_half(params: chex.ArrayTree) -> dict[str, jax.Array]:
+    """Return every array of a tree by its path, as float16, which is precise enough to play."""
+    flat = flatten_dict(params, sep="/")
+    return {name: jnp.asarray(leaf, jnp.float16) for name, leaf in flat.items()}
+
+
+def from_half(flat: dict[str, jax.Array], like: chex.ArrayTree) -> chex.ArrayTree:
+    """Return the tree shaped like `like` from its arrays by path, float32. Raises: InputError."""
+    shapes = {name: leaf.shape for name, leaf in flatten_dict(like, sep="/").items()}
+    for name, shape in shapes.items():
+        if name not in flat or flat[name].shape != shape:
+            raise InputError(f"weights: {name} {shape} is missing or of another shape")
+    return unflatten_dict({name: np.asarray(flat[name], np.float32) for name in shapes}, sep="/")
+
+
+class Effort(NamedTuple):
+    """The training that went into weights, from zero on."""
+
+    games: int = 0
+    minutes: float = 0.0  # of self-play and learning
+
+
+class InitialWeights(NamedTuple):
+    """Weights to start from."""
+
+    params: chex.ArrayTree
+    name: str  # of the folder of a run, or of what is shipped
+    effort: Effort
+
+
+def read_initial_weights(name: str) -> InitialWeights:
+    """Read the weights of a run, where `name` is its folder, or of a network in a file.
+
+    Raises: InputError.
+    """
+    folder = Path(name)
+    source = Source(folder, None) if (folder / CONFIG_FILE).is_file() else Source(None, name)
+    try:
+        loaded = source.load()
+    except InputError as error:  # here the folder of a run is no --run_dir
+        raise InputError(str(error).replace("run_dir:", "weights:", 1)) from error
+    training = training_record(source, loaded)
+    return InitialWeights(loaded.agent.params, name, Effort(training["games"], training["minutes"]))
+
+
+def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
+    """Return what went into a network, its beginning included, and the version that made it."""
+    if source.run_dir is None:
+        return read_record(source.weights)["training"]
+    with Checkpoints(source.run_dir) as checkpoints:
+        saved = checkpoints.record(loaded.iteration)
+    before = effort_before(source.run_dir)
+    return {
+        "minutes": before.minutes + saved["minutes"],
+        "games": before.games + saved["games"],
+        "version": saved["version"],
+    }
+
+
+def note_initial_weights(run_dir: Path, initial: InitialWeights) -> None:
+    """Note in the folder of a run what it begins with."""
+    note = {"weights": initial.name, **initial.effort._asdict()}
+    write_json(run_dir / INITIAL_FILE, note)
+
+
+def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
+    """Return what a run without a checkpoint had begun with, None for a run from zero.
+
+    Raises: InputError where it is not there any more.
+    """
+    if not (run_dir / INITIAL_FILE).exists() or finished_checkpoints(run_dir / CHECKPOINTS):
+        return None
+    return read_initial_weights(json.loads((run_dir / INITIAL_FILE).read_text())["weights"])
+
+
+def effort_before(run_dir: Path) -> Effort:
+    """Return what had gone into the weights a run began with, nothing where it began at zero."""
+    if not (run_dir / INITIAL_FILE).exists():
+        return Effort()
+    note = json.loads((run_dir / INITIAL_FILE).read_text())
+    return Effort(note["games"], note["minutes"])
+
+
+class Transfer(NamedTuple):
+    """The weights of one network, where possible replaced by those of another."""
+
+    params: chex.ArrayTree  # float32, shaped like the weights of the network that takes
+    taken: int  # arrays that came from the other
+    arrays: int  # arrays in all
+
+
+def transfer(source: chex.ArrayTree, target: chex.ArrayTree) -> Transfer:
+    """Return `target` with every array that `source` has under the same name in the same shape."""
+    given, own = flatten_dict(source), flatten_dict(target)
+    fits = {name for name, leaf in own.items() if name in given and given[name].shape == leaf.shape}
+    merged = {
+        name: jnp.asarray(given[name], leaf.dtype) if name in fits else leaf
+        for name, leaf in own.items()
+    }
+    return Transfer(unflatten_dict(merged), len(fits), len(own))

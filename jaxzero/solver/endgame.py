@@ -1,0 +1,312 @@
+"""The exact solver: margin and best edges of any position, on boards up to 7x7.
+
+The margin of a position is the boxes that the side to move will still win minus the boxes it will
+lose, under perfect play. It depends on the drawn edges only, not on the score.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+
+from jaxzero.errors import InputError
+from jaxzero.game.board import box_sides_table, edge_centres, edge_permutations
+from jaxzero.game.rules import DotsAndBoxes
+from jaxzero.solver import bitboards, null_window
+from jaxzero.solver.tablebase import ILLEGAL
+
+_NO_LIMIT = 2**62
+_INLINE_NODES = 2**14  # searched in the calling thread, about 10 ms; a new thread costs 0.1 ms
+_NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to the drawn edges
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Proven facts about one position: margins of the side to move, in boxes."""
+
+    value: int | None  # None if a limit ended the search
+    lower: int
+    upper: int
+    best: tuple[int, ...]  # every edge worth `value`; empty if a limit ended the search
+    nodes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TranspositionTable:
+    """Proven bounds of searched positions, of boards of all sizes. For one thread at a time."""
+
+    words: np.ndarray  # [4 * entries] uint64
+
+
+def new_table(entries: int = 2**22) -> TranspositionTable:
+    """Return an empty table of `entries` positions, 32 bytes each.
+
+    Raises: InputError unless `entries` is a power of two, at least 2.
+    """
+    if entries < 2 or entries & (entries - 1):
+        raise InputError(f"entries: {entries} must be a power of two, at least 2")
+    return TranspositionTable(np.zeros(4 * entries, np.uint64))
+
+
+def solve(
+    game: DotsAndBoxes,
+    drawn: Sequence[int] | np.ndarray,
+    node_limit: int | None = None,
+    seconds: float | None = None,
+    table: TranspositionTable | None = None,
+) -> Solution:
+    """Return the margin of one position and every edge that keeps it.
+
+    `drawn` is [A] bool or a list of edge numbers. Without limits the search runs to the end.
+    Raises: InputError for a board beyond 7x7 or an impossible edge.
+    """
+    start = time.perf_counter()
+    across, down, bits, work = _prepare(game, drawn, table)
+    best, control = np.zeros(game.num_edges, bool), work[-1]
+
+    def search() -> tuple[int, int]:
+        return null_window.solve_position(across, down, bits, best, *work)
+
+    lower, upper = _run(search, control, node_limit, seconds)
+    return Solution(
+        value=int(lower) if lower == upper else None,
+        lower=int(lower),
+        upper=int(upper),
+        best=tuple(np.flatnonzero(best).tolist()),
+        nodes=int(control[null_window.NODES]),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def move_bounds(
+    game: DotsAndBoxes,
+    drawn: Sequence[int] | np.ndarray,
+    node_limit: int | None = None,
+    seconds: float | None = None,
+    table: TranspositionTable | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return proven bounds on the margin after drawing each edge: lower [A], upper [A] int64.
+
+    Margins are for the side that draws the edge and include the boxes that it closes. Drawn edges
+    hold ILLEGAL. Raises: as `solve`.
+    """
+    across, down, bits, work = _prepare(game, drawn, table)
+    lowers, uppers = (np.full(game.num_edges, ILLEGAL) for _ in range(2))
+
+    def search() -> None:
+        null_window.bound_moves(across, down, bits, lowers, uppers, *work)
+
+    _run(search, work[-1], node_limit, seconds)
+    return lowers, uppers
+
+
+def move_values(
+    game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None = None
+) -> np.ndarray:
+    """Return the margin after drawing each edge, for the side that draws it: [A] int64.
+
+    Drawn edges hold ILLEGAL. Runs to the end; `move_bounds` takes limits. Raises: as `solve`.
+    """
+    return move_bounds(game, drawn, table=table)[0]
+
+
+def solve_many(
+    game: DotsAndBoxes,
+    drawn: np.ndarray,
+    node_limit: int | None = None,
+    seconds: float | None = None,
+    table: TranspositionTable | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Solve a batch [B, A] bool: margins [B] int64, best edges [B, A] bool, solved [B] bool.
+
+    `node_limit` applies to each position, `seconds` to the batch. Ignore the results of rows that
+    are not solved. Raises: as `solve`.
+    """
+    bits, drawn = _bits(game), np.asarray(drawn)
+    if drawn.ndim != 2 or drawn.shape[1] != game.num_edges or drawn.dtype != bool:
+        raise InputError(
+            f"drawn: {drawn.dtype} of shape {drawn.shape} must be bool of shape "
+            f"(positions, {game.num_edges}) on a {game} board"
+        )
+    values = np.zeros(len(drawn), np.int64)
+    best, solved = np.zeros(drawn.shape, bool), np.zeros(len(drawn), bool)
+    undrawn, limit = ~drawn, _limit(node_limit)
+    work = _work(game, _board_words(game), table or new_table(2**18))
+    control = work[-1]
+
+    def search(first: int = 0) -> int:
+        return null_window.solve_positions(undrawn, first, limit, bits, values, best, solved, *work)
+
+    control[null_window.PAUSE] = _INLINE_NODES
+    row = search()
+    if row < len(drawn):
+        control[null_window.PAUSE] = _NO_LIMIT
+        _run_in_thread(lambda: search(row), control, seconds)
+    return values, best, solved
+
+
+def drawn_edges(game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return a position given as [A] bool or as a list of edge numbers as [A] bool.
+
+    Raises: InputError for a wrong length, a number that is not an edge, an edge listed twice.
+    """
+    given = np.asarray(drawn)
+    if given.dtype == bool:
+        if given.shape != (game.num_edges,):
+            raise InputError(
+                f"drawn: shape {given.shape} must be ({game.num_edges},) on a {game} board"
+            )
+        return given
+    edges = np.zeros(game.num_edges, bool)
+    if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+        raise InputError(f"drawn: {drawn!r} must be a list of edge numbers or [A] bool")
+    for edge in given.tolist():
+        if not 0 <= edge < game.num_edges:
+            raise InputError(
+                f"drawn: edge {edge} is not on a {game} board (0 to {game.num_edges - 1})"
+            )
+        if edges[edge]:
+            raise InputError(f"drawn: edge {edge} is listed twice")
+        edges[edge] = True
+    return edges
+
+
+def _prepare(
+    game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None
+) -> tuple:
+    """Return a position as two words, the bits of the edges [A] and the memory of a search."""
+    bits, edges = _bits(game), drawn_edges(game, drawn)
+    images = edges[edge_permutations(game)]
+    board = _board_words(game, tuple((images & ~edges).sum(axis=1) <= _NEAR_SYMMETRIC))
+    # numba returns Python integers and would take them back as signed ones.
+    across, down = map(np.uint64, bitboards.pack(~edges, bits))
+    if table is None:  # sized for the position; clearing a large table takes 25 ms
+        table = new_table(2 ** min(bitboards.count_safe(across, down, board) + 8, 22))
+    return across, down, bits, _work(game, board, table)
+
+
+def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> tuple:
+    """Return the memory of a search: board, scratch, table and control words."""
+    scratch = bitboards.LEAF_WORDS + (game.num_edges + 1) * bitboards.PLY_WORDS
+    control = np.zeros(null_window.CONTROL_WORDS, np.int64)
+    return board, np.zeros(scratch, np.uint64), table.words, control
+
+
+@lru_cache
+def _bits(game: DotsAndBoxes) -> np.ndarray:
+    """Return the bit of each edge, 0 to 63 across and 64 to 127 down: [A] int64.
+
+    Raises: InputError if the board does not fit.
+    """
+    stride = game.cols + 1
+    if (game.rows + 1) * stride > 64 or game.num_boxes > 49:
+        raise InputError(f"board: {game} must be at most 7x7 for the exact solver")
+    row, col = np.divmod(np.arange(game.num_horizontal), game.cols)
+    verticals = np.arange(game.rows * stride)
+    return np.concatenate([row * stride + col, 64 + verticals])
+
+
+def _words(bits: np.ndarray) -> np.ndarray:
+    """Return the two words with these bits set: [2] uint64."""
+    words = np.zeros(2, np.uint64)
+    for bit in bits.tolist():
+        words[bit // 64] |= np.uint64(1 << bit % 64)
+    return words
+
+
+@lru_cache(maxsize=64)
+def _board_words(game: DotsAndBoxes, symmetries: tuple[bool, ...] = ()) -> np.ndarray:
+    """Return the geometry for the compiled search, with the tables of the chosen `symmetries`."""
+    bits, permutations = _bits(game), edge_permutations(game)
+    tables = [_symmetry_words(bits, permutations[s]) for s in np.flatnonzero(symmetries) if s > 0]
+    board = np.zeros(bitboards.SYMMETRY_WORDS, np.uint64)
+    board[bitboards.STRIDE] = game.cols + 1
+    rows, cols = np.divmod(np.arange(game.num_boxes), game.cols)
+    board[bitboards.BOXES] = _words(rows * (game.cols + 1) + cols)[0]
+    board[bitboards.SIZE] = game.rows * 8 + game.cols
+    board[bitboards.SYMMETRIES] = len(tables)
+    for start, sets in ((bitboards.RING_WORDS, _rings(game)), (bitboards.CORNERS, _corners(game))):
+        for place, edges in enumerate(sets):
+            board[start + 2 * place : start + 2 * place + 2] = _words(bits[edges])
+    return np.concatenate([board, *tables])
+
+
+def _rings(game: DotsAndBoxes) -> list[np.ndarray]:
+    """Return the edges by distance from the centre of the board, nearest first."""
+    offsets = 2 * edge_centres(game) - [game.rows, game.cols]
+    distance = np.abs(offsets).max(axis=1)
+    return [np.flatnonzero(distance == d) for d in np.unique(distance)]
+
+
+def _corners(game: DotsAndBoxes) -> list[np.ndarray]:
+    """Return the pairs of edges that meet in an outer corner; such a pair is interchangeable."""
+    sides = box_sides_table(game).reshape(game.rows, game.cols, 4)
+    above, below, left, right = range(4)
+    return [
+        sides[row, col, [across, down]]
+        for row, across in ((0, above), (-1, below))
+        for col, down in ((0, left), (-1, right))
+    ]
+
+
+def _symmetry_words(bits: np.ndarray, permutation: np.ndarray) -> np.ndarray:
+    """Return the image of each byte of a position under a symmetry: [16 * 256 * 2] uint64."""
+    table = np.zeros((16, 256, 2), np.uint64)
+    values = np.arange(256)
+    for target, source in enumerate(permutation):
+        byte, bit = divmod(int(bits[source]), 8)
+        word, place = divmod(int(bits[target]), 64)
+        table[byte, values >> bit & 1 == 1, word] |= np.uint64(1 << place)
+    return table.reshape(-1)
+
+
+def _limit(node_limit: int | None) -> int:
+    if node_limit is not None and node_limit < 1:
+        raise InputError(f"node_limit: {node_limit} must be at least 1")
+    return _NO_LIMIT if node_limit is None else node_limit
+
+
+def _run(
+    search: Callable[[], Result], control: np.ndarray, node_limit: int | None, seconds: float | None
+) -> Result:
+    """Run a search of one position to its end or to a limit.
+
+    Most searches are short and run in this thread. A longer search starts again in a thread of its
+    own and finds its earlier bounds in the table.
+    """
+    limit = _limit(node_limit)
+    control[null_window.NODE_LIMIT] = min(limit, _INLINE_NODES)
+    result = search()
+    if not control[null_window.STOP] or limit <= _INLINE_NODES:
+        return result
+    control[null_window.STOP], control[null_window.NODE_LIMIT] = 0, limit
+    return _run_in_thread(search, control, seconds)
+
+
+def _run_in_thread(
+    search: Callable[[], Result], control: np.ndarray, seconds: float | None
+) -> Result:
+    """Run a search in a thread of its own; end it when time is up or at an interrupt.
+
+    Python handles Ctrl-C in the main thread only, and not within compiled code. The compiled search
+    releases the GIL, so the main thread can wait for it and handle the interrupt.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            future = pool.submit(search)
+            return future.result(seconds)
+        except TimeoutError:
+            control[null_window.TIME_UP] = 1
+            return future.result()
+        except BaseException:
+            control[null_window.TIME_UP] = 1
+            raise

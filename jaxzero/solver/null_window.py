@@ -1,0 +1,339 @@
+"""The compiled search of the exact solver: null windows and a transposition table.
+
+The search knows quiet positions only (Barker & Korf, AAAI 2012): the side to move captures all free
+boxes at once, less the last 2 boxes of a chain or the last 4 of a loop if handing these over is
+worth more. A search tests one bound; `quiet_bounds` repeats it until the bounds meet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from jaxzero.solver.bitboards import (
+    BOXES,
+    CORNERS,
+    LEAF_WORDS,
+    LOOPS,
+    ONE,
+    PLY_WORDS,
+    RING_WORDS,
+    SIZE,
+    STRIDE,
+    SYMMETRIES,
+    SYMMETRY_WORDS,
+    ZERO,
+    draw,
+    is_open,
+    list_chains,
+    loony_margin,
+    lowest,
+    open_sides,
+    pack,
+    popcount,
+    quiet,
+)
+
+# numba compiles a function again when its own file changes, not when a function it calls does.
+# A test compares this checksum with bitboards.py, so a change there changes this file too.
+BITBOARDS_CHECKSUM = 0x8B8A5405
+
+BYTE = np.uint64(0xFF)
+NO_MOVE = np.uint64(255)
+SYMMETRY_STEP = 16 * 256 * 2  # words of one symmetry: 16 bytes of a position, 256 values, 2 words
+_MIX_1 = np.uint64(0x9E3779B97F4A7C15)
+_MIX_2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_MIX_3 = np.uint64(0xFF51AFD7ED558CCD)
+
+# `control` [int64]: `solve_positions` ends at the row in which NODES passes PAUSE; another thread
+# writes TIME_UP.
+NODES, NODE_LIMIT, STOP, TIME_UP, PAUSE, CONTROL_WORDS = range(6)
+
+
+@njit(cache=True, nogil=True)
+def _code_of_chains(board, work, ply_words, chains, loops):
+    """Encode the separate chains and loops and the size of the board in one word, exactly.
+
+    A chain or loop of n boxes is n bits, zeros and a 1. The number of bits of all chains tells
+    chains from loops. A leading 1 keeps the zeros of the first. At most 50 + 6 + 6 bits.
+    """
+    code, bits = ONE, ZERO
+    for i in range(loops):
+        code = (code << work[ply_words + LOOPS + i]) | ONE
+    for i in range(chains):
+        code = (code << work[ply_words + i]) | ONE
+        bits += work[ply_words + i]
+    return (((code << np.uint64(6)) | bits) << np.uint64(6)) | board[SIZE]
+
+
+@njit(cache=True, nogil=True)
+def _canonical(board, across, down):
+    """Return the representative of an edge set under corner swaps and symmetries."""
+    for corner in range(4):
+        edge_across, edge_down = board[CORNERS + 2 * corner], board[CORNERS + 2 * corner + 1]
+        if (across & edge_across) == ZERO and (down & edge_down) != ZERO:
+            across |= edge_across
+            down ^= edge_down
+    best_across, best_down = across, down
+    for symmetry in range(np.int64(board[SYMMETRIES])):
+        base = SYMMETRY_WORDS + symmetry * SYMMETRY_STEP
+        image_across, image_down = ZERO, ZERO
+        for byte in range(8):
+            shift = np.uint64(8 * byte)
+            at = base + (byte * 256 + np.int64((across >> shift) & BYTE)) * 2
+            image_across |= board[at]
+            image_down |= board[at + 1]
+            at = base + ((byte + 8) * 256 + np.int64((down >> shift) & BYTE)) * 2
+            image_across |= board[at]
+            image_down |= board[at + 1]
+        if image_across < best_across or (image_across == best_across and image_down < best_down):
+            best_across, best_down = image_across, image_down
+    return best_across, best_down
+
+
+@njit(cache=True, nogil=True)
+def _bucket(table, across, down, code):
+    """Return the first word of the two entries of 4 words for this key."""
+    mixed = (across ^ (code * _MIX_3)) * _MIX_1
+    mixed = ((mixed ^ (mixed >> np.uint64(32))) ^ down) * _MIX_2
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX_3
+    mixed ^= mixed >> np.uint64(32)
+    return np.int64(mixed & np.uint64(len(table) // 8 - 1)) * 8
+
+
+@njit(cache=True, nogil=True)
+def _find(table, bucket, across, down, code):
+    """Return the first word of the entry of this key, or -1."""
+    for at in (bucket, bucket + 4):
+        if table[at] == across and table[at + 1] == down and table[at + 2] == code:
+            return at
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _load(table, bucket, across, down, code, left):
+    """Return the bounds and the best safe edge known of one key; `left` boxes bound any margin."""
+    at = _find(table, bucket, across, down, code)
+    if at < 0:
+        return -left, left, NO_MOVE
+    entry = table[at + 3]
+    lower = np.int64(entry & BYTE) - 64
+    upper = np.int64((entry >> np.uint64(8)) & BYTE) - 64
+    return lower, upper, (entry >> np.uint64(16)) & BYTE
+
+
+@njit(cache=True, nogil=True)
+def _store(table, bucket, across, down, code, lower, upper, move, depth):
+    """Keep the bounds of one key: first entry for the deepest, second for the latest."""
+    at = _find(table, bucket, across, down, code)
+    if at < 0:
+        at = bucket if (table[bucket + 3] >> np.uint64(24)) <= depth else bucket + 4
+    table[at], table[at + 1], table[at + 2] = across, down, code
+    bounds = np.uint64(lower + 64) | (np.uint64(upper + 64) << np.uint64(8))
+    table[at + 3] = bounds | (move << np.uint64(16)) | (depth << np.uint64(24))
+
+
+@njit(cache=True, nogil=True)
+def _next_safe(across, down, hint, board):
+    """Return the bit of the next safe edge to try: the hint, else the nearest to the centre."""
+    if hint < np.uint64(64):
+        if (across >> hint) & ONE != ZERO:
+            return hint
+    elif hint != NO_MOVE and (down >> (hint - np.uint64(64))) & ONE != ZERO:
+        return hint
+    at = RING_WORDS
+    while ((across & board[at]) | (down & board[at + 1])) == ZERO:
+        at += 2
+    if across & board[at] != ZERO:
+        return lowest(across & board[at])
+    return lowest(down & board[at + 1]) + np.uint64(64)
+
+
+@njit(
+    "int64(uint64, uint64, int64, int64, uint64[::1], uint64[::1], uint64[::1], int64[::1])",
+    cache=True,
+    nogil=True,
+)  # Without a signature the recursive function cannot be loaded from numba's cache.
+def search(across, down, beta, ply, board, work, table, control):
+    """Test whether the margin of a quiet position is at least `beta`.
+
+    `beta` has the parity of the boxes left. Returns a proven lower bound >= beta, or a proven
+    upper bound < beta; a meaningless number once `control[STOP]` is set.
+    """
+    control[NODES] += 1
+    if control[NODES] > control[NODE_LIMIT] or control[TIME_UP] != 0:
+        control[STOP] = 1
+    if control[STOP] != 0:
+        return 0
+    _, two, more = open_sides(across, down, board[STRIDE], board[BOXES])
+    left = popcount(two | more)
+    if beta <= -left:
+        return -left
+    if beta > left:
+        return left
+
+    ply_words = LEAF_WORDS + ply * PLY_WORDS
+    core_across, core_down, chains, loops, first, last = list_chains(
+        across, down, two, ply_words, board, work
+    )
+    if more == ZERO:
+        return loony_margin(work, ply_words, chains, loops)
+    code = _code_of_chains(board, work, ply_words, chains, loops)
+    key_across, key_down = _canonical(board, core_across, core_down)
+    bucket = _bucket(table, key_across, key_down, code)
+    lower, upper, move = _load(table, bucket, key_across, key_down, code, left)
+    if lower >= beta:
+        return lower
+    if upper < beta:
+        return upper
+
+    best = np.int64(-1000)
+    safe_across = across & ~(two | (two << board[STRIDE]))
+    safe_down = down & ~(two | (two << ONE))
+    hint = move
+    while (safe_across | safe_down) != ZERO and best < beta:
+        edge = _next_safe(safe_across, safe_down, hint, board)
+        bit_across = ONE << edge if edge < np.uint64(64) else ZERO
+        bit_down = ONE << (edge - np.uint64(64)) if edge >= np.uint64(64) else ZERO
+        safe_across &= ~bit_across
+        safe_down &= ~bit_down
+        margin = -search(
+            across & ~bit_across, down & ~bit_down, 2 - beta, ply + 1, board, work, table, control
+        )
+        if control[STOP] != 0:
+            return 0
+        if margin > best:
+            best, move = margin, edge
+
+    for at in range(first, last, 4):
+        if best >= beta:
+            break
+        after_across, after_down = work[at], work[at + 1]
+        taken, declined = np.int64(work[at + 2]), np.int64(work[at + 3])
+        # With V the margin after the opening, the answering side gets taken + V, or
+        # taken - declined + |V + declined| where it can decline. Test that it is at most -beta.
+        room = declined - taken - beta
+        if room < 0 and declined > 0:
+            best = max(best, declined - taken - ((left - taken) & 1))
+            continue
+        test = room - declined + 2
+        high = search(after_across, after_down, test, ply + 1, board, work, table, control)
+        margin = -taken - high
+        if declined > 0 and high < test:
+            test = -room - declined
+            low = search(after_across, after_down, test, ply + 1, board, work, table, control)
+            margin = 2 * declined - taken + low
+            if low >= test:
+                margin = declined - taken - max(abs(high + declined), abs(low + declined))
+        if control[STOP] != 0:
+            return 0
+        best = max(best, margin)
+
+    if best >= beta:
+        lower = max(lower, best)
+    else:
+        upper = min(upper, best)
+    depth = np.uint64(popcount(core_across) + popcount(core_down))
+    _store(table, bucket, key_across, key_down, code, lower, upper, move, depth)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def quiet_bounds(across, down, board, work, table, control):
+    """Return proven bounds on the margin of a quiet position, equal if solved."""
+    two, more = open_sides(across, down, board[STRIDE], board[BOXES])[1:]
+    left = popcount(two | more)
+    lower, upper, test = -left, left, left & 1
+    while lower < upper:
+        test = max(test, lower + 2)
+        bound = search(across, down, test, 0, board, work, table, control)
+        if control[STOP] != 0:
+            break
+        if bound >= test:
+            lower = bound
+            test = bound + 2
+        else:
+            upper = bound
+            test = bound
+    return lower, upper
+
+
+@njit(cache=True, nogil=True)
+def bounds(across, down, board, work, table, control):
+    """Return proven bounds on the margin of any position, equal if solved."""
+    across, down, taken, declined = quiet(across, down, board[STRIDE], board[BOXES])
+    lower, upper = quiet_bounds(across, down, board, work, table, control)
+    if declined == 0:
+        return taken + lower, taken + upper
+    lower, upper = lower + declined, upper + declined
+    least = max(lower, -upper, lower & 1)
+    return taken - declined + least, taken - declined + max(abs(lower), abs(upper))
+
+
+@njit(cache=True, nogil=True)
+def at_least(across, down, beta, board, work, table, control):
+    """Test whether the margin of any position is at least `beta`, of the parity of boxes left."""
+    across, down, taken, declined = quiet(across, down, board[STRIDE], board[BOXES])
+    if declined == 0:
+        return search(across, down, beta - taken, 0, board, work, table, control) >= beta - taken
+    size = beta - taken + declined
+    if size <= 0:
+        return True
+    high, low = size - declined, 2 - size - declined
+    if search(across, down, high, 0, board, work, table, control) >= high:
+        return True
+    return search(across, down, low, 0, board, work, table, control) < low
+
+
+@njit(cache=True, nogil=True)
+def move_at_least(across, down, edge, beta, board, work, table, control):
+    """Test whether drawing `edge` (a bit: 0 to 63 across, 64 to 127 down) is worth `beta`."""
+    across, down, gained = draw(across, down, edge, board)
+    if gained > 0:
+        return at_least(across, down, beta - gained, board, work, table, control)
+    return not at_least(across, down, 2 - beta, board, work, table, control)
+
+
+@njit(cache=True, nogil=True)
+def solve_position(across, down, bits, best, board, work, table, control):
+    """Return bounds on the margin and, if they meet, mark the best edges in `best` [A] bool."""
+    best[:] = False
+    lower, upper = bounds(across, down, board, work, table, control)
+    if lower < upper:
+        return lower, upper
+    for edge in range(len(bits)):
+        if is_open(across, down, bits[edge]):
+            best[edge] = move_at_least(across, down, bits[edge], lower, board, work, table, control)
+    if control[STOP] != 0:
+        best[:] = False
+    return lower, upper
+
+
+@njit(cache=True, nogil=True)
+def solve_positions(undrawn, first, limit, bits, values, best, solved, board, work, table, control):
+    """Solve the rows of `undrawn` [B, A] from `first` on with at most `limit` nodes each.
+
+    Returns the row at which the search paused, or B if it finished.
+    """
+    for row in range(first, len(undrawn)):
+        control[STOP] = 0
+        control[NODE_LIMIT] = min(control[NODES] + limit, control[PAUSE])
+        across, down = pack(undrawn[row], bits)
+        bound = solve_position(across, down, bits, best[row], board, work, table, control)
+        values[row] = bound[0]
+        solved[row] = control[STOP] == 0
+        if control[NODES] > control[PAUSE]:
+            return row
+    return len(undrawn)
+
+
+@njit(cache=True, nogil=True)
+def bound_moves(across, down, bits, lowers, uppers, board, work, table, control):
+    """Write bounds on the margin of the side that draws each undrawn edge to [A] arrays."""
+    for edge in range(len(bits)):
+        if is_open(across, down, bits[edge]):
+            next_across, next_down, gained = draw(across, down, bits[edge], board)
+            lower, upper = bounds(next_across, next_down, board, work, table, control)
+            if gained == 0:
+                lower, upper = -upper, -lower
+            lowers[edge], uppers[edge] = lower + gained, upper + gained

@@ -1,0 +1,175 @@
+"""Solve a board or a position and describe the result in words."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
+from jaxzero.solver import endgame
+from jaxzero.solver.tablebase import build_table, check_fits, load_table, move_values, save_table
+
+EASY_UNDRAWN = 31  # edges; up to here the endgame solver takes seconds for any position
+
+
+class SolvedPosition(NamedTuple):
+    """Proven bounds on every move of a position, in boxes for its mover."""
+
+    drawn: np.ndarray  # [A] bool, edges on the board
+    lower: np.ndarray  # [A] int, ILLEGAL for drawn edges
+    upper: np.ndarray  # [A] int, ILLEGAL for drawn edges
+    method: str  # in words
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Proven bounds on the value of the best move; 0 when the game is over."""
+        lower, upper = self.lower[~self.drawn], self.upper[~self.drawn]
+        return (int(lower.max()), int(upper.max())) if len(lower) else (0, 0)
+
+    @property
+    def value(self) -> int | None:
+        """The value of the position, None if time ran out before it was proven."""
+        lower, upper = self.bounds
+        return lower if lower == upper else None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the value of every move is proven."""
+        return bool((self.lower == self.upper).all())
+
+    @property
+    def best(self) -> list[int]:
+        """The moves that are proven to be best."""
+        return np.flatnonzero(~self.drawn & (self.lower == self.bounds[1])).tolist()
+
+
+def solve_board(
+    game: DotsAndBoxes, table_file: Path | None = None, seconds: float | None = None
+) -> SolvedPosition:
+    """Solve the empty board by its table, or by the endgame solver if no table fits.
+
+    `seconds` limits the endgame solver. Raises: InputError if neither can solve the board.
+    """
+    drawn = np.zeros(game.num_edges, bool)
+    try:
+        check_fits(game)
+    except InputError:
+        if game.num_edges > EASY_UNDRAWN:
+            raise
+        return _solve(game, drawn, seconds)
+    if table_file and table_file.exists():
+        table = load_table(game, table_file)
+    else:
+        table = build_table(game)
+        if table_file:
+            save_table(table, game, table_file)
+    moves = jax.jit(lambda drawn: move_values(game, table, drawn))(jnp.asarray(drawn))
+    moves = np.asarray(moves)
+    return SolvedPosition(drawn, moves, moves, f"table of {1 << game.num_edges:,} positions")
+
+
+def solve_drawn(game: DotsAndBoxes, position: str, seconds: float | None = None) -> SolvedPosition:
+    """Solve a position, given as a list of drawn edges or a file, within `seconds`."""
+    return _solve(game, parse_position(game, position), seconds)
+
+
+def _solve(game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None) -> SolvedPosition:
+    """Solve a position: first its value and best moves, then the values of all moves."""
+    endgame.move_values(DotsAndBoxes(1, 1), [])  # compiles, before the time starts to count
+    endgame.solve(DotsAndBoxes(1, 1), [])
+    begin, table = time.monotonic(), endgame.new_table()
+    solution = endgame.solve(game, drawn, seconds=seconds, table=table)
+    if seconds is not None:
+        seconds = max(0.0, seconds - (time.monotonic() - begin))
+    lower, upper = endgame.move_bounds(game, drawn, seconds=seconds, table=table)
+    free = ~drawn
+    upper[free] = np.minimum(upper[free], solution.upper)
+    if solution.best:
+        best = np.isin(np.arange(game.num_edges), solution.best)
+        lower[best] = solution.value
+        upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 1)
+    return SolvedPosition(drawn, lower, upper, "endgame solver")
+
+
+def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
+    """Return the drawn edges [A] bool of a list such as `h0,1 v2,3 17`, or of a file with a list.
+
+    Commas may separate numbers. Raises: InputError for a word that is not an edge and for an edge
+    that is listed twice.
+    """
+    path = Path(position)
+    try:
+        text = path.read_text() if path.is_file() else position
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"position: {path} cannot be read ({error})") from error
+    if not path.is_file() and ("/" in position or path.suffix in (".txt", ".json")):
+        raise InputError(f"position: {path} is not a file")
+    numbers_only = re.fullmatch(r"[\d\s,]*", text)
+    words = re.split(r"[\s,]+" if numbers_only else r"\s+", text.strip())
+    try:
+        edges = [parse_edge(game, word) for word in words if word]
+    except ValueError as error:
+        raise InputError(f"position: {error}") from error
+    for edge in edges:
+        if edges.count(edge) > 1:
+            raise InputError(f"position: edge {edge_name(game, edge)} is listed twice")
+    return endgame.drawn_edges(game, np.array(edges, int))
+
+
+def describe(game: DotsAndBoxes, solved: SolvedPosition) -> str:
+    """Return board, value and best moves as text; undrawn edges show their values."""
+    free = np.flatnonzero(~solved.drawn)
+    proven = free[solved.lower[free] == solved.upper[free]]
+    labels = {edge: f"{solved.lower[edge]:+d}" for edge in proven.tolist()}
+    lines = [render(game, solved.drawn, labels=labels), "", _value_line(game, solved, len(free))]
+    if solved.value is not None:
+        best = _names(game, solved.best) or "not proven"
+        if not len(free):
+            best = "none, the game is over"
+        elif len(free) > 1 and len(solved.best) == len(free):
+            best = "every edge"
+        lines.append(f"best: {best}")
+    return "\n".join(lines + _bounds_of_moves(game, solved))
+
+
+def _value_line(game: DotsAndBoxes, solved: SolvedPosition, free: int) -> str:
+    """Return one line with the value or its bounds."""
+    lower, upper = solved.bounds
+    if solved.value is None:
+        return (
+            f"{game}, {free} edges free: not solved in time; proven: the value for the side to "
+            f"move is between {lower:+d} and {upper:+d} boxes"
+        )
+    outcome = (
+        f"the side to move wins the rest by {lower}"
+        if lower > 0
+        else f"the side to move loses the rest by {-lower}"
+        if lower < 0
+        else "the rest is shared equally"
+    )
+    return f"{game}, {free} edges free: value {lower:+d} ({outcome}), by {solved.method}"
+
+
+def _bounds_of_moves(game: DotsAndBoxes, solved: SolvedPosition) -> list[str]:
+    """Return one line for the unproven moves of each pair of bounds."""
+    unproven = np.flatnonzero(solved.lower < solved.upper)
+    bounds = sorted({(int(solved.lower[e]), int(solved.upper[e])) for e in unproven}, reverse=True)
+    lines = []
+    for low, high in bounds:
+        edges = [e for e in unproven if (solved.lower[e], solved.upper[e]) == (low, high)]
+        text = f"between {low:+d} and {high:+d}: {_names(game, edges)}"
+        lines += textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False)
+    return lines
+
+
+def _names(game: DotsAndBoxes, edges: Iterable[int]) -> str:
+    return " ".join(edge_name(game, edge) for edge in edges)

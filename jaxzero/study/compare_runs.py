@@ -1,0 +1,185 @@
+"""Runs compared: wrong moves on solved positions against games and minutes of training.
+
+Runs that differ only in their seed form one group, with a mean and a spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+from tabulate import tabulate
+
+from jaxzero.cli import dotted, load_config
+from jaxzero.errors import InputError
+from jaxzero.files import save_figure
+from jaxzero.runs.metrics import read_metrics
+from jaxzero.runs.run_dir import CONFIG_FILE
+from jaxzero.runs.weights import effort_before
+
+LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
+PREFIX, SUFFIX = "suite/", "/optimal_share"
+STYLES = ("--", "-", ":", "-.")  # lines of the players
+FLOOR = 0.05  # percent; a suite of some thousand positions cannot measure less
+# Settings that do not change the training.
+SILENT = ("seed", "devices", "checkpoint_every", "keep_checkpoints", "save_replay")
+
+
+class Measurement(NamedTuple):
+    """One evaluation of a run; games and minutes include those of its initial weights."""
+
+    games: int
+    minutes: float  # of self-play and learning
+    wrong: dict[str, float]  # by player: share of wrong moves on solved positions, percent
+
+
+class MeasuredRun(NamedTuple):
+    """A run and its measurements."""
+
+    run_dir: Path
+    settings: dict[str, Any]  # by dotted name
+    measurements: list[Measurement]
+
+
+class RunGroup(NamedTuple):
+    """Runs with the same settings."""
+
+    name: str
+    runs: list[MeasuredRun]
+
+
+def read_run(run_dir: Path) -> MeasuredRun:
+    """Read a run. Raises: InputError if there is none or it has no measurement."""
+    if not (run_dir / CONFIG_FILE).is_file():
+        raise InputError(f"runs: {run_dir} holds no run (it has no {CONFIG_FILE})")
+    past = effort_before(run_dir)
+    settings = dict(dotted(asdict(load_config(run_dir / CONFIG_FILE))))
+    measurements = [
+        Measurement(
+            past.games + int(line["speed/games"]), past.minutes + line["speed/minutes"], wrong
+        )
+        for line in read_metrics(run_dir)
+        if (wrong := _wrong(line))
+    ]
+    if not measurements:
+        raise InputError(f"runs: {run_dir} was never measured on solved positions")
+    return MeasuredRun(run_dir, settings, measurements)
+
+
+def _wrong(line: dict[str, Any]) -> dict[str, float]:
+    """Return the percent of wrong moves of each player in one line of metrics."""
+    keys = [key for key in line if key.startswith(PREFIX) and key.endswith(SUFFIX)]
+    return {key[len(PREFIX) : -len(SUFFIX)]: 100 - 100 * line[key] for key in keys}
+
+
+def group_runs(runs: Sequence[MeasuredRun]) -> list[RunGroup]:
+    """Group runs that differ only in their seed; the name holds the settings unlike the others."""
+    kept = [{k: v for k, v in run.settings.items() if k not in SILENT} for run in runs]
+    names = dict.fromkeys(name for settings in kept for name in settings)
+    # The value of most runs stays out of the name.
+    values = {name: [settings.get(name) for settings in kept] for name in names}
+    usual = {name: max(given, key=given.count) for name, given in values.items()}
+    groups: dict[str, list[MeasuredRun]] = {}
+    for run, settings in zip(runs, kept, strict=True):
+        unusual = [f"{k} {settings.get(k)}" for k in names if settings.get(k) != usual[k]]
+        groups.setdefault(", ".join(unusual) or "-", []).append(run)
+    if len(runs) == 1:
+        return [RunGroup(str(runs[0].run_dir), list(runs))]
+    return [RunGroup(name, found) for name, found in groups.items()]
+
+
+def players(groups: Sequence[RunGroup]) -> list[str]:
+    """Return the players that were measured in any run."""
+    found = (one.wrong for group in groups for run in group.runs for one in run.measurements)
+    return list(dict.fromkeys(name for wrong in found for name in wrong))
+
+
+def final(group: RunGroup, player: str) -> tuple[float, float] | None:
+    """Return mean and half the range of the last percentage of wrong moves, over the runs."""
+    ends = [run.measurements[-1].wrong for run in group.runs]
+    last = [wrong[player] for wrong in ends if player in wrong]
+    return (fmean(last), (max(last) - min(last)) / 2) if last else None
+
+
+def first_below(run: MeasuredRun, player: str, percent: float) -> Measurement | None:
+    """Return the first measurement with at most `percent` wrong moves."""
+    return next((m for m in run.measurements if m.wrong.get(player, 100.0) <= percent), None)
+
+
+def format_runs(groups: Sequence[RunGroup]) -> str:
+    """Return a line per group: its runs, games, minutes and the wrong moves at the end."""
+    who, rows = players(groups), []
+    for group in groups:
+        games = fmean(run.measurements[-1].games for run in group.runs)
+        minutes = fmean(run.measurements[-1].minutes for run in group.runs)
+        ends = [_spread(final(group, player)) for player in who]
+        rows.append([group.name, f"{len(group.runs)}", f"{games:,.0f}", f"{minutes:.1f}", *ends])
+    heads, left = ["setting", "runs", "games", "minutes", *who], ("left",)
+    return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
+
+
+def _spread(found: tuple[float, float] | None) -> str:
+    if found is None:
+        return ""
+    mean, half = found
+    return f"{mean:.2f} ± {half:.2f} %" if half else f"{mean:.2f} %"
+
+
+def levels(group: RunGroup) -> str:
+    """Return a line per level of wrong moves: when the first run of a group reached it."""
+    run, who = group.runs[0], players([group])
+    lines = []
+    for level in LEVELS:
+        found = {player: first_below(run, player, level) for player in who}
+        if any(found.values()):
+            words = (
+                f"{player}: {one.games:,} games, {one.minutes:.1f} min"
+                for player, one in found.items()
+                if one
+            )
+            lines.append(f"  at most {level} % wrong   {'   '.join(words)}")
+    return "\n".join([group.name, *lines])
+
+
+def draw_runs(path: Path, groups: Sequence[RunGroup]) -> None:
+    """Draw the wrong moves of every run into a PNG: groups by colour, players by line style."""
+    figure = Figure(figsize=(13, 5.5), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, field in zip(axes, ("minutes", "games"), strict=True):
+        _draw(axis, groups, field)
+        axis.set_xlabel(f"{field} of self-play and learning")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.grid(alpha=0.3, which="both")
+        for scale in (axis.xaxis, axis.yaxis):
+            scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            scale.set_major_formatter("{x:,g}")
+            scale.set_minor_formatter(NullFormatter())
+    axes[0].set_ylabel("wrong moves on solved positions, %")
+    handles, labels = axes[0].get_legend_handles_labels()
+    columns = min(3, len(players(groups)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
+    save_figure(path, figure)
+
+
+def _draw(axis: Axes, groups: Sequence[RunGroup], field: str) -> None:
+    for player, style in zip(players(groups), STYLES, strict=False):
+        for number, group in enumerate(groups):
+            for seed, run in enumerate(group.runs):
+                shown = [one for one in run.measurements if player in one.wrong]
+                axis.plot(
+                    [getattr(one, field) for one in shown],
+                    [max(FLOOR, one.wrong[player]) for one in shown],
+                    style,
+                    color=f"C{number % 10}",
+                    marker="o",
+                    markersize=2.5,
+                    linewidth=1.2,
+                    label=None if seed else f"{group.name}, {player}",
+                )

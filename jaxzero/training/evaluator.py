@@ -1,0 +1,288 @@
+"""How strong a network is: during training, as `evaluate.py` asks, and for exported weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import chex
+
+from jaxzero.agent.network import Network
+from jaxzero.agent.players import Agent, make_player, make_players
+from jaxzero.cli import Source
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.evaluation.arena import MatchResult, play_match
+from jaxzero.evaluation.rating import (
+    draw_ladder,
+    elo_ratings,
+    format_ratings,
+    ladder_pairs,
+    play_pairs,
+)
+from jaxzero.evaluation.scoring import (
+    agent_answers,
+    answer_suite,
+    calibration,
+    compile_answers,
+    draw_scores,
+    format_scores,
+    score,
+)
+from jaxzero.evaluation.suite import Suite, load_suite, suite_names
+from jaxzero.files import make_folder
+from jaxzero.game import DotsAndBoxes
+from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.weights import (
+    LoadedAgent,
+    from_half,
+    load_agent,
+    read_record,
+    to_half,
+    training_record,
+)
+from jaxzero.solver.tablebase import check_fits
+from jaxzero.training.learner import (
+    Learner,
+    accept_candidate,
+    candidate_params,
+    playing_params,
+)
+from jaxzero.training.parallel import local_copy
+
+TABLE_EDGES = 24  # a table of 3x3 takes seconds, larger ones minutes
+SUITE_POSITIONS = 2048
+TRACKED = ("optimal_share", "decisive_optimal_share", "boxes_lost", "value_error")
+
+
+class Evaluator:
+    """Measures the network of a run: matches, solved positions, and the gate."""
+
+    def __init__(self, config: Config, network: Network):
+        """Make players and suite. Raises: InputError for those that do not exist."""
+        settings, game = config.evaluation, network.game
+        self._opponents = make_players(settings.opponents, game)
+        self._settings, self._seed, self._game = settings, config.seed, game
+        simulations = settings.simulations
+        self.player_name = f"search:{simulations}" if simulations else "policy"
+        # Made once: the weights change, the compiled programs stay.
+        self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
+        check_suite(settings.suite, game)
+        kinds = {"policy": 0, self.player_name: simulations}
+        self._answering = {
+            name: compile_answers(network, config.search, count) for name, count in kinds.items()
+        }
+
+    def is_due(self, iteration: int) -> bool:
+        """Return whether an iteration ends with an evaluation."""
+        every = self._settings.evaluate_every
+        return every > 0 and iteration % every == 0
+
+    def evaluate(self, learner: Learner) -> tuple[Learner, dict[str, float], str]:
+        """Pass the gate, then measure; return the learner, metrics and words for the log line."""
+        learner, gate = self.gate(learner)
+        results = self.play(learner, self._settings.games)
+        scores = self.score(learner)
+        words = "".join(f"  {name} {result.points:.1%}" for name, result in results.items())
+        if gate:
+            accepted = "passed" if gate["gate/accepted"] else "kept"
+            words += f"  gate {accepted} {gate['gate/points']:.1%}"
+        if scores:
+            wrong = (f"{1 - parts['all']['optimal_share']:.1%}" for parts in scores.values())
+            words += f"  wrong moves {', '.join(wrong)} ({', '.join(scores)})"
+        return learner, as_metrics(results, scores) | gate, words
+
+    @cached_property
+    def _suite(self) -> Suite | None:
+        # Built when first needed: a table takes seconds, and training can begin without.
+        return choose_suite(self._settings.suite, self._game)
+
+    def play(self, learner: Learner, games: int) -> dict[str, MatchResult]:
+        """Play a match of `games` games against every opponent."""
+        player = replace(self._player, params=local_copy(playing_params(learner)))
+        return {opponent.name: self._match(player, opponent, games) for opponent in self._opponents}
+
+    def score(self, learner: Learner) -> dict[str, dict]:
+        """Return the scores on the suite for policy and search; empty without a suite."""
+        if self._suite is None:
+            return {}
+        params: chex.ArrayTree = local_copy(playing_params(learner))
+        return {
+            name: score(self._suite, answer_suite(self._suite, answer, params))
+            for name, answer in self._answering.items()
+        }
+
+    def gate(self, learner: Learner) -> tuple[Learner, dict[str, float]]:
+        """Let the newest weights play from now on if they beat the best. No gate: do nothing."""
+        threshold = self._settings.gate_threshold
+        if not threshold:
+            return learner, {}
+        candidate = replace(self._player, params=local_copy(candidate_params(learner)))
+        best = replace(self._player, params=local_copy(learner.best))
+        points = self._match(candidate, best, self._settings.games).points
+        accepted = points >= threshold
+        metrics = {"gate/points": points, "gate/accepted": float(accepted)}
+        return accept_candidate(learner) if accepted else learner, metrics
+
+    def _match(self, first, second, games: int) -> MatchResult:
+        # As many at once as during training, so that programs compiled then serve at the end.
+        usual = self._settings.games
+        return play_match(
+            self._game,
+            first,
+            second,
+            games,
+            self._settings.opening_plies,
+            self._seed,
+            at_once=min(games, usual),
+        )
+
+
+def suite_name(name: str, game: DotsAndBoxes) -> str:
+    """Return the suite that `auto` stands for on a board; any other name stays."""
+    if name != "auto":
+        return name
+    small = game.num_edges <= TABLE_EDGES
+    return "table" if small else str(game) if str(game) in suite_names() else "none"
+
+
+def check_suite(name: str, game: DotsAndBoxes) -> None:
+    """Raise an InputError for a suite that does not exist or does not suit the board."""
+    name = suite_name(name, game)
+    if name == "table":
+        check_fits(game)
+    elif name != "none":
+        load_suite(name, game)
+
+
+def choose_suite(name: str, game: DotsAndBoxes) -> Suite | None:
+    """Return the suite that a config names, at most SUITE_POSITIONS of it, or None."""
+    name = suite_name(name, game)
+    return None if name == "none" else load_suite(name, game).sample(SUITE_POSITIONS)
+
+
+def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict[str, float]:
+    """Return measurements as metrics: `versus/NAME/points`, `suite/NAME/optimal_share`, ..."""
+    versus = {
+        f"versus/{name}/{key}": value
+        for name, result in results.items()
+        for key, value in (("points", result.points), ("margin", result.margin))
+    }
+    suites = {
+        f"suite/{name}/{key}": parts["all"][key]
+        for name, parts in scores.items()
+        for key in TRACKED
+    }
+    return versus | suites
+
+
+ANCHORS = "random,greedy"
+
+
+def play_matches(
+    loaded: LoadedAgent, opponents: str, simulations: int, games: int, opening_plies: int, seed: int
+) -> dict[str, dict]:
+    """Play a match against each of `opponents`, print and return the results."""
+    game = loaded.config.game.board
+    players = make_players(opponents, game, loaded.agent)
+    me = make_player(f"search:{simulations}", game, loaded.agent)
+    results = {}
+    for opponent in players:
+        print(f"Playing {games} games against {opponent.name} ...", flush=True)
+        result = play_match(game, me, opponent, games, opening_plies, seed)
+        print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
+        results[opponent.name] = result.to_dict()
+    return results
+
+
+def score_suite(loaded: LoadedAgent, name: str, simulations: int, figures: Path) -> dict[str, dict]:
+    """Examine policy and search on a suite, print, draw and return the scores."""
+    print(f"Scoring the suite {name} ...", flush=True)
+    suite = load_suite(name, loaded.config.game.board)
+    scores, calibrations = {}, {}
+    for player, count in (("policy", 0), (f"search:{simulations}", simulations)):
+        answers = agent_answers(suite, loaded.agent, count)
+        scores[player] = score(suite, answers)
+        if answers.win is not None:
+            calibrations[player] = calibration(suite, answers)
+    print(f"\nsuite {name}, {len(suite):,} positions with exact values")
+    print(format_scores(scores))
+    path = figures / f"suite_{name}.png"
+    make_folder("figures", figures)
+    title = f"{loaded.config.game.board}, iteration {loaded.iteration}, suite {name}"
+    draw_scores(path, title, scores, calibrations)
+    print(path)
+    return {"suite_name": name, "suite": scores, "calibration": calibrations}
+
+
+def rate_checkpoints(
+    run_dir: Path, simulations: int, games: int, opening_plies: int, seed: int, figures: Path
+) -> list[dict]:
+    """Rate the checkpoints of a run by matches between neighbours and anchors; print and draw."""
+    loaded = load_agent(run_dir)
+    with Checkpoints(run_dir) as checkpoints:
+        iterations = checkpoints.iterations()
+    game = loaded.config.game.board
+    # One player, many weights: its matches are compiled once.
+    player = make_player(f"search:{simulations}", game, loaded.agent)
+    rungs = {}
+    for iteration in iterations:
+        try:
+            params = load_agent(run_dir, iteration).agent.params
+        except InputError as error:
+            print(f"skipped: {error}")
+            continue
+        rungs[f"iteration {iteration}"] = (iteration, replace(player, params=params))
+    climbers = [replace(rung, name=name) for name, (_, rung) in rungs.items()]
+    pairs = ladder_pairs(climbers, make_players(ANCHORS, game))
+    matches = play_pairs(game, pairs, games, opening_plies, seed)
+    ratings = elo_ratings(matches, anchor="random")
+    print(f"\n{format_ratings(ratings)}")
+    ladder = [
+        {"iteration": rungs.get(rating.name, (None,))[0], **rating._asdict()} for rating in ratings
+    ]
+    make_folder("figures", figures)
+    draw_ladder(figures / "ladder.png", ladder)
+    print(figures / "ladder.png")
+    return ladder
+
+
+def measure_weights(
+    source: Source, loaded: LoadedAgent, opponents: str, games: int, simulations: int
+) -> tuple[LoadedAgent, dict[str, Any]]:
+    """Return the network of a source and a record of its training and strength, measured now.
+
+    That of a run is measured with its weights as they will be written.
+    """
+    if source.run_dir is None:
+        record = read_record(source.weights)
+    else:
+        record = {"training": training_record(source, loaded)}
+        loaded = _as_shipped(loaded)
+    return loaded, {**record, **strength(loaded, opponents, games, simulations)}
+
+
+def _as_shipped(loaded: LoadedAgent) -> LoadedAgent:
+    params = from_half(to_half(loaded.agent.params), loaded.agent.params)
+    return loaded._replace(agent=replace(loaded.agent, params=params))
+
+
+def strength(
+    loaded: LoadedAgent, opponents: str, games: int, simulations: int
+) -> dict[str, dict[str, Any]]:
+    """Play matches, if there are opponents, sit the suite of the board, return the results."""
+    record = {}
+    if opponents:
+        record["versus"] = play_matches(
+            loaded, opponents, simulations, games, opening_plies=4, seed=0
+        )
+    suite = choose_suite("auto", loaded.config.game.board)
+    if suite is not None:
+        record["suite"] = {
+            player: score(suite, agent_answers(suite, loaded.agent, count))
+            for player, count in (("policy", 0), (f"search:{simulations}", simulations))
+        }
+        print(format_scores(record["suite"]))
+    return record

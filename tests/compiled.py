@@ -1,0 +1,62 @@
+"""Compiled functions that many tests of a file call: uncompiled, every operation compiles alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+
+import jax
+import numpy as np
+
+from jaxzero.agent.network import Network
+from jaxzero.game import DotsAndBoxes
+from jaxzero.game.structure import structure
+from jaxzero.solver.tablebase import build_table, move_values
+
+
+@contextmanager
+def optimised() -> Iterator[None]:
+    """Compile as outside of the tests, for what computes for longer than it compiles."""
+    before = jax.config.values["jax_disable_most_optimizations"]
+    jax.config.update("jax_disable_most_optimizations", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", before)
+
+
+table_of = cache(build_table)
+
+
+@cache
+def analyse(game: DotsAndBoxes):
+    """Return the structure of boards [B, A], compiled."""
+    return jax.jit(jax.vmap(partial(structure, game)))
+
+
+@cache
+def worths(game: DotsAndBoxes):
+    """Return the exact values of all moves [B, A] of boards [B, A], compiled."""
+    return jax.jit(jax.vmap(partial(move_values, game, table_of(game))))
+
+
+@cache
+def apply(network: Network):
+    """Return the network as a compiled function of parameters and boards."""
+    return jax.jit(network.apply)
+
+
+@cache
+def any_params(network: Network):
+    """Return random parameters, none of them zero, without compiling the initialisation."""
+    rng = np.random.default_rng(7)
+    drawn = np.zeros((1, network.game.num_edges), bool)
+    shapes = jax.eval_shape(network.init, jax.random.key(0), drawn)
+
+    def fill(path, leaf):
+        spread = 0.3 if leaf.ndim == 1 else float(np.prod(leaf.shape[:-1])) ** -0.5
+        about = 1.0 if "scale" in jax.tree_util.keystr(path) else 0.0
+        return (about + spread * rng.normal(size=leaf.shape)).astype(leaf.dtype)
+
+    return jax.tree_util.tree_map_with_path(fill, shapes)

@@ -1,0 +1,60 @@
+"""Laws of weights to begin with: the same board takes all, another takes what fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from jaxzero.agent.network import Network, init_params
+from jaxzero.cli import load_config
+from jaxzero.config import NetworkConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.runs.weights import transfer
+from jaxzero.training.learner import init_learner
+from jaxzero.training.progress import first_learner, refuse_misfit
+
+TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--learner.ema_decay=0.5")
+CONV = NetworkConfig(channels=8, blocks=2)
+
+
+def weights(rows: int, seed: int, config: NetworkConfig = CONV):
+    return init_params(Network(DotsAndBoxes(rows, rows), config), jax.random.key(seed))
+
+
+def test_the_same_network_takes_everything():
+    source = weights(2, 1)
+    found = transfer(source, weights(2, 2))
+    assert found.taken == found.arrays
+    chex.assert_trees_all_equal(found.params, source)
+
+
+def test_another_board_takes_the_kernels_and_keeps_its_own_heads():
+    source, target = weights(2, 1), weights(3, 2)
+    found = transfer(source, target)
+    chex.assert_trees_all_equal_shapes(found.params, target)
+    assert 0 < found.taken < found.arrays
+    taken = found.params["params"]
+    for block in ("ConvBlock_0", "ConvBlock_1"):
+        chex.assert_trees_all_equal(taken[block], source["params"][block])
+    assert not np.array_equal(target["params"]["Conv3x3_0"]["kernel"], taken["Conv3x3_0"]["kernel"])
+    chex.assert_trees_all_equal(taken["margin"], target["params"]["margin"])
+
+
+def test_a_run_begins_with_them_and_so_does_its_average():
+    network = Network(TINY.game.board, TINY.network)
+    source = init_learner(network, replace(TINY, seed=5)).params
+    learner = first_learner(TINY, network, source)
+    chex.assert_trees_all_equal(learner.params, source)
+    chex.assert_trees_all_equal(learner.average, source)
+    assert int(learner.step) == 0
+
+
+def test_weights_of_which_nothing_fits_are_refused():
+    network = Network(TINY.game.board, TINY.network)
+    with pytest.raises(InputError, match="weights: no array"):
+        refuse_misfit(network, weights(3, 0))

@@ -1,0 +1,157 @@
+"""Memory: known before it is taken, refused by the name of the setting that takes it."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+
+from jaxzero.agent.network import Network
+from jaxzero.cli import load_config
+from jaxzero.errors import InputError
+from jaxzero.runs.memory import DoesNotFit, least_bytes
+from jaxzero.training import iteration
+from jaxzero.training.iteration import Program, compile_iteration, init_actor, input_shapes
+from jaxzero.training.trainer import train
+
+GIB = 2**30
+PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
+LARGE = {
+    "selfplay.games": 512,
+    "search.simulations": 4000,
+    "replay.capacity": 400_000,
+    "learner.batch_size": 16384,
+}
+SMALL = (
+    "--devices=1",
+    "--network.features=raw",
+    "--network.channels=16",
+    "--search.simulations=4",
+    "--selfplay.games=16",
+    "--learner.batch_size=32",
+    "--learner.updates_per_iteration=2",
+    "--replay.capacity=500",
+)
+
+
+def tiny(*options: str):
+    config = load_config("configs/tiny.yaml", *SMALL, *options)
+    return config, Network(config.game.board, config.network)
+
+
+def plan(*options: str) -> Program:
+    return compile_iteration(*tiny(*options), jax.local_devices()[:1])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def each_program_is_compiled_once():
+    compile_, done = iteration.lower_and_compile, {}
+
+    def once(config, *arguments):
+        if config not in done:
+            done[config] = compile_(config, *arguments)
+        return done[config]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(iteration, "lower_and_compile", once)
+        yield
+
+
+def least(config, devices: int = 1) -> dict[str, int]:
+    network = Network(config.game.board, config.network)
+    shapes = input_shapes(config, network, devices)
+    return least_bytes(config, shapes.learner, shapes.actor, devices)
+
+
+def test_the_least_is_never_more_than_what_the_compiler_plans():
+    for setting, value in LARGE.items():
+        parts = least(tiny(f"--{setting}={value}")[0])
+        playing = parts["selfplay.games"] + parts["search.simulations"]
+        one_phase = sum(parts.values()) - min(playing, parts["learner.batch_size"])
+        assert one_phase <= plan(f"--{setting}={value}").predicted
+
+
+def test_the_replay_is_counted_to_the_byte():
+    config, _ = tiny()
+    ring = init_actor(config, 1)
+    assert least(config)["replay.capacity"] == sum(leaf.nbytes for leaf in jax.tree.leaves(ring))
+    assert plan().replay == least(config)["replay.capacity"]
+
+
+def test_devices_share_the_work():
+    config, _ = tiny("--replay.capacity=5000")
+    one, two = least(config, 1), least(config, 2)
+    for setting in ("selfplay.games", "learner.batch_size"):
+        assert two[setting] * 2 == one[setting]
+
+
+ABSURD = {
+    "selfplay.games": "2000000000",
+    "search.simulations": "1000000000",
+    "replay.capacity": "3000000000000",
+    "learner.batch_size": "20000000000",
+    "network.channels": "100000000",
+}
+
+
+@pytest.mark.parametrize("setting", ABSURD)
+def test_the_absurd_is_refused_by_name_without_compiling(setting, monkeypatch):
+    monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
+    with pytest.raises(DoesNotFit, match=rf"^{setting}: {ABSURD[setting]} takes .* MiB"):
+        plan(f"--{setting}={ABSURD[setting]}")
+
+
+BOTH = {
+    # About 4000 and 4, 4 and 4000, 4000 and 62500, 4000 and 400 times their defaults.
+    "games": (4_000_000, 64, "selfplay.games"),
+    "simulations": (4096, 64_000, "search.simulations"),
+    "both, simulations farther": (4_000_000, 1_000_000, "search.simulations"),
+    "both, games farther": (4_000_000, 6400, "selfplay.games"),
+}
+
+
+@pytest.mark.parametrize("case", BOTH)
+def test_large_trees_are_blamed_on_what_is_farther_beyond_its_default(case, monkeypatch):
+    games, simulations, blamed = BOTH[case]
+    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: GIB)
+    monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
+    with pytest.raises(DoesNotFit, match=f"^{blamed}: "):
+        plan(f"--selfplay.games={games}", f"--search.simulations={simulations}")
+
+
+def test_more_positions_than_an_index_counts_are_refused(monkeypatch):
+    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 10**15)
+    with pytest.raises(InputError, match=r"^replay\.capacity: .* at most 2,147,483,647"):
+        plan("--replay.capacity=3000000000")
+
+
+@pytest.mark.parametrize("setting", LARGE)
+def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, monkeypatch):
+    value = LARGE[setting]
+    predicted = plan(f"--{setting}={value}").predicted
+    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: predicted - 1)
+    with pytest.raises(DoesNotFit, match=f"^{setting}: {value} takes"):
+        plan(f"--{setting}={value}")
+    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: predicted)
+    assert plan(f"--{setting}={value}").predicted == predicted
+
+
+def test_training_that_will_not_fit_leaves_no_trace(tmp_path, monkeypatch):
+    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 1000)
+    config, _ = tiny("--evaluation.opponents=random", "--evaluation.suite=none")
+    with pytest.raises(DoesNotFit):
+        train(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_needs_far_less_than_its_size_before_activations(name):
+    assert sum(least(load_config(f"configs/{name}.yaml")).values()) < 0.6 * PRESETS[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_fits_its_size_with_a_tenth_to_spare(name, monkeypatch):
+    """In the layout of the device the tests run on."""
+    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: int(0.9 * PRESETS[name]))
+    config = load_config(f"configs/{name}.yaml", "--devices=1")
+    compile_iteration(config, Network(config.game.board, config.network), jax.local_devices()[:1])

@@ -1,0 +1,54 @@
+"""The weights that ship with the package load, and score what their records say."""
+
+from __future__ import annotations
+
+import json
+
+import chex
+import pytest
+
+import jaxzero
+from jaxzero.agent.players import make_player
+from jaxzero.cli import Source
+from jaxzero.evaluation.scoring import agent_answers, score
+from jaxzero.runs.weights import load_weights, read_record, shipped_names, write_weights
+from jaxzero.training.evaluator import choose_suite, measure_weights
+
+
+def test_there_are_weights():
+    assert {"2x2", "3x3"} <= set(shipped_names())
+
+
+def boards() -> list:
+    """Return all names; the table of 3x3 takes long to build."""
+    slow = {"3x3": [pytest.mark.slow]}
+    return [pytest.param(name, marks=slow.get(name, [])) for name in shipped_names()]
+
+
+@pytest.mark.parametrize("name", boards())
+def test_they_score_what_their_record_says(name):
+    loaded, record = load_weights(name), read_record(name)
+    game = loaded.agent.network.game
+    assert str(game) == name
+    suite = choose_suite("auto", game)
+    measured = score(suite, agent_answers(suite, loaded.agent, 0))["all"]
+    for key in ("positions", "optimal_share", "boxes_lost"):
+        assert measured[key] == pytest.approx(record["suite"]["policy"]["all"][key], abs=2e-3)
+
+
+def test_what_is_shipped_is_measured_and_shipped_again(tmp_path):
+    loaded, record = measure_weights(
+        Source(None, "2x2"), load_weights("2x2"), "random", games=8, simulations=4
+    )
+    assert record["training"] == read_record("2x2")["training"]
+    assert set(record["versus"]) == {"random"} and set(record["suite"]) == {"policy", "search:4"}
+    write_weights(loaded, record, "again", tmp_path)
+    again = load_weights(str(tmp_path))
+    chex.assert_trees_all_equal(again.agent.params, loaded.agent.params)
+    assert again.config == loaded.config and again.iteration == loaded.iteration
+    assert read_record(str(tmp_path / "again")) == json.loads(json.dumps(record))
+
+
+def test_a_loaded_agent_plays():
+    agent = jaxzero.load("2x2")
+    assert make_player("search:8", agent.network.game, agent).name == "search:8"

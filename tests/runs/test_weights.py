@@ -1,0 +1,193 @@
+"""Networks come back from a run as they were saved, and what cannot be loaded says why."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from jaxzero.agent.network import Network
+from jaxzero.agent.players import make_player
+from jaxzero.cli import Source, load_config, save_config
+from jaxzero.errors import InputError
+from jaxzero.evaluation.arena import play_match
+from jaxzero.play.modes import choose_board, choose_player, load_named
+from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.weights import (
+    load_agent,
+    load_weights,
+    read_initial_weights,
+    read_record,
+    training_record,
+    write_weights,
+)
+from jaxzero.training.learner import init_learner
+from jaxzero.training.progress import first_learner
+from jaxzero.training.trainer import train
+
+pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
+
+SHORT = (
+    "--devices=1",
+    "--network.features=raw",
+    "--network.channels=16",
+    "--search.simulations=4",
+    "--selfplay.games=16",
+    "--learner.batch_size=32",
+    "--learner.updates_per_iteration=3",
+    "--learner.ema_decay=0.5",
+    "--evaluation.opponents=random",
+    "--evaluation.simulations=0",
+    "--evaluation.final_games=8",
+    "--evaluation.evaluate_every=0",
+    "--checkpoint_every=2",
+    "--iterations=4",
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A complete short run whose weights are averaged."""
+    run_dir = tmp_path_factory.mktemp("whole") / "run"
+    assert train(load_config("configs/tiny.yaml", *SHORT), run_dir)
+    return run_dir
+
+
+@pytest.fixture
+def run(whole, tmp_path) -> Path:
+    """A copy of the run, to be damaged."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+@pytest.mark.parametrize(("checkpoint", "iteration"), [(None, 4), (2, 2)])
+def test_the_averaged_weights_of_a_checkpoint_come_back(whole, checkpoint, iteration):
+    loaded = load_agent(whole, checkpoint)
+    config = load_config("configs/tiny.yaml", *SHORT)
+    like = init_learner(Network(config.game.board, config.network), config)
+    learner = Checkpoints(whole).restore(iteration, lambda _: like).learner
+    assert loaded.iteration == iteration
+    assert loaded.config == config
+    assert loaded.agent.settings == config.search
+    jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, learner.average)
+    averaged, latest = jax.tree.leaves(learner.average), jax.tree.leaves(learner.params)
+    assert any(not np.array_equal(*pair) for pair in zip(averaged, latest, strict=True))
+
+
+def test_loading_computes_nothing_but_shapes(whole, monkeypatch):
+    traced, init = [], Network.init
+
+    def watched(self, key, *arguments):
+        traced.append(isinstance(key, jax.core.Tracer))
+        return init(self, key, *arguments)
+
+    monkeypatch.setattr(Network, "init", watched)
+    load_agent(whole)
+    load_weights("2x2")
+    config = load_config("configs/tiny.yaml", *SHORT)
+    first_learner(config, Network(config.game.board, config.network), None)
+    assert traced == [True] * 3
+
+
+def test_a_loaded_agent_plays(whole):
+    agent = load_agent(whole).agent
+    game = agent.network.game
+    policy, random = make_player("policy", game, agent), make_player("random", game)
+    assert play_match(game, policy, random, games=4, opening_plies=0, seed=0).games == 4
+
+
+def test_a_run_that_begins_with_another_counts_what_went_into_that(whole, tmp_path):
+    after = tmp_path / "after"
+    config = load_config("configs/tiny.yaml", *SHORT, "--iterations=2")
+    assert train(config, after, initial=read_initial_weights(str(whole)))
+    first, both = (training_record(Source(run, None), load_agent(run)) for run in (whole, after))
+    assert (first["games"], both["games"]) == (4 * 16, 4 * 16 + 2 * 16)
+    assert both["minutes"] > first["minutes"] > 0
+    shipped = read_initial_weights("2x2").effort
+    assert shipped.games == read_record("2x2")["training"]["games"] > 0
+
+
+def test_a_damaged_newest_checkpoint_is_skipped_and_named(run):
+    shutil.rmtree(run / "checkpoints" / "4" / "learner")
+    said = []
+    assert load_agent(run, say=said.append).iteration == 2
+    assert len(said) == 1 and str(run / "checkpoints" / "4") in said[0]
+    with pytest.raises(InputError, match=r"checkpoint .*4 cannot be read"):
+        load_agent(run, 4)
+
+
+def test_what_is_not_there_is_named(whole, run, tmp_path):
+    with pytest.raises(InputError, match=r"run_dir: .*nowhere holds no run"):
+        load_agent(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"checkpoint: 3 is not in .* \(there are: 2, 4\)"):
+        load_agent(whole, 3)
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(InputError, match=r"run_dir: .* has no checkpoint yet"):
+        load_agent(run)
+    assert not (run / "checkpoints").exists()
+
+
+def test_the_board_is_that_of_the_run_unless_that_is_contradicted(whole):
+    run = load_named(Source(whole, None))
+    board = choose_board(None, 2, [run])
+    assert str(board) == "2x2"
+    assert choose_player("player", None, board, run).name == "search:64"
+    with pytest.raises(InputError, match=r"^cols: 4 contradicts 2 of run_dir "):
+        choose_board(2, 4, [run])
+    with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
+        load_named(Source(whole, None, 9, "2"))
+
+
+def test_weights_come_back_from_the_files_they_are_shipped_in(whole, tmp_path):
+    loaded = load_agent(whole)
+    write_weights(loaded, {"training": {"games": 64}}, "2x2", tmp_path)
+    back = load_weights(str(tmp_path / "2x2"))
+    assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
+    assert read_record(str(tmp_path))["training"] == {"games": 64}
+    ours, theirs = (jax.tree.leaves(one.agent.params) for one in (back, loaded))
+    assert jax.tree.structure(back.agent.params) == jax.tree.structure(loaded.agent.params)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
+
+
+def test_exported_weights_are_named_by_their_file_or_folder(whole, tmp_path):
+    write_weights(
+        load_agent(whole), {"training": {"games": 64, "minutes": 1.0}}, "run.1", tmp_path / "out"
+    )
+    file = tmp_path / "out" / "run.1.safetensors"
+    assert file.stat().st_mode & 0o777 == 0o666 & ~umask()
+    for name in (file, file.with_name("run.1"), file.parent):
+        assert load_weights(str(name)).iteration == 4
+        assert load_named(Source(None, str(name))).iteration == 4
+        assert read_initial_weights(str(name)).effort.games == 64
+    write_weights(load_agent(whole), {}, "other", file.parent)
+    with pytest.raises(InputError, match=r"weights: .*out holds several weights.*other\.safet"):
+        load_weights(str(file.parent))
+    file.write_bytes(b"torn")
+    with pytest.raises(InputError, match=r"weights: .*run\.1\.safetensors cannot be read"):
+        load_weights(str(file))
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_unknown_weights_name_those_there_are(tmp_path):
+    with pytest.raises(InputError, match=r"weights: '9x9' do not exist.*there: 2x2"):
+        load_weights("9x9")
+    with pytest.raises(InputError, match="holds no run and no"):
+        load_weights(str(tmp_path))
+
+
+def test_weights_of_another_network_are_refused(whole, tmp_path):
+    loaded = load_agent(whole)
+    write_weights(loaded, {}, "2x2", tmp_path)
+    config = load_config("configs/tiny.yaml", *SHORT, "--network.channels=8")
+    save_config(config, tmp_path / "2x2.yaml")
+    with pytest.raises(InputError, match="of another shape"):
+        load_weights(str(tmp_path))

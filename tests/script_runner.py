@@ -1,0 +1,48 @@
+"""Scripts in the process of the tests, which spares a start of Python and the imports of jax."""
+
+from __future__ import annotations
+
+import io
+import runpy
+import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+from jaxzero.cli import run_script
+
+ROOT = Path(__file__).parent.parent
+# One run for all tests that start processes: the second finds its program in the cache.
+TINY = (
+    "--config configs/tiny.yaml --iterations 2 --network.channels 16 --search.simulations 4 "
+    "--selfplay.games 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
+    "--evaluation.opponents random --evaluation.suite none --evaluation.simulations 0 "
+    "--evaluation.final_games 8 --evaluation.evaluate_every 0 --replay.capacity 500 "
+    "--network.features raw"
+)
+
+
+class Ended(NamedTuple):
+    """What a process would have left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_here(script: str, *options: str | Path, cwd: Path = ROOT) -> Ended:
+    """Run a script of `scripts/` on a command line, in this process and without entries."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    words, entries = [script, *map(str, options)], io.StringIO()
+    with (
+        chdir(cwd),
+        patch.multiple(sys, argv=words, stdin=entries),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            run_script(runpy.run_path(str(ROOT / "scripts" / script))["main"])
+        except SystemExit as end:
+            code = end.code or 0
+    return Ended(code, out.getvalue(), err.getvalue())

@@ -1,0 +1,84 @@
+"""Solving what a person asks for."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from script_runner import run_here
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.solver.solve import describe, parse_position, solve_board, solve_drawn
+
+GAME = DotsAndBoxes(2, 2)
+
+
+def test_positions_are_read_from_names_numbers_and_files(tmp_path):
+    (tmp_path / "position").write_text("h0,0 h0,1\nv0,0\n")
+    for text in ("h0,0 h0,1 v0,0", "0,1,6", "0 1 6", str(tmp_path / "position")):
+        assert np.flatnonzero(parse_position(GAME, text)).tolist() == [0, 1, 6]
+
+
+@pytest.mark.parametrize("text", ["h9,0", "12", "0 0", "h0,0 0", "edge", "nowhere.txt"])
+def test_bad_positions_are_refused(text):
+    with pytest.raises(InputError, match=r"^position: "):
+        parse_position(GAME, text)
+
+
+def test_a_position_shows_the_value_of_each_move():
+    solved = solve_drawn(GAME, "h0,0 h0,1 v0,0 v0,1 h2,1")
+    assert (solved.value, solved.best) == (0, [2])
+    text = describe(GAME, solved)
+    assert "value +0" in text and "best: h1,0" in text and "-4" in text
+
+
+def test_a_full_board_is_over():
+    solved = solve_drawn(GAME, " ".join(map(str, range(12))))
+    assert (solved.value, solved.best) == (0, [])
+
+
+def test_boards_beyond_all_reach_are_refused():
+    with pytest.raises(InputError, match="4x4 has 40 edges"):
+        solve_board(DotsAndBoxes(4, 4))
+
+
+def test_what_is_proven_in_time_is_said_in_words():
+    game = DotsAndBoxes(5, 5)
+    solved = solve_drawn(game, "h0,0", seconds=0.1)
+    lower, upper = solved.bounds
+    assert solved.value is None and not solved.is_complete and lower < upper
+    assert (solved.lower <= solved.upper).all() and solved.best == []
+    text = describe(game, solved)
+    assert f"between {lower:+d} and {upper:+d} boxes" in text and "value +" not in text
+    assert max(map(len, text.splitlines())) <= 110
+    names = {word for line in text.splitlines() for word in line.split() if word[0] in "hv"}
+    assert {"h0,1", "v4,5"} <= names
+
+
+def test_bounds_of_moves_agree_with_the_values_of_all_moves():
+    game = DotsAndBoxes(3, 3)
+    values = solve_drawn(game, "h0,0 v0,0").lower
+    for seconds in (1e-6, 0.02, 0.1):
+        solved = solve_drawn(game, "h0,0 v0,0", seconds)
+        assert (solved.lower <= values).all() and (values <= solved.upper).all()
+
+
+def test_a_solution_that_takes_too_long_ends_with_its_bounds_and_exit_code_1(tmp_path):
+    file = tmp_path / "result.json"
+    hard = ("--rows", "5", "--cols", "5", "--position", "h0,0", "--json", str(file))
+    done = run_here("solve.py", *hard, "--seconds", "0.5")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("Solving a position of 5x5 ...\n")
+    assert "proven: the value for the side to move is between -25 and +25 boxes" in done.stdout
+    assert done.stdout.endswith("Not all is proven after 0.5 s. To go on longer: --seconds 5\n")
+    result = json.loads(file.read_text())
+    assert (result["value"], result["bounds"]) == (None, [-25, 25])
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+def test_impossible_limits_of_time_are_refused(seconds):
+    done = run_here("solve.py", "--seconds", seconds)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: seconds: ") and done.stderr.count("\n") == 1

@@ -1,0 +1,158 @@
+"""Tables hold the known values, agree with the solver, and obey the laws of the game."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from compiled import optimised
+from referee import exact_values
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, boxes_closed, edge_name, edge_permutations
+from jaxzero.solver import solve as solve_module
+from jaxzero.solver import tablebase
+from jaxzero.solver.endgame import new_table, solve_many
+from jaxzero.solver.solve import solve_board
+from jaxzero.solver.tablebase import (
+    ILLEGAL,
+    build_table,
+    check_fits,
+    load_table,
+    move_values,
+    save_table,
+    table_value,
+)
+
+# First player minus second, both perfect, from the empty board.
+KNOWN = {
+    **{(1, n): -1 if n % 2 else 0 for n in range(1, 8)},
+    (2, 2): 2,
+    (2, 3): -2,
+    (2, 4): 2,
+    (3, 3): -3,
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tables_are_built_fast():
+    with optimised():
+        yield
+
+
+@lru_cache
+def table_of(rows: int, cols: int):
+    return build_table(DotsAndBoxes(rows, cols))
+
+
+def random_boards(game: DotsAndBoxes, count: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.random((count, game.num_edges)) < rng.random((count, 1))
+
+
+# Boards whose table takes seconds to build.
+LARGE = [(1, 7), (3, 3)]
+
+
+def large_are_slow(boards) -> list:
+    slow = pytest.mark.slow
+    return [pytest.param(*board, marks=[slow] * (board in LARGE)) for board in boards]
+
+
+@pytest.mark.parametrize(("rows", "cols"), large_are_slow(KNOWN))
+def test_known_values(rows, cols):
+    assert int(table_of(rows, cols).values[0]) == KNOWN[rows, cols]
+
+
+@pytest.mark.slow
+def test_2x5_is_lost_by_two_with_every_opening():
+    solved = solve_board(DotsAndBoxes(2, 5))
+    assert solved.value == -2
+    assert len(solved.best) == 27
+
+
+@pytest.mark.parametrize("board", [(1, 3), (2, 2)])
+def test_every_position_and_move_equals_plain_minimax(board):
+    game = DotsAndBoxes(*board)
+    solve, codes = exact_values(game), np.arange(2**game.num_edges)
+    drawn = (codes[:, None] >> np.arange(game.num_edges)) & 1 > 0
+    moves = np.asarray(jax.vmap(partial(move_values, game, table_of(*board)))(jnp.asarray(drawn)))
+    for code in codes:
+        value, worth = solve(frozenset(np.flatnonzero(drawn[code]).tolist()))
+        assert int(table_of(*board).values[code]) == value
+        assert {e: int(moves[code, e]) for e in worth} == worth
+        assert (moves[code, drawn[code]] == ILLEGAL).all()
+
+
+def test_openings_of_2x2_and_2x4(monkeypatch):
+    """The outer edges of 2x2 keep +2; on 2x4 all but four do."""
+    outer = {f"{k}{r},{c}" for k in "h" for r in (0, 2) for c in (0, 1)}
+    outer |= {f"v{r},{c}" for r in (0, 1) for c in (0, 2)}
+    monkeypatch.setattr(solve_module, "build_table", lambda game: table_of(game.rows, game.cols))
+    losing = {"h1,1", "h1,2", "v0,2", "v1,2"}
+    for cols, expected in ((2, outer), (4, None)):
+        game = DotsAndBoxes(2, cols)
+        best = {edge_name(game, edge) for edge in solve_board(game).best}
+        every = {edge_name(game, edge) for edge in range(game.num_edges)}
+        assert best == (expected or every - losing)
+
+
+@pytest.mark.parametrize(("rows", "cols"), large_are_slow([(2, 3), (2, 4), (3, 3)]))
+def test_table_and_solver_agree_on_random_positions(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    drawn = random_boards(game, 10_000, seed=rows + cols)
+    values, best, solved = solve_many(game, drawn, table=new_table(2**20))
+    assert solved.all()
+    moves = jax.jit(jax.vmap(partial(move_values, game, table_of(rows, cols))))(jnp.asarray(drawn))
+    moves = np.where(drawn, -100, np.asarray(moves))
+    over = drawn.all(axis=1)
+    np.testing.assert_array_equal(np.where(over, 0, moves.max(axis=1)), values)
+    expected = (moves == moves.max(axis=1, keepdims=True)) & ~drawn
+    np.testing.assert_array_equal(expected, best)
+
+
+def test_laws_of_the_game():
+    """Parity of the boxes left, invariance under symmetry, and under turning the board."""
+    game, turned = DotsAndBoxes(2, 3), DotsAndBoxes(3, 2)
+    assert int(table_of(2, 3).values[0]) == int(table_of(3, 2).values[0])
+    drawn = jnp.asarray(random_boards(game, 2000, seed=1))
+    values = jax.vmap(partial(table_value, table_of(2, 3)))(drawn)
+    left = game.num_boxes - jax.vmap(partial(boxes_closed, game))(drawn)
+    np.testing.assert_array_equal(values % 2, left % 2)
+    for permutation in edge_permutations(game):
+        image = jax.vmap(partial(table_value, table_of(2, 3)))(drawn[:, permutation])
+        np.testing.assert_array_equal(values, image)
+    # Transposing swaps horizontals and verticals.
+    lattice = np.concatenate(
+        [
+            game.num_horizontal + np.arange(8).reshape(2, 4).T.ravel(),
+            np.arange(9).reshape(3, 3).T.ravel(),
+        ]
+    )
+    image = jax.vmap(partial(table_value, table_of(3, 2)))(drawn[:, lattice])
+    np.testing.assert_array_equal(values, image)
+    assert turned.num_edges == game.num_edges
+
+
+def test_tables_survive_saving_and_foreign_files_are_refused(tmp_path):
+    game, path = DotsAndBoxes(2, 3), tmp_path / "2x3.npz"
+    save_table(table_of(2, 3), game, path)
+    np.testing.assert_array_equal(load_table(game, path).values, table_of(2, 3).values)
+    with pytest.raises(InputError, match="is of a 2x3 board, not 3x2"):
+        load_table(DotsAndBoxes(3, 2), path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="cannot be read"):
+        load_table(game, path)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_table(game, tmp_path / "nowhere.npz")
+
+
+def test_boards_that_do_not_fit_are_refused_with_the_bytes(monkeypatch):
+    with pytest.raises(InputError, match="5x5 has 60 edges, a table holds at most 31"):
+        check_fits(DotsAndBoxes(5, 5))
+    monkeypatch.setattr(tablebase, "free_memory_bytes", lambda: 1000)
+    with pytest.raises(InputError, match="2x3 needs 262,144 bytes, 1,000 are free"):
+        build_table(DotsAndBoxes(2, 3))

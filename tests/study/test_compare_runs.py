@@ -1,0 +1,100 @@
+"""Laws of setting runs side by side: seeds join, levels are first reached, bad runs are named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jaxzero.cli import load_config, save_config
+from jaxzero.errors import InputError
+from jaxzero.runs.weights import Effort, InitialWeights, note_initial_weights
+from jaxzero.study.compare_runs import (
+    draw_runs,
+    final,
+    first_below,
+    format_runs,
+    group_runs,
+    levels,
+    players,
+    read_run,
+)
+
+WRONG = (30.0, 9.0, 4.0)
+
+
+def make_run(folder: Path, *options: str, wrong: tuple[float, ...] = WRONG) -> Path:
+    folder.mkdir()
+    save_config(load_config("configs/tiny.yaml", *options), folder / "config.yaml")
+    lines = [
+        {
+            "iteration": 2 * number,
+            "speed/games": 100 * number,
+            "speed/minutes": 0.5 * number,
+            "suite/policy/optimal_share": 1 - percent / 100,
+            "suite/search:16/optimal_share": 1 - percent / 200,
+            "suite/policy/boxes_lost": 0.1,
+        }
+        for number, percent in enumerate(wrong, start=1)
+    ]
+    lines.insert(1, {"iteration": 3, "speed/games": 150, "speed/minutes": 0.7})
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path):
+    options = {
+        "a": ("--seed=1",),
+        "b": ("--seed=2",),
+        "c": ("--seed=1", "--search.value_scale_per_box=1"),
+    }
+    ends = {"a": 4.0, "b": 6.0, "c": 2.0}
+    return [
+        read_run(make_run(tmp_path / name, *given, wrong=(30.0, 9.0, ends[name])))
+        for name, given in options.items()
+    ]
+
+
+def test_a_run_is_read_where_it_was_measured(runs):
+    assert [point.games for point in runs[0].measurements] == [100, 200, 300]
+    assert players(group_runs(runs)) == ["policy", "search:16"]
+    assert runs[0].measurements[0].wrong == pytest.approx({"policy": 30.0, "search:16": 15.0})
+
+
+def test_games_and_minutes_count_from_zero(tmp_path):
+    run = make_run(tmp_path / "run")
+    note_initial_weights(run, InitialWeights({}, "5x5", Effort(games=1000, minutes=20.0)))
+    first = read_run(run).measurements[0]
+    assert (first.games, first.minutes) == (1100, 20.5)
+
+
+def test_seeds_join_and_what_differs_is_the_name(runs):
+    entries = group_runs(runs)
+    assert {entry.name: len(entry.runs) for entry in entries} == {
+        "-": 2,
+        "search.value_scale_per_box 1.0": 1,
+    }
+    assert final(entries[0], "policy") == pytest.approx((5.0, 1.0))
+    assert "5.00 ± 1.00 %" in format_runs(entries) and "2.00 %" in format_runs(entries)
+
+
+def test_a_level_is_reached_at_the_first_evaluation_below_it(runs):
+    assert first_below(runs[0], "policy", 10).games == 200
+    assert first_below(runs[0], "policy", 9.01).minutes == 1.0
+    assert first_below(runs[0], "policy", 1) is None
+    assert "at most 10 % wrong   policy: 200 games" in levels(group_runs(runs)[0])
+
+
+def test_the_figure_is_drawn(runs, tmp_path):
+    draw_runs(tmp_path / "figure.png", group_runs(runs))
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_what_is_no_run_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"runs: .* holds no run"):
+        read_run(tmp_path)
+    make_run(tmp_path / "blind", wrong=())
+    with pytest.raises(InputError, match="never measured"):
+        read_run(tmp_path / "blind")

@@ -1,0 +1,223 @@
+"""The order of the house: who may import whom, how large files are, settings that docs name."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+import pytest
+from script_runner import ROOT
+
+from jaxzero.cli import field_names
+from jaxzero.config import Config
+
+PACKAGE = "jaxzero"
+# From the ground up: a room imports from itself and from rooms before it.
+ROOMS = (
+    *(
+        "errors",
+        "interrupts",
+        "files",
+        "host_memory",
+        "game",
+        "config",
+        "cli",
+        "solver",
+        "agent",
+        "evaluation",
+    ),
+    *("runs", "training", "performance", "study", "play"),
+)
+# Imports in functions that point up or round in a circle: from module to module, with the reason.
+LAZY = {
+    ("jaxzero.cli", "jaxzero.runs.weights"): "reads a network only after its options are checked",
+    ("jaxzero", "jaxzero.runs.weights"): "jaxzero.load; importing the package stays instant",
+    ("jaxzero", "jaxzero.agent.players"): "jaxzero.analyse; likewise",
+}
+KNOW_MCTX = {"jaxzero.agent.search"}
+KNOW_PMAP = {"jaxzero.training.parallel"}
+LONGEST_FILE, MOST_FILES_OF_A_ROOM, MOST_FILES = 400, 14, 75
+LONGER: dict[str, str] = {}  # file: reason
+
+
+class Import(NamedTuple):
+    """One import of one module of the package, wherever in the file it stands."""
+
+    source: str
+    target: str
+    line: int
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return the modules of the package by their dotted names."""
+    files = sorted((ROOT / PACKAGE).rglob("*.py"))
+    names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files)
+    return {name.removesuffix(".__init__"): path for name, path in zip(names, files, strict=True)}
+
+
+def imported(node: ast.AST) -> Iterator[str]:
+    """Yield the dotted names that an import statement names, as far as they are modules."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert not node.level, "imports are absolute"
+        for alias in node.names:
+            inner = f"{node.module}.{alias.name}"
+            yield inner if inner in modules() else node.module
+
+
+@cache
+def imports() -> list[Import]:
+    """Return what the package imports, functions included; the standard library as well."""
+    return [
+        Import(name, target, node.lineno)
+        for name, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        for target in imported(node)
+    ]
+
+
+def inner_imports() -> list[Import]:
+    found = [one for one in imports() if one.target.split(".")[0] == PACKAGE]
+    return [one for one in found if one.target != PACKAGE]  # its version and nothing else
+
+
+def room(module: str) -> str:
+    """Return the room of a module; the package itself stands above all rooms."""
+    return module.split(".")[1] if "." in module else "the package"
+
+
+def test_every_room_has_its_place():
+    assert {room(name) for name in modules()} - {"the package"} == set(ROOMS)
+
+
+def test_imports_point_down():
+    place = {name: number for number, name in enumerate(ROOMS)}
+    upward = [
+        one
+        for one in inner_imports()
+        if place[room(one.target)] > place.get(room(one.source), -1)
+        and (one.source, one.target) not in LAZY
+    ]
+    assert upward == []
+
+
+def test_exceptions_are_needed_and_lazy():
+    found = [one for one in inner_imports() if (one.source, one.target) in LAZY]
+    assert {(one.source, one.target) for one in found} == set(LAZY)
+    for one in found:
+        line = modules()[one.source].read_text().splitlines()[one.line - 1]
+        assert line.startswith("    "), one
+
+
+def test_there_are_no_cycles():
+    after: dict[str, set[str]] = {name: set() for name in modules()}
+    for one in inner_imports():
+        if (one.source, one.target) not in LAZY:
+            after[one.source].add(one.target)
+    done: set[str] = set()
+
+    def visit(name: str, way: tuple[str, ...]) -> None:
+        assert name not in way, " -> ".join((*way, name))
+        if name not in done:
+            for target in sorted(after[name]):
+                visit(target, (*way, name))
+            done.add(name)
+
+    for name in after:
+        visit(name, ())
+
+
+def test_few_files_know_mctx_and_pmap():
+    assert {one.source for one in imports() if one.target.split(".")[0] == "mctx"} == KNOW_MCTX
+    named = {
+        name
+        for name, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if getattr(node, "attr", getattr(node, "id", None)) == "pmap"
+    }
+    assert named == KNOW_PMAP
+
+
+def test_files_are_short_and_rooms_small():
+    folders = ("jaxzero", "scripts", "tests")
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    long = {name for name, lines in lengths.items() if lines > LONGEST_FILE}
+    assert long == set(LONGER), "too long, or no longer too long"
+    counts: dict[str, int] = {}
+    for name, path in modules().items():
+        if path.parent.name != PACKAGE:
+            counts[room(name)] = counts.get(room(name), 0) + 1
+    assert {name: count for name, count in counts.items() if count > MOST_FILES_OF_A_ROOM} == {}
+    assert len(modules()) <= MOST_FILES
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+SECTIONS = "game|network|search|selfplay|replay|learner|evaluation"
+FILE_ENDINGS = {"py", "yaml", "json", "jsonl", "csv", "png", "md", "npz", "safetensors"}
+
+
+class Parsed(Exception):
+    """A script has read its command line, which is all that is wanted of it."""
+
+
+def read_by_script(script: str, words: list[str]) -> None:
+    """Let a script parse a command line and stop there."""
+    import jsonargparse
+
+    parse = jsonargparse.ArgumentParser.parse_args
+
+    def parse_and_stop(parser, arguments):
+        parse(parser, arguments)
+        raise Parsed
+
+    main = runpy.run_path(str(ROOT / "scripts" / script))["main"]
+    with patch.object(jsonargparse.ArgumentParser, "parse_args", parse_and_stop):
+        main(words)
+
+
+def settings_named(text: str) -> set[str]:
+    """Return the words of a text that look like a setting with its section."""
+    words = re.findall(rf"(?<![\w./-])(?:--)?((?:{SECTIONS})\.[a-z_]+)\b(?!\()", text)
+    return {word for word in words if word.partition(".")[2] not in FILE_ENDINGS}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *CONFIGS], ids=lambda path: path.name)
+def test_settings_that_are_named_exist(page):
+    text = page.read_text()
+    if page.suffix == ".yaml":
+        text = "\n".join(re.findall(r"#.*", text))
+    text = re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)  # there they are attributes
+    assert settings_named(text) - set(field_names(Config)) == set()
+
+
+def test_settings_are_found_in_texts():
+    text = "`search.simulations`, --learner.batch_size 3, game/rules.py, game.py, a.game.rows, x"
+    assert settings_named(text) == {"search.simulations", "learner.batch_size"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_options_of_commands_exist(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = page.read_text()
+    blocks = "\n".join(re.findall(r"```(?:bash|sh)\n(.*?)```", text, re.DOTALL))
+    for line in blocks.replace("\\\n", " ").splitlines():
+        found = re.match(r"\s*(?:\$ )?python scripts/(\w+\.py)(.*)", line)
+        if found:
+            words = shlex.split(re.sub(r"\s+# .*", "", found[2]))
+            with pytest.raises((Parsed, SystemExit)) as ended:
+                read_by_script(found[1], words)
+            assert ended.type is Parsed or ended.value.code in (0, None), line
