@@ -41,7 +41,7 @@ LAZY = {
     ("jaxzero", "jaxzero.runs.weights"): "jaxzero.load; importing the package stays instant",
     ("jaxzero", "jaxzero.agent.players"): "jaxzero.analyse; likewise",
 }
-KNOW_MCTX = {"jaxzero.agent.search"}
+KNOW_MCTX = {"jaxzero.agent.mctx_search"}
 KNOW_PMAP = {"jaxzero.training.parallel"}
 LONGEST_FILE, MOST_FILES_OF_A_ROOM, MOST_FILES = 400, 14, 75
 LONGER: dict[str, str] = {}  # file: reason

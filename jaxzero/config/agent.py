@@ -113,8 +113,11 @@ class SearchConfig:
     win_weight: Fraction = 0.0
     """Goal of the search: 0 maximises the margin in boxes, 1 the win probability, a number
     between them a mixture. Above 0 it needs nodes all."""
-    max_depth: NonNegativeInt = 0
-    """Longest path below the root, in moves; 0: no limit."""
+    engine: Literal["rounds", "mctx"] = "rounds"
+    """Implementation of the search. rounds: all simulations of a round of sequential halving go
+    through the network in one batch; where there are fewer moves than max_considered_actions, a
+    game has fewer simulations. mctx: one simulation after the other, by the library mctx; both
+    choose the same moves after the same visits."""
     nodes: Literal["all", "quiet"] = "quiet"
     """Positions in the search tree. quiet: only positions without a box to take; an exact rule
     plays the captures, so they cost no simulations. all: every position, for comparisons."""

@@ -184,7 +184,7 @@ ADVICE = {
     "unknown": ("take a --trace and look for what runs between the parts",),
     "launches": ("raise selfplay.games until the time per evaluation no longer falls",),
     "tree": (
-        "lower search.simulations, or limit search.max_depth: each level is one more round",
+        "lower search.simulations: each round costs as much for few games as for many",
         "raise selfplay.games: a round costs nearly the same for more games",
         "a larger network costs little here: raise network.channels",
     ),
