@@ -60,9 +60,8 @@ def prior(game: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
 
     Probabilities of edges that are the same move add up.
     """
-    same = equivalence(game, view)
-    together = fold(same, jax.nn.softmax(logits))
-    return jnp.where(same.moves, jnp.log(jnp.maximum(together, TINY)), IMPOSSIBLE)
+    together = fold(game, view, jax.nn.softmax(logits))
+    return jnp.where(quiet_moves(game, view), jnp.log(jnp.maximum(together, TINY)), IMPOSSIBLE)
 
 
 def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:

@@ -159,68 +159,73 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
     """
     boxes = game.num_boxes
     longest, longest_joined = min(LONGEST, boxes), min(LONGEST_JOINED, boxes)
-    chain = jnp.where(found.loop, 0, found.length)
-    chains = _by_length(chain, longest)
-    kinds = jnp.array(LOOPS)[:, None, None]
-    last = kinds == LOOPS[-1]
-    is_kind = jnp.where(last, found.length[None] >= kinds, found.length[None] == kinds)
-    loops = _sum_where(found.loop[None] & is_kind, _share(found.length))
+    box = jnp.arange(boxes).reshape(game.rows, game.cols)
+    starts = found.first == box  # every chain and loop once, at its first box
+    loop_kind = jnp.clip((found.length - LOOPS[0]) // 2, 0, len(LOOPS) - 1)
+    chain_kind = found.joined * longest + jnp.minimum(found.length, longest) - 1
+    kind = jnp.where(found.loop, 3 * longest + loop_kind, chain_kind)
+    kinds = _histogram(kind, starts, 3 * longest + len(LOOPS))
+    by_joints, loops = kinds[: 3 * longest].reshape(3, longest), kinds[3 * longest :]
+    chains = jnp.sum(by_joints, axis=0)
+    alone, joined = by_joints[0], by_joints[1:]
+    # Longer chains count as the longest.
+    joined = joined[:, :longest_joined].at[:, -1].add(jnp.sum(joined[:, longest_joined:], axis=1))
+    # The side in control wins the length of a chain minus 4, as it leaves 2 boxes, and the length
+    # of a loop minus 8, as it leaves 4 (Berlekamp 2000, "The Dots-and-Boxes Game").
+    long_chain = starts & ~found.loop & (found.length >= 3)
+    control = jnp.where(starts & found.loop, found.length - 8, 0)
+    control = jnp.stack(
+        [
+            control + jnp.where(long_chain, found.length - 4, 0),
+            control + jnp.where(long_chain & (found.joined == 0), found.length - 4, 0),
+        ]
+    )
+    control = jnp.clip(jnp.sum(control, axis=(1, 2)), -CONTROL, CONTROL)
     left = jnp.sum(found.open_sides > 0, dtype=jnp.int32)
     moves = jnp.sum(~found.quiet, dtype=jnp.int32) - left
-    alone, half, between = (jnp.where(found.joined == ends, chain, 0) for ends in range(3))
     codes = [
-        jax.nn.one_hot(found.taken, boxes + 1),
-        jax.nn.one_hot(found.declined // 2, 3),
+        _one_hot(found.taken, jnp.arange(boxes + 1)),
+        _one_hot(found.declined, jnp.arange(0, 5, 2)),
         _count_code(left, boxes),
-        _count_code(jnp.sum(found.open_sides == 3), boxes),
-        _count_code(jnp.sum(found.open_sides == 4), boxes),
-        _count_code(jnp.sum(found.safe), game.num_edges),
+        _count_code(jnp.sum(found.open_sides == 3, dtype=jnp.int32), boxes),
+        _count_code(jnp.sum(found.open_sides == 4, dtype=jnp.int32), boxes),
+        _count_code(jnp.sum(found.safe, dtype=jnp.int32), game.num_edges),
         _count_code(chains, MOST_CHAINS),
         _count_code(loops, MOST_LOOPS),
         _count_code(jnp.sum(chains[2:]), MOST_LONG),
-        _control_code(found, chain),
+        _one_hot(control[0], jnp.arange(-CONTROL, CONTROL + 1)),
         _count_code(jnp.maximum(moves, 0), fewest_decisions(game)),
-        _count_code(_by_length(alone, longest), MOST_CHAINS),
-        _count_code(_by_length(half, longest_joined), MOST_JOINED),
-        _count_code(_by_length(between, longest_joined), MOST_JOINED),
-        _control_code(found, alone),
+        _count_code(alone, MOST_CHAINS),
+        _count_code(joined[0], MOST_JOINED),
+        _count_code(joined[1], MOST_JOINED),
+        _one_hot(control[1], jnp.arange(-CONTROL, CONTROL + 1)),
     ]
-    return jnp.concatenate([code.ravel() for code in codes]) > 0
+    return jnp.concatenate([code.ravel() for code in codes])
 
 
-def _by_length(chain: jax.Array, longest: int) -> jax.Array:
-    """Count the chains of each length, given the length at each box: [longest] int32.
+def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
+    """Count the chosen boxes of each kind, both [rows, cols]: [kinds] int32.
 
-    Every box of a chain of n boxes counts 1/n. Longer chains count as chains of `longest` boxes.
+    Several counters share a word: one sum over the boxes for all of them.
     """
-    lengths = jnp.arange(1, longest + 1)[:, None, None]
-    return _sum_where(jnp.minimum(chain, longest)[None] == lengths, _share(chain))
+    bits = chosen.size.bit_length()
+    in_word = 32 // bits
+    number, place = jnp.divmod(kind, in_word)
+    one = jnp.where(chosen, jnp.uint32(1) << (bits * place).astype(jnp.uint32), 0)
+    words = jnp.arange(-(-kinds // in_word))[:, None, None]
+    sums = jnp.sum(jnp.where(number[None] == words, one[None], 0), axis=(1, 2), dtype=jnp.uint32)
+    places = jnp.arange(in_word, dtype=jnp.uint32)[None, :] * bits
+    counts = (sums[:, None] >> places) & ((1 << bits) - 1)
+    return counts.astype(jnp.int32).ravel()[:kinds]
 
 
-def _control_code(found: Structure, chain: jax.Array) -> jax.Array:
-    """Code the margin of the side in control over the given chains of 3 or more and all loops.
-
-    It wins the length of a chain minus 4, as it leaves 2 boxes, and the length of a loop minus 8,
-    as it leaves 4 (Berlekamp 2000, "The Dots-and-Boxes Game").
-    """
-    loop = jnp.where(found.loop, found.length, 0)
-    control = jnp.sum(jnp.where(chain >= 3, 1 - 4 * _share(chain), 0.0))
-    control += jnp.sum(jnp.where(loop > 0, 1 - 8 * _share(loop), 0.0))
-    control = jnp.round(control).astype(jnp.int32)
-    return jax.nn.one_hot(jnp.clip(control, -CONTROL, CONTROL) + CONTROL, 2 * CONTROL + 1)
-
-
-def _share(length: jax.Array) -> jax.Array:
-    """Return 1 / length, the share of each box in its chain or loop; 0 where the length is 0."""
-    return jnp.where(length > 0, 1 / jnp.maximum(length, 1), 0.0)
-
-
-def _sum_where(mask: jax.Array, values: jax.Array) -> jax.Array:
-    """Sum `values` [rows, cols] under each mask [n, rows, cols], rounded: [n] int32."""
-    return jnp.round(jnp.sum(mask * values[None], axis=(1, 2))).astype(jnp.int32)
+def _one_hot(value: jax.Array, values: jax.Array) -> jax.Array:
+    """Return where a value [] is in a list of values [n]: [n] bool."""
+    return value == values
 
 
 def _count_code(counts: jax.Array, most: int) -> jax.Array:
-    """Code counts [...] as one-hot up to `most`, and one bit of parity: [..., most + 2]."""
-    one_hot = jax.nn.one_hot(jnp.minimum(counts, most), most + 1)
-    return jnp.concatenate([one_hot, (counts % 2)[..., None].astype(one_hot.dtype)], axis=-1)
+    """Code counts [...] as one-hot up to `most`, and one bit of parity: [..., most + 2] bool."""
+    column = jnp.arange(most + 2).reshape((1,) * jnp.ndim(counts) + (-1,))
+    counts = counts[..., None]
+    return jnp.where(column <= most, jnp.minimum(counts, most) == column, counts % 2 == 1)

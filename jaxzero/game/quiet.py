@@ -20,8 +20,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxzero.game.rules import DotsAndBoxes, State, box_sides, highest_beside, is_over, split_edges
-from jaxzero.game.structure import Structure, structure
+from jaxzero.game.rules import (
+    DotsAndBoxes,
+    State,
+    box_sides,
+    highest_beside,
+    is_over,
+    lowest_beside,
+    split_edges,
+)
+from jaxzero.game.structure import Structure, sides_of_boxes, structure
 
 
 def fewest_decisions(game: DotsAndBoxes) -> int:
@@ -46,10 +54,18 @@ def quiet_moves(game: DotsAndBoxes, found: Structure) -> jax.Array:
 
     These are the safe edges and one edge of every chain and loop.
     """
-    right, below, left = _opening_sides(game, found)
+    return found.safe | _at_openings(game, found, jnp.ones((game.rows, game.cols), bool))
+
+
+def _at_openings(game: DotsAndBoxes, found: Structure, values: jax.Array) -> jax.Array:
+    """Return [A] with values [rows, cols] of the first boxes of chains and loops at their edges.
+
+    All other edges have 0.
+    """
+    right, below, left = (jnp.where(side, values, 0) for side in _opening_sides(game, found))
     above_edges = jnp.pad(below, ((1, 0), (0, 0)))  # the edge below a box is above the next row
-    beside_edges = jnp.pad(right, ((0, 0), (1, 0))) | jnp.pad(left, ((0, 0), (0, 1)))
-    return found.safe | jnp.concatenate([above_edges.ravel(), beside_edges.ravel()])
+    beside_edges = jnp.pad(right, ((0, 0), (1, 0))) + jnp.pad(left, ((0, 0), (0, 1)))
+    return jnp.concatenate([above_edges.ravel(), beside_edges.ravel()]).astype(values.dtype)
 
 
 def _opening_sides(game: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -90,12 +106,21 @@ def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
     return Equivalence(quiet_moves(game, found), canonical)
 
 
-def fold(same: Equivalence, weights: jax.Array) -> jax.Array:
-    """Sum the weights of edges that are one move, on its representative: [A] to [A]."""
-    edges = jnp.arange(len(weights))
-    here = (same.canonical[None, :] == edges[:, None]) & same.moves[:, None]
-    # A masked sum instead of a scatter: it fuses, and adds in the same order every time.
-    return jnp.sum(jnp.where(here, weights[None, :], 0), axis=1)
+def fold(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
+    """Sum the weights of edges that are one move, on its representative: [A] to [A].
+
+    `found` is the structure of one position; edges drawn in its quiet position have no weight.
+    """
+    chained = found.length > 0
+    # An edge between two boxes of a chain counts half in each.
+    both = lowest_beside(chained.astype(jnp.int32)) > 0
+    halves = jnp.where(found.quiet, 0, jnp.where(both, weights / 2, weights))
+    of_box = sum(sides_of_boxes(game, halves)).ravel()
+    first = found.first.ravel()
+    # Masked sums instead of scatters: they add in the same order every time.
+    here = first[:, None] == jnp.arange(game.num_boxes)[None, :]
+    of_chain = jnp.sum(jnp.where(here, of_box[:, None], 0), axis=0).reshape(chained.shape)
+    return jnp.where(found.safe, weights, _at_openings(game, found, of_chain))
 
 
 def spread(
@@ -108,7 +133,7 @@ def spread(
     """
     in_pair = highest_beside(jnp.where(found.length == 2, 1, 0)) > 0
     as_good = ~found.quiet & (same.moves | ~in_pair)
-    count = fold(same, as_good.astype(weights.dtype))
+    count = fold(game, found, as_good.astype(weights.dtype))
     share = weights / jnp.maximum(count, 1)
     return jnp.where(as_good, share[same.canonical], 0)
 

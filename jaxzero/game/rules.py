@@ -12,6 +12,7 @@ This is OpenSpiel's numbering. A board of 2 x 2 boxes has 12 edges:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -151,8 +152,17 @@ def most_sides_beside(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
 
 def highest_beside(boxes: jax.Array) -> jax.Array:
     """Return for every edge the higher value of its two boxes: [rows, cols] to [A]; outside 0."""
+    return _beside(jnp.maximum, boxes)
+
+
+def lowest_beside(boxes: jax.Array) -> jax.Array:
+    """Return for every edge the lower value of its two boxes: [rows, cols] to [A]; outside 0."""
+    return _beside(jnp.minimum, boxes)
+
+
+def _beside(choose: Callable, boxes: jax.Array) -> jax.Array:
     above = jnp.pad(boxes, ((1, 1), (0, 0)))
     beside = jnp.pad(boxes, ((0, 0), (1, 1)))
-    horizontal = jnp.maximum(above[:-1], above[1:])
-    vertical = jnp.maximum(beside[:, :-1], beside[:, 1:])
+    horizontal = choose(above[:-1], above[1:])
+    vertical = choose(beside[:, :-1], beside[:, 1:])
     return jnp.concatenate([horizontal.ravel(), vertical.ravel()])

@@ -24,7 +24,6 @@ import jax.numpy as jnp
 from jaxzero.game.box_sets import BoxSet, one_each, pack, unpack
 from jaxzero.game.rules import DotsAndBoxes, highest_beside, split_edges
 
-
 # Rounds in one kernel at most; of longer sequences the CPU compiler computes much many times over.
 FUSED_ROUNDS = 8
 

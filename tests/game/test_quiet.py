@@ -130,7 +130,7 @@ def test_weights_are_spread_over_equal_edges_and_folded_back():
         same = equivalence(game, found)
         weights = jnp.where(same.moves, weights, 0)
         shared = spread(game, found, same, weights)
-        return weights, shared, fold(same, shared), found.quiet
+        return weights, shared, fold(game, found, shared), found.quiet
 
     weights, shared, folded, quiet = there_and_back(drawn, weights)
     np.testing.assert_allclose(folded, weights, rtol=1e-5)

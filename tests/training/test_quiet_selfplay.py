@@ -16,7 +16,7 @@ from jaxzero.agent.network import Network
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import State
-from jaxzero.game.quiet import closing_edge, equivalence, fewest_decisions, fold, quiet_moves
+from jaxzero.game.quiet import closing_edge, fewest_decisions, fold, quiet_moves
 from jaxzero.game.structure import structure
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
@@ -192,9 +192,9 @@ def test_the_surprise_is_the_divergence_from_the_network(played):
     decisions, _, _ = played
     step, game = np.argwhere(decisions.played & (decisions.drawn.sum(-1) > 8))[0]
     drawn, policy = decisions.drawn[step, game], decisions.policy[step, game]
-    same = equivalence(GAME, structure(GAME, jnp.asarray(drawn)))
-    prior = np.asarray(fold(same, jnp.asarray(~drawn / (~drawn).sum())))
-    moves = np.asarray(fold(same, jnp.asarray(policy)))
+    found = structure(GAME, jnp.asarray(drawn))
+    prior = np.asarray(fold(GAME, found, jnp.asarray(~drawn / (~drawn).sum())))
+    moves = np.asarray(fold(GAME, found, jnp.asarray(policy)))
     expected = sum(p * np.log(p / q) for p, q in zip(moves, prior, strict=True) if p > 1e-9)
     assert decisions.surprise[step, game] == pytest.approx(expected, abs=1e-4)
 
