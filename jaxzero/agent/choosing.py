@@ -57,7 +57,8 @@ def by_policy(network: Network, settings: SearchConfig, params: chex.ArrayTree) 
     game, rules = network.game, game_of(settings)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        prediction = network.apply(params, state.drawn)
+        found = jax.vmap(rules.structure_of_searched)(view)
+        prediction = network.apply(params, state.drawn, found)
         logits = jax.vmap(partial(rules.prior, game))(view, prediction.policy_logits)
         best = jnp.argmax(logits, axis=-1).astype(jnp.int32)
         return Choice(best, expected_margin(game, prediction))

@@ -15,14 +15,15 @@ from jaxzero.agent.inputs import graph_inputs
 from jaxzero.agent.layers import AttentionBlock, Dtype, compute_dtype
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes
+from jaxzero.game.structure import Structure
 
 
 def graph(
-    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array
+    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, found: Structure | None
 ) -> tuple[jax.Array, jax.Array]:
     """Pass messages between boxes: drawn [B, A] bool to logits [B, A] and [B, M]."""
     dtype = compute_dtype(config)
-    nodes, edges, counts = graph_inputs(game, config, drawn, dtype)
+    nodes, edges, counts = graph_inputs(game, drawn, found, dtype)
     x = nn.Dense(config.channels, dtype=dtype)(nodes)
     if counts.shape[-1]:
         x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None]
@@ -37,9 +38,10 @@ def graph(
     hidden = hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None]
     if edges.shape[-1]:
         hidden = hidden + nn.Dense(config.channels, dtype=dtype)(edges)
-    policy = nn.Dense(1, dtype=dtype, name="policy")(nn.relu(hidden))
+    policy = nn.Dense(1, dtype=jnp.float32, name="policy")(nn.relu(hidden))
     summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
-    return policy[..., 0], nn.Dense(2 * game.num_boxes + 1, dtype=dtype, name="margin")(summary)
+    margin = nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(summary)
+    return policy[..., 0], margin
 
 
 class GraphBlock(nn.Module):

@@ -32,6 +32,7 @@ from jaxzero.config import SearchConfig
 
 LOWEST_SCORE = -1e9  # of a move that may be chosen
 ROOT = 0
+CPU_BATCH = 1024  # positions; the inputs of more do not stay in the cache
 
 Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
 Expand = Callable[[chex.ArrayTree, jax.Array], Expanded]  # (nodes [P], moves [P])
@@ -288,7 +289,7 @@ def expand(
         return field.reshape(-1, *field.shape[2:])
 
     before = jax.tree.map(lambda field: flat(field[games, paths.node]), tree.nodes)
-    nodes, logits, values = expand_nodes(before, flat(paths.move))
+    nodes, logits, values = in_parts(expand_nodes, before, flat(paths.move))
     rewards, discounts = outcome(nodes, values)
 
     def put(field: jax.Array, new: jax.Array) -> jax.Array:
@@ -310,6 +311,21 @@ def expand(
         leaf=put(tree.leaf, jnp.broadcast_to(number, paths.node.shape).ravel()),
         leaf_move=put(tree.leaf_move, jnp.argmax(logits, axis=-1)),  # all moves have one value
     )
+
+
+def in_parts(expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array) -> Expanded:
+    """Expand nodes [P] in equal parts, each of as many as suit the device."""
+    count = len(moves)
+    largest = CPU_BATCH if jax.default_backend() == "cpu" else count
+    parts = next(n for n in range(1, count + 1) if count % n == 0 and count // n <= largest)
+    if parts == 1:
+        return expand_nodes(nodes, moves)
+
+    def split(field: jax.Array) -> jax.Array:
+        return field.reshape(parts, -1, *field.shape[1:])
+
+    done = jax.lax.map(lambda part: expand_nodes(*part), jax.tree.map(split, (nodes, moves)))
+    return jax.tree.map(lambda field: field.reshape(count, *field.shape[2:]), done)
 
 
 def backward(

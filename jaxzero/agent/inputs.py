@@ -1,4 +1,7 @@
-"""What the network is shown: the edges, and with `structure` what can be counted on the board."""
+"""What the network is shown: the edges [B, A], and what can be counted on the board.
+
+The structure `found` of the positions [B] is None for a network that sees edges alone.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from jaxzero.config import NetworkConfig
 from jaxzero.game import (
     DotsAndBoxes,
     board_planes,
@@ -18,18 +20,18 @@ from jaxzero.game.features import (
     structure_features,
     structure_planes,
 )
-from jaxzero.game.structure import structure
+from jaxzero.game.structure import Structure
 
 
 def edge_inputs(
-    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
 ) -> jax.Array:
     """Return the inputs of a dense trunk: [B, A] bool to [B, K]."""
     # Centred bits: an empty board is as far from zero as a full one.
     inputs = drawn.astype(dtype) * 2 - 1
-    if config.features == "raw":
+    if found is None:
         return inputs
-    seen = jax.vmap(partial(_see, game))(drawn)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
     # Lengths of chains say nothing new to a trunk that sees the whole board at once.
     more = (seen.edges, seen.boxes, seen.counts, seen.joined)
     flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
@@ -37,31 +39,34 @@ def edge_inputs(
 
 
 def grid_inputs(
-    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
 ) -> tuple[jax.Array, jax.Array]:
-    """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 for raw."""
+    """Return planes [B, H, W, F] on the grid of dots and counts [B, C];
+
+    C is 0 without a structure.
+    """
     planes = jax.vmap(partial(board_planes, game))(drawn).astype(dtype)
-    if config.features == "raw":
+    if found is None:
         return planes, jnp.zeros((len(drawn), 0), dtype)
-    seen = jax.vmap(partial(_see, game))(drawn)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
     more = jax.vmap(partial(structure_planes, game))(seen).astype(dtype)
     return jnp.concatenate([planes, more], axis=-1), seen.counts.astype(dtype)
 
 
 def graph_inputs(
-    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, dtype: jnp.dtype
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return nodes [B, N, F], the outside last, edges [B, A, E] and counts [B, C].
 
-    E and C are 0 for raw.
+    E and C are 0 without a structure.
     """
     batch = len(drawn)
     sides = jax.vmap(partial(box_sides, game))(drawn)
     boxes = jax.nn.one_hot(sides, 5, dtype=dtype)
     edges = jnp.zeros((batch, game.num_edges, 0), dtype)
     counts = jnp.zeros((batch, 0), dtype)
-    if config.features == "structure":
-        seen = jax.vmap(partial(_see, game))(drawn)
+    if found is not None:
+        seen = jax.vmap(partial(structure_features, game))(drawn, found)
         boxes = jnp.concatenate([boxes, _box_features(seen, dtype)], axis=-1)
         edges, counts = seen.edges.astype(dtype), seen.counts.astype(dtype)
     # One more row, the outside, and one more column, which tells it from the boxes.
@@ -75,14 +80,3 @@ def _box_features(seen: StructureFeatures, dtype: jnp.dtype) -> jax.Array:
     """Return what is known of every box: [B, rows, cols, K + J + 1]."""
     parts = seen.boxes, seen.joined, seen.lengths[..., None]
     return jnp.concatenate([part.astype(dtype) for part in parts], axis=-1)
-
-
-INPUTS = {
-    "conv": grid_inputs,
-    "dense": edge_inputs,
-    "graph": graph_inputs,
-}
-
-
-def _see(game: DotsAndBoxes, drawn: jax.Array) -> StructureFeatures:
-    return structure_features(game, drawn, structure(game, drawn))

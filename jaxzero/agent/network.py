@@ -1,13 +1,15 @@
 """The network: from drawn edges to a policy and a distribution of the remaining margin.
 
-A trunk is a function of (game, config, drawn [B, A] bool) to logits of the edges [B, A] and of the
-margin [B, M], called inside a module. All trunks get the same inputs (`inputs.py`) and read both
-heads from the blocks' output and a summary of the whole board, as parity is not local.
+A trunk is a function of (game, config, drawn [B, A] bool, their structure or None) to logits of the
+edges [B, A] and of the margin [B, M], called inside a module. All trunks get the same inputs
+(`inputs.py`) and read both heads from the blocks' output and a summary of the whole board, as
+parity is not local. The last layers of the heads compute in float32, whatever the blocks do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import chex
@@ -34,27 +36,32 @@ from jaxzero.game import (
     margin_bins,
     margin_mask,
 )
+from jaxzero.game.structure import Structure, structure
 
 Logits = tuple[jax.Array, jax.Array]  # [B, A] of the edges, [B, M] of the margin
-Trunk = Callable[[DotsAndBoxes, NetworkConfig, jax.Array], Logits]
+Trunk = Callable[[DotsAndBoxes, NetworkConfig, jax.Array, Structure | None], Logits]
 
 
-def dense(game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array) -> Logits:
+def dense(
+    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, found: Structure | None
+) -> Logits:
     """Connect everything with everything."""
     dtype = compute_dtype(config)
-    x = nn.Dense(config.channels, dtype=dtype)(edge_inputs(game, config, drawn, dtype))
+    x = nn.Dense(config.channels, dtype=dtype)(edge_inputs(game, drawn, found, dtype))
     for _ in range(config.blocks):
         x = DenseBlock(config.channels, dtype)(x)
     x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
     return (
-        nn.Dense(game.num_edges, dtype=dtype, name="policy")(x),
-        nn.Dense(2 * game.num_boxes + 1, dtype=dtype, name="margin")(x),
+        nn.Dense(game.num_edges, dtype=jnp.float32, name="policy")(x),
+        nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(x),
     )
 
 
-def conv(game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array) -> Logits:
+def conv(
+    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, found: Structure | None
+) -> Logits:
     """Convolve on the grid of dots; a square speaks for the edges to its right and below."""
-    planes, counts = grid_inputs(game, config, drawn, compute_dtype(config))
+    planes, counts = grid_inputs(game, drawn, found, compute_dtype(config))
     dtype, form = planes.dtype, convolution_form(config, len(planes))
     x = Conv3x3(config.channels, form, dtype)(planes)
     if counts.shape[-1]:
@@ -68,9 +75,9 @@ def conv(game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array) -> Logits:
     # Both heads see the whole board: parity is not local.
     hidden = nn.Dense(config.channels, dtype=dtype)(x)
     hidden = nn.relu(hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None, None])
-    policy = nn.Dense(2, dtype=dtype, name="policy")(hidden)
+    policy = nn.Dense(2, dtype=jnp.float32, name="policy")(hidden)
     summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
-    margin = nn.Dense(2 * game.num_boxes + 1, dtype=dtype, name="margin")(summary)
+    margin = nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(summary)
     return edges_from_planes(game, policy), margin
 
 
@@ -95,11 +102,16 @@ class Network(nn.Module):
     config: NetworkConfig
 
     @nn.compact
-    def __call__(self, drawn: jax.Array) -> Prediction:
+    def __call__(self, drawn: jax.Array, found: Structure | None = None) -> Prediction:
+        """Evaluate positions; `found` spares the work where their structure is known: [B]."""
         chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
         chex.assert_type(drawn, bool, custom_message="drawn")
         trunk = TRUNKS[self.config.trunk]
-        policy_logits, margin_logits = trunk(self.game, self.config, drawn)
+        if self.config.features == "raw":
+            found = None
+        elif found is None:
+            found = jax.vmap(partial(structure, self.game))(drawn)
+        policy_logits, margin_logits = trunk(self.game, self.config, drawn, found)
         possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
         return Prediction(
             policy_logits=jnp.where(drawn, IMPOSSIBLE, policy_logits.astype(jnp.float32)),

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from jaxzero.game import DotsAndBoxes, State, boxes_gained, discount, is_over
 from jaxzero.game import step as draw_edge
+from jaxzero.game.structure import Structure
 
 View = jax.Array  # [A] bool, edges on the board: all there is to know
 
@@ -49,6 +50,11 @@ def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
 def searched(state: State, view: View) -> State:
     """Return the position that is searched for a position: the same."""
     return state
+
+
+def structure_of_searched(view: View) -> Structure | None:
+    """Return the structure of the searched position where it is known: it is not."""
+    return None
 
 
 def resolve(state: State, view: View, value: jax.Array) -> State:

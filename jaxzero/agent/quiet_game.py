@@ -24,6 +24,7 @@ from jaxzero.game.quiet import (
     equivalence,
     fold,
     free_boxes,
+    once_quiet,
     open_up,
     quiet_moves,
     settle,
@@ -72,6 +73,11 @@ def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
 def searched(state: State, view: View) -> State:
     """Return the position that is searched for a position: all free boxes are taken."""
     return settle(state, view, jnp.zeros((), bool))
+
+
+def structure_of_searched(view: View) -> Structure | None:
+    """Return the structure of the searched position where it is known."""
+    return once_quiet(view)
 
 
 def resolve(state: State, view: View, value: jax.Array) -> State:

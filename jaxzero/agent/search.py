@@ -16,6 +16,7 @@ from jaxzero.agent.gumbel import Root, SearchResult
 from jaxzero.agent.network import Network, expected_margin, win_balance
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
+from jaxzero.game.structure import Structure
 
 
 class Evaluation(NamedTuple):
@@ -25,7 +26,8 @@ class Evaluation(NamedTuple):
     value: jax.Array  # [B] float32, utility still to come, -1 to 1
 
 
-Evaluate = Callable[[chex.ArrayTree, State], Evaluation]  # (params, State [B])
+# (params, State [B], their structure [B] where it is known)
+Evaluate = Callable[[chex.ArrayTree, State, Structure | None], Evaluation]
 
 
 def game_of(settings: SearchConfig) -> ModuleType:
@@ -37,8 +39,8 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
     """Return an evaluator that mixes margin and win probability as `settings.win_weight` says."""
     game = network.game
 
-    def evaluate(params: chex.ArrayTree, state: State) -> Evaluation:
-        prediction = network.apply(params, state.drawn)
+    def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
+        prediction = network.apply(params, state.drawn, found)
         value = expected_margin(game, prediction) / game.num_boxes
         if settings.win_weight:
             balance = win_balance(game, prediction, state.margin)
@@ -72,16 +74,17 @@ def search(
     outcome = jax.vmap(partial(rules.outcome, game))
     expand = jax.vmap(partial(rules.expand, game, settings.win_weight))
     prior = jax.vmap(partial(rules.prior, game))
+    structure_of = jax.vmap(rules.structure_of_searched)
 
     def expand_and_evaluate(node, move):
         node, view = expand(node, move)
-        evaluation = evaluate(params, node.state)
+        evaluation = evaluate(params, node.state, structure_of(view))
         return node, prior(view, evaluation.prior_logits), evaluation.value
 
-    evaluation = evaluate(params, state)
+    view = jax.vmap(partial(rules.view, game))(state.drawn)
+    evaluation = evaluate(params, state, structure_of(view))
     chex.assert_shape(evaluation.prior_logits, state.drawn.shape, custom_message="prior_logits")
     chex.assert_shape(evaluation.value, state.margin.shape, custom_message="value")
-    view = jax.vmap(partial(rules.view, game))(state.drawn)
     root = Root(
         node=jax.vmap(rules.root)(state, view),
         legal=jax.vmap(partial(rules.legal, game))(view),

@@ -150,6 +150,12 @@ def free_boxes(found: Structure) -> FreeBoxes:
     return FreeBoxes(found.taken, found.declined)
 
 
+def once_quiet(found: Structure) -> Structure:
+    """Return the structure of the quiet position of one structure."""
+    none = jnp.zeros_like(found.taken)
+    return found._replace(taken=none, declined=none, free=jnp.zeros_like(found.free))
+
+
 def declines(found: Structure | FreeBoxes, value: jax.Array) -> jax.Array:
     """Return whether declining is better, given the quiet value [] in boxes: [] bool."""
     return (found.declined > 0) & (value < -found.declined)

@@ -203,7 +203,7 @@ def free_evaluator(game: DotsAndBoxes) -> Evaluate:
     """Return an evaluator with flat priors and values hashed from the edges, for bushy trees."""
     waves = np.random.default_rng(0).uniform(0, 2 * np.pi, game.num_edges).astype(np.float32)
 
-    def evaluate(_, state: State) -> Evaluation:
+    def evaluate(_params, state: State, _found) -> Evaluation:
         hashed = 0.5 * jnp.sin(state.drawn.astype(jnp.float32) @ waves)
         priors = jnp.where(state.drawn, IMPOSSIBLE, 0.0)
         return Evaluation(priors, jnp.where(is_over(state), 0.0, hashed))

@@ -40,7 +40,7 @@ def planted(game: DotsAndBoxes, prior_weight: float):
     """Return an evaluator that knows every value, and every best edge with this logit."""
     table = table_of(game)
 
-    def evaluate(_params, state: State) -> Evaluation:
+    def evaluate(_params, state: State, _found) -> Evaluation:
         value = jax.vmap(partial(table_value, table))(state.drawn)
         worth = jax.vmap(partial(move_values, game, table))(state.drawn)
         best = worth == jnp.max(worth, axis=-1, keepdims=True)
@@ -91,7 +91,6 @@ def test_a_look_ahead_at_every_move_is_exact_without_priors():
         simulations=17,
         max_considered_actions=17,
         value_scale_per_box=0.5,
-        max_depth=1,
         nodes="quiet",
     )
     drawn = positions_of(game)
@@ -133,7 +132,7 @@ def test_nothing_follows_the_end():
     jax.tree.map(np.testing.assert_array_equal, past.state, end.state)
 
 
-@pytest.mark.parametrize(("simulations", "worth"), [(1, -3.0), (8, -3.0 - 17 / 8)])
+@pytest.mark.parametrize(("simulations", "worth"), [(1, -3.0), (2, -3.0 + 1 / 2)])
 def test_a_reply_follows_what_deeper_search_says(simulations, worth):
     """The node behind a chain of three looks lost by 4 at first sight and is won by 3."""
     # Beside the chain is a box with three open sides: a safe move leads to what is lost by 3.
@@ -142,17 +141,17 @@ def test_a_reply_follows_what_deeper_search_says(simulations, worth):
     node, _ = opened(game, state, jnp.int32(chain))
     assert (int(node.free.taken), int(node.free.declined)) == (3, 2)
 
-    def evaluate(_params, state: State) -> Evaluation:
+    def evaluate(_params, state: State, _found) -> Evaluation:
         at_node = jnp.all(state.drawn == node.state.drawn[None, :], axis=-1)
         liked = jax.nn.one_hot(jnp.where(at_node, safe, chain), game.num_edges)
         return Evaluation(50.0 * liked, jnp.where(at_node, -4.0, -3.0) / game.num_boxes)
 
-    settings = SearchConfig(simulations=simulations, max_considered_actions=1, max_depth=2)
+    settings = SearchConfig(simulations=simulations, max_considered_actions=1)
     batch = jax.tree.map(lambda leaf: leaf[None], state)
     run = jax.jit(partial(search, game, settings, evaluate, gumbel_scale=0.0))
     found = run((), jax.random.key(0), batch)
     assert found.visits[0].argmax() == chain
-    # Once: declined, 3 - 2 * 2 - (-4) = 3 for the opponent. Later: all taken, 3 + (7 * 3 - 4) / 8.
+    # Once: declined, 3 - 2 * 2 - (-4) = 3 for the opponent. Then: all taken, 3 + (3 - 4) / 2.
     assert float(found.value[0]) * game.num_boxes == pytest.approx(worth, abs=1e-4)
 
 
@@ -161,7 +160,7 @@ def test_every_node_is_worth_its_first_value_and_its_moves():
     game = DotsAndBoxes(3, 3)
     weights = jax.random.normal(jax.random.key(1), (game.num_edges,))
 
-    def evaluate(_params, state: State) -> Evaluation:
+    def evaluate(_params, state: State, _found) -> Evaluation:
         noise = jnp.sin(40.0 * (state.drawn @ weights))  # far from smooth: replies change often
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), 0.6 * noise)
 
@@ -170,19 +169,21 @@ def test_every_node_is_worth_its_first_value_and_its_moves():
     settings = SearchConfig(simulations=32, max_considered_actions=4, value_scale_per_box=0.05)
     run = jax.jit(lambda key: search(game, settings, evaluate, (), key, state).tree)
     tree = jax.device_get(run(jax.random.key(2)))
-    visits = tree.children_visits
-    q = tree.children_rewards + tree.children_discounts * tree.children_values
-    expected = (tree.raw_values + (visits * q).sum(-1)) / (1 + visits.sum(-1))
-    expanded = tree.node_visits > 0
-    np.testing.assert_allclose(tree.node_values[expanded], expected[expanded], atol=1e-5)
+    visits, q = tree.moves.visits, tree.moves.values
+    # The root keeps its first value: nobody asks for another.
+    expected = (tree.first_values + (visits * q).sum(-1)) / (1 + visits.sum(-1))
     rows, parents, moves = np.nonzero(visits > 0)
-    children = tree.children_index[rows, parents, moves]
-    node = jax.tree.map(lambda field: jnp.asarray(field[rows, children]), tree.embeddings)
+    children = tree.children[rows, parents, moves]
+    np.testing.assert_allclose(tree.values[rows, children], expected[rows, children], atol=1e-5)
+    assert (visits[rows, children].sum(-1) + 1 == visits[rows, parents, moves]).all()
+    node = jax.tree.map(lambda field: jnp.asarray(field[rows, children]), tree.nodes)
     replies = jax.jit(jax.vmap(partial(reply, game)))
-    best = replies(node, jnp.asarray(tree.node_values[rows, children]))
-    np.testing.assert_array_equal(best[0], tree.children_rewards[rows, parents, moves])
-    np.testing.assert_array_equal(best[1], tree.children_discounts[rows, parents, moves])
-    first = replies(node, jnp.asarray(tree.raw_values[rows, children]))
+    best = replies(node, jnp.asarray(tree.values[rows, children]))
+    np.testing.assert_array_equal(best[0], tree.rewards[rows, children])
+    np.testing.assert_array_equal(best[1], tree.discounts[rows, children])
+    worth = best[0] + best[1] * tree.values[rows, children]
+    np.testing.assert_allclose(worth, q[rows, parents, moves], atol=1e-6)
+    first = replies(node, jnp.asarray(tree.first_values[rows, children]))
     assert int((first[0] != best[0]).sum()) > 10
 
 
@@ -202,12 +203,12 @@ def test_a_box_weighs_the_same_on_boards_of_any_size():
     for game, position in ((small, state), (large, other)):
         logits = jnp.where(position.drawn, -1e9, 0.0)
 
-        def evaluate(_params, state, game=game, logits=logits) -> Evaluation:
+        def evaluate(_params, state, _found, game=game, logits=logits) -> Evaluation:
             left = jnp.sum(~state.drawn, axis=-1)
             logits = jnp.broadcast_to(logits[None, :], state.drawn.shape)
             return Evaluation(jnp.where(state.drawn, -1e9, logits), 0.1 * left / game.num_boxes)
 
-        settings = SearchConfig(simulations=8, max_considered_actions=8)
+        settings = SearchConfig(simulations=12, max_considered_actions=3)
         batch = jax.tree.map(lambda leaf: leaf[None], position)
         run = jax.jit(partial(search, game, settings, evaluate, gumbel_scale=0.0))
         found = run((), jax.random.key(0), batch)

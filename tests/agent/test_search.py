@@ -12,8 +12,7 @@ import pytest
 from compiled import optimised
 from referee import exact_values
 
-import jaxzero.agent.search as search_module
-from jaxzero.agent import plain_game
+from jaxzero.agent import mctx_search, plain_game
 from jaxzero.agent.search import Evaluation, search
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State
@@ -52,7 +51,7 @@ def planted(truth, prior_weight: float):
     """Return an evaluator that knows every value, and every best move with this logit."""
     values, best = (jnp.asarray(table) for table in truth)
 
-    def evaluate(_params, state: State) -> Evaluation:
+    def evaluate(_params, state: State, _found) -> Evaluation:
         code = state.drawn.astype(jnp.int32) @ jnp.asarray(BITS, jnp.int32)
         logits = jnp.where(state.drawn, -1e9, prior_weight * best[code])
         return Evaluation(logits, values[code] / GAME.num_boxes)
@@ -69,7 +68,7 @@ def share_wrong(truth, settings: SearchConfig, prior_weight: float) -> float:
 
 # A visit of every edge and nothing deeper is one look ahead: exact when the signs are.
 LOOK_AHEAD = SearchConfig(
-    nodes="all", simulations=12, max_considered_actions=12, value_scale_per_box=0.5, max_depth=1
+    nodes="all", simulations=12, max_considered_actions=12, value_scale_per_box=0.5
 )
 
 
@@ -121,7 +120,8 @@ def test_policies_are_distributions_over_legal_edges(truth):
     assert float(jnp.where(drawn, found.policy, 0).max()) < 1e-6
     assert not bool(drawn[jnp.arange(len(drawn)), found.edge].any())
     assert int(jnp.where(drawn, found.visits, 0).max()) == 0
-    np.testing.assert_array_equal(found.visits.sum(-1), 8)
+    # A round visits each of 8 moves once; where there are fewer, there are no more rounds.
+    np.testing.assert_array_equal(found.visits.sum(-1), np.minimum(8, (~drawn).sum(-1)))
 
 
 @pytest.fixture
@@ -131,11 +131,8 @@ def as_users_compile():
         yield
 
 
-@pytest.mark.parametrize("max_depth", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_the_in_place_backup_equals_that_of_mctx(truth, monkeypatch, as_users_compile, max_depth):
-    settings = SearchConfig(
-        nodes="all", simulations=24, value_scale_per_box=0.25, max_depth=max_depth
-    )
+def test_the_in_place_backup_equals_that_of_mctx(truth, monkeypatch, as_users_compile):
+    settings = SearchConfig(nodes="all", engine="mctx", simulations=24, value_scale_per_box=0.25)
     state = jax.tree.map(lambda leaf: leaf[::16], positions())
 
     def run():
@@ -144,7 +141,7 @@ def test_the_in_place_backup_equals_that_of_mctx(truth, monkeypatch, as_users_co
         )
 
     ours = run()
-    monkeypatch.setattr(search_module, "in_place_backup", lambda _reply: nullcontext())
+    monkeypatch.setattr(mctx_search, "in_place_backup", lambda _reply: nullcontext())
     theirs = run()
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 

@@ -1,0 +1,110 @@
+"""The search by rounds chooses what mctx chooses, after the same visits, on the same noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from compiled import analyse
+from mctx._src.seq_halving import get_sequence_of_considered_visits
+
+from jaxzero.agent.gumbel import halving, schedule
+from jaxzero.agent.search import Evaluation, game_of, search
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, State, is_over
+
+KEY = jax.random.key(7)
+
+
+def test_rounds_are_those_of_mctx():
+    for considered in range(1, 20):
+        for simulations in (1, 2, 5, 8, 16, 17, 32, 50, 64, 256):
+            visits = get_sequence_of_considered_visits(considered, simulations)
+            rounds = [len(list(same)) for _, same in groupby(visits)]
+            assert halving(considered, simulations) == rounds
+    for simulations, rounds in ((16, 1), (32, 4), (64, 15), (256, 60)):
+        assert len(halving(16, simulations)) == rounds
+
+
+def test_a_game_with_few_moves_has_the_rounds_that_fit():
+    for simulations, considered in ((16, 16), (32, 16), (64, 16), (8, 3), (7, 1)):
+        settings = SearchConfig(simulations=simulations, max_considered_actions=considered)
+        table = schedule(settings)
+        assert table[-1].sum() == simulations and not table[0].any()
+        for moves in range(1, considered + 1):
+            own = halving(moves, int(table[moves].sum()))
+            assert table[moves][: len(own)].tolist() == own and (table[moves] <= table[-1]).all()
+            assert table[moves, 0] == moves  # every move is looked at
+
+
+def chaotic(game: DotsAndBoxes):
+    """Return an evaluator whose priors and values are all over the place, so that trees bush."""
+    waves = jax.random.normal(jax.random.key(3), (game.num_edges, game.num_edges + 1))
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        said = jnp.sin((state.drawn * 2.0 - 1) @ waves)  # hardly ever the same twice: no ties
+        logits = jnp.where(state.drawn, -1e9, 1.5 * said[:, :-1])
+        return Evaluation(logits, jnp.where(is_over(state), 0.0, 0.5 * said[:, -1]))
+
+    return evaluate
+
+
+def compare(game: DotsAndBoxes, settings: SearchConfig, count: int, most_kinds: int) -> int:
+    """Hold both engines against each other; return the number of positions that were compared.
+
+    mctx is told how many simulations games with so many moves have; `most_kinds` such numbers.
+    """
+    rng = np.random.default_rng(1)
+    drawn = rng.random((count, game.num_edges)) < rng.uniform(0, 0.8, (count, 1))
+    if settings.nodes == "quiet":
+        drawn = np.asarray(analyse(game)(drawn).quiet)
+    zeros = jnp.zeros(count, jnp.int32)
+    state, rules = State(jnp.asarray(drawn), zeros, zeros), game_of(settings)
+    moves = jax.vmap(lambda board: rules.legal(game, rules.view(game, board)).sum())(state.drawn)
+    considered = np.minimum(moves, settings.max_considered_actions)
+    table = schedule(settings).sum(axis=1)
+
+    def run(settings: SearchConfig):
+        run = jax.jit(
+            lambda: search(game, settings, chaotic(game), (), KEY, state)._replace(tree=())
+        )
+        return jax.device_get(run())
+
+    ours, compared = run(settings), 0
+    kinds, sizes = np.unique(considered[considered > 0], return_counts=True)
+    for kind in kinds[np.argsort(-sizes)][:most_kinds]:
+        rows = considered == kind
+        theirs = run(replace(settings, engine="mctx", simulations=int(table[kind])))
+        np.testing.assert_array_equal(ours.visits[rows], theirs.visits[rows])
+        np.testing.assert_array_equal(ours.edge[rows], theirs.edge[rows])
+        np.testing.assert_allclose(ours.policy[rows], theirs.policy[rows], atol=1e-5)
+        np.testing.assert_allclose(ours.value[rows], theirs.value[rows], atol=1e-5)
+        compared += rows.sum()
+    return compared
+
+
+@pytest.mark.parametrize(
+    ("nodes", "win_weight", "simulations", "considered"),
+    [("quiet", 0.0, 24, 4), ("all", 0.5, 32, 8)],
+)
+def test_visits_moves_and_policies_equal_those_of_mctx(nodes, win_weight, simulations, considered):
+    settings = SearchConfig(
+        nodes=nodes,
+        win_weight=win_weight,
+        simulations=simulations,
+        max_considered_actions=considered,
+    )
+    assert compare(DotsAndBoxes(2, 3), settings, count=400, most_kinds=2) > 250
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(3, 3), (5, 5)])
+@pytest.mark.parametrize("nodes", ["quiet", "all"])
+@pytest.mark.parametrize(("simulations", "considered"), [(16, 16), (32, 16), (50, 16), (64, 16)])
+def test_large_trees_equal_those_of_mctx(size, nodes, simulations, considered):
+    settings = SearchConfig(nodes=nodes, simulations=simulations, max_considered_actions=considered)
+    assert compare(DotsAndBoxes(*size), settings, count=1000, most_kinds=2) > 300
