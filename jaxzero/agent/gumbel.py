@@ -135,6 +135,7 @@ def plan(
     gumbel_scale: float,
 ) -> SearchResult:
     """Search a batch of positions; `value_scale` is that of the paper, values are -1 to 1."""
+    expand_nodes = partial(in_parts, settings.evaluation_batch, expand_nodes)
     weigh = partial(weighted_values, settings.visit_offset, value_scale)
     logits = root.logits - jnp.max(root.logits, axis=-1, keepdims=True)
     logits = jnp.where(root.legal, logits, jnp.finfo(logits.dtype).min)
@@ -289,7 +290,7 @@ def expand(
         return field.reshape(-1, *field.shape[2:])
 
     before = jax.tree.map(lambda field: flat(field[games, paths.node]), tree.nodes)
-    nodes, logits, values = in_parts(expand_nodes, before, flat(paths.move))
+    nodes, logits, values = expand_nodes(before, flat(paths.move))
     rewards, discounts = outcome(nodes, values)
 
     def put(field: jax.Array, new: jax.Array) -> jax.Array:
@@ -313,10 +314,12 @@ def expand(
     )
 
 
-def in_parts(expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array) -> Expanded:
-    """Expand nodes [P] in equal parts, each of as many as suit the device."""
+def in_parts(
+    largest: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array
+) -> Expanded:
+    """Expand nodes [P] in equal parts of `largest` at most; 0: as many as suit the device."""
     count = len(moves)
-    largest = CPU_BATCH if jax.default_backend() == "cpu" else count
+    largest = largest or (CPU_BATCH if jax.default_backend() == "cpu" else count)
     parts = next(n for n in range(1, count + 1) if count % n == 0 and count // n <= largest)
     if parts == 1:
         return expand_nodes(nodes, moves)

@@ -122,6 +122,10 @@ class SearchConfig:
     """Positions in the search tree. quiet: only positions without a box to take; an exact rule
     plays the captures, so they cost no simulations. all: every position, for comparisons."""
 
+    evaluation_batch: NonNegativeInt = 0
+    """Most positions in one call of the network; larger rounds are divided. 0: 1,024 on a CPU,
+    whose cache holds no more, no limit on a GPU. A limit saves memory."""
+
     def __post_init__(self):
         check_ranges(self, "search")
         if self.nodes == "quiet" and self.win_weight:
