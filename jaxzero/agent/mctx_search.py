@@ -21,7 +21,8 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from jaxzero.agent.gumbel import Expand, Outcome, Root, SearchResult
+from jaxzero.agent.gumbel import SearchResult
+from jaxzero.agent.tree import Expand, Outcome, Root
 from jaxzero.config import SearchConfig
 
 

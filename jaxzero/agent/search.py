@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.agent import gumbel, mctx_search, plain_game, quiet_game
-from jaxzero.agent.gumbel import Root, SearchResult
+from jaxzero.agent.gumbel import SearchResult
 from jaxzero.agent.network import Network, expected_margin, win_balance
+from jaxzero.agent.tree import Root
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.game.structure import Structure

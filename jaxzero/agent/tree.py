@@ -1,0 +1,250 @@
+"""Search trees of a batch of games, grown by whole rounds of simulations.
+
+`simulate`, `expand` and `backward` are the steps of a round. The simulations of a round lie below
+different moves of the root, so they do not depend on each other. Every node remembers the leaf
+where the next simulation through it ends, so `simulate` is a lookup; `backward` renews what
+changes.
+
+Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+ROOT = 0
+
+Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
+Expand = Callable[[chex.ArrayTree, jax.Array], Expanded]  # (nodes [P], moves [P])
+# (nodes [P], their values [P]) to reward [P] and discount [P] of the moves that lead to them
+Outcome = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
+
+
+class Root(NamedTuple):
+    """The positions to search."""
+
+    node: chex.ArrayTree  # [B, ...]
+    legal: jax.Array  # [B, A] bool
+    logits: jax.Array  # [B, A] float32, prior
+    value: jax.Array  # [B] float32
+
+
+class Moves(NamedTuple):
+    """The moves of nodes."""
+
+    logits: jax.Array  # [..., A] float32, prior
+    visits: jax.Array  # [..., A] int32
+    values: jax.Array  # [..., A] float32, reward + discount * value behind the move
+
+
+class Tree(NamedTuple):
+    """The trees of a batch of games; node 0 is the root, unused nodes are all zero."""
+
+    nodes: chex.ArrayTree  # [B, N, ...], positions
+    parents: jax.Array  # [B, N] int32
+    move_to: jax.Array  # [B, N] int32, the move that leads here
+    rewards: jax.Array  # [B, N] float32, of that move
+    discounts: jax.Array  # [B, N] float32, of that move
+    first_values: jax.Array  # [B, N] float32, by the network
+    values: jax.Array  # [B, N] float32, mean of the first value and of all visits below
+    moves: Moves  # [B, N, A]
+    children: jax.Array  # [B, N, A] int32, the node behind a move; 0: none
+    leaf: jax.Array  # [B, N] int32, the node where the next simulation through here ends
+    leaf_move: jax.Array  # [B, N] int32, and the move that it tries there
+
+
+class Paths(NamedTuple):
+    """The simulations of one round: W of each game."""
+
+    node: jax.Array  # [B, W] int32, the leaf
+    move: jax.Array  # [B, W] int32, its move to expand
+    used: jax.Array  # [B, W] bool
+
+
+def weighted_values(
+    visit_offset: float, scale: float, moves: Moves, first_value: jax.Array, most_visits: jax.Array
+) -> jax.Array:
+    """Return what the values of moves [..., A] add to their logits.
+
+    Moves without a visit count with the mixed value (Danihelka 2022, appendix D): the first value
+    [...] of the node and the values of the visited moves, these by their prior.
+    `most_visits` [..., 1] is the largest number of visits of one move.
+    """
+    visited = moves.visits > 0
+    prior = jnp.maximum(jax.nn.softmax(moves.logits), jnp.finfo(moves.logits.dtype).tiny)
+    of_visited = jnp.sum(jnp.where(visited, prior, 0.0), axis=-1, keepdims=True)
+    shares = prior * moves.values / jnp.where(visited, of_visited, 1.0)
+    mean = jnp.sum(jnp.where(visited, shares, 0.0), axis=-1)
+    count = jnp.sum(moves.visits, axis=-1)
+    mixed = (first_value + count * mean) / (count + 1)
+    completed = jnp.where(visited, moves.values, mixed[..., None])
+    return (visit_offset + most_visits) * scale * completed
+
+
+def next_move(weigh: Callable, moves: Moves, first_value: jax.Array) -> jax.Array:
+    """Return the move that the next simulation tries in nodes [...]: [...] int32.
+
+    Visits then approach the improved policy (Danihelka 2022, section 5).
+    """
+    most_visits = jnp.max(moves.visits, axis=-1, keepdims=True)
+    policy = jax.nn.softmax(moves.logits + weigh(moves, first_value, most_visits))
+    count = jnp.sum(moves.visits, axis=-1, keepdims=True)
+    return jnp.argmax(policy - moves.visits / (1 + count), axis=-1).astype(jnp.int32)
+
+
+def plant(root: Root, size: int) -> Tree:
+    """Return trees with room for `size` nodes and nothing but the root."""
+    games, edges = root.legal.shape
+
+    def grow(first: jax.Array) -> jax.Array:
+        room = jnp.zeros((games, size, *first.shape[1:]), first.dtype)
+        return room.at[:, ROOT].set(first)
+
+    whole = jnp.zeros((games, size), jnp.int32)
+    numbers = jnp.zeros((games, size), jnp.float32)
+    by_move = jnp.zeros((games, size, edges), jnp.int32)
+    return Tree(
+        nodes=jax.tree.map(grow, root.node),
+        parents=whole,
+        move_to=whole,
+        rewards=numbers,
+        discounts=numbers,
+        first_values=grow(root.value),
+        values=grow(root.value),
+        moves=Moves(grow(root.logits), by_move, jnp.zeros((games, size, edges), jnp.float32)),
+        children=by_move,
+        leaf=whole,
+        leaf_move=whole,
+    )
+
+
+def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
+    """Return where the simulations through these moves of the root [B, W] end."""
+    games = jnp.arange(len(chosen))[:, None]
+    child = tree.children[games, ROOT, chosen]
+    inside = child > 0
+    node = jnp.where(inside, tree.leaf[games, child], ROOT)
+    return Paths(node, jnp.where(inside, tree.leaf_move[games, child], chosen), used)
+
+
+def expand(
+    expand_nodes: Expand, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array
+) -> Tree:
+    """Add the positions behind the leaves as nodes `first`, `first` + 1, ..."""
+    games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]
+
+    def flat(field: jax.Array) -> jax.Array:
+        return field.reshape(-1, *field.shape[2:])
+
+    before = jax.tree.map(lambda field: flat(field[games, paths.node]), tree.nodes)
+    nodes, logits, values = expand_nodes(before, flat(paths.move))
+    rewards, discounts = outcome(nodes, values)
+
+    def put(field: jax.Array, new: jax.Array) -> jax.Array:
+        new = new.reshape(-1, slots, *new.shape[1:]).astype(field.dtype)
+        return jax.lax.dynamic_update_slice_in_dim(field, new, first, axis=1)
+
+    number = (first + jnp.arange(slots, dtype=jnp.int32))[None, :]
+    parent = jnp.where(paths.used, paths.node, tree.parents.shape[1])  # a slot not used is dropped
+    return tree._replace(
+        nodes=jax.tree.map(put, tree.nodes, nodes),
+        parents=put(tree.parents, flat(paths.node)),
+        move_to=put(tree.move_to, flat(paths.move)),
+        rewards=put(tree.rewards, rewards),
+        discounts=put(tree.discounts, discounts),
+        first_values=put(tree.first_values, values),
+        values=put(tree.values, values),
+        moves=tree.moves._replace(logits=put(tree.moves.logits, logits)),
+        children=tree.children.at[games, parent, paths.move].set(number, mode="drop"),
+        leaf=put(tree.leaf, jnp.broadcast_to(number, paths.node.shape).ravel()),
+        leaf_move=put(tree.leaf_move, jnp.argmax(logits, axis=-1)),  # all moves have one value
+    )
+
+
+def backward(
+    weigh: Callable, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array, levels: int
+) -> Tree:
+    """Add the values of the nodes from `first` on to those above them, `levels` below the root.
+
+    Keeps this law at every node: its value times its visits is its first value plus, over its
+    moves, visits times (reward + discount * value of the child). In the quiet game reward and
+    discount follow from the value of the child, so they are computed again when it changes.
+    """
+    games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]
+    nowhere = tree.parents.shape[1]  # writes there are dropped
+
+    def climb(tree: Tree, node: jax.Array, added: jax.Array, active: jax.Array, at_root: bool):
+        """Add a visit of nodes [B, W] to their parents."""
+        parent, move = tree.parents[games, node], tree.move_to[games, node]
+        before = Moves(*(field[games, parent] for field in tree.moves))  # [B, W, A]
+        value, reward, discount = (
+            field[games, node] for field in (tree.values, tree.rewards, tree.discounts)
+        )
+        count = before.visits[games, jnp.arange(slots)[None, :], move]
+        old = before.values[games, jnp.arange(slots)[None, :], move]
+        embedding = jax.tree.map(
+            lambda field: field[games, node].reshape(-1, *field.shape[2:]), tree.nodes
+        )
+        new_reward, new_discount = (
+            field.reshape(node.shape) for field in outcome(embedding, value.ravel())
+        )
+        worth = new_reward + new_discount * value
+        changed = (new_reward != reward) | (new_discount != discount)
+        # The visits before this one count with the new reply too.
+        above = jnp.where(changed, (count + 1) * worth - count * old, reward + discount * added)
+        here = jnp.arange(before.visits.shape[-1])[None, None, :] == move[..., None]
+        after = before._replace(
+            visits=before.visits + here, values=jnp.where(here, worth[..., None], before.values)
+        )
+        visits = 1 + jnp.sum(before.visits, axis=-1)
+        mean = (tree.values[games, parent] * visits + above) / (visits + 1.0)
+        up, own = (jnp.where(active, index, nowhere) for index in (parent, node))
+        tree = tree._replace(
+            rewards=tree.rewards.at[games, own].set(new_reward, mode="drop"),
+            discounts=tree.discounts.at[games, own].set(new_discount, mode="drop"),
+            moves=tree.moves._replace(
+                visits=tree.moves.visits.at[games, up, move].set(count + 1, mode="drop"),
+                values=tree.moves.values.at[games, up, move].set(worth, mode="drop"),
+            ),
+        )
+        if at_root:
+            return tree
+        follow = next_move(weigh, after, tree.first_values[games, parent])
+        child = tree.children[games, parent, follow]
+        leaf = jnp.where(child > 0, tree.leaf[games, child], parent)
+        leaf_move = jnp.where(child > 0, tree.leaf_move[games, child], follow)
+        tree = tree._replace(
+            values=tree.values.at[games, up].set(mean, mode="drop"),
+            leaf=tree.leaf.at[games, up].set(leaf, mode="drop"),
+            leaf_move=tree.leaf_move.at[games, up].set(leaf_move, mode="drop"),
+        )
+        return tree, jnp.where(active, parent, node), jnp.where(active, above, added)
+
+    def inside(tree: Tree, node: jax.Array) -> jax.Array:
+        """Return which nodes [B, W] have a parent below the root."""
+        return paths.used & (tree.parents[games, node] > ROOT)
+
+    def climbing(carry: tuple) -> jax.Array:
+        return jnp.any(inside(*carry[:2]))
+
+    def level(_, carry: tuple) -> tuple:
+        tree, node, added = carry
+        return climb(tree, node, added, inside(tree, node), False)
+
+    node = jnp.broadcast_to(first + jnp.arange(slots, dtype=jnp.int32)[None, :], paths.node.shape)
+    carry = tree, node, tree.values[games, node]
+    if levels:
+        # A CPU stops where the last path ends: most are far shorter than they could be.
+        carry = jax.lax.platform_dependent(
+            carry,
+            cpu=lambda carry: jax.lax.while_loop(climbing, partial(level, 0), carry),
+            default=lambda carry: jax.lax.fori_loop(0, levels, level, carry),
+        )
+    tree, node, added = carry
+    return climb(tree, node, added, paths.used, True)
