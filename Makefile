@@ -8,7 +8,7 @@ DRIVER := $(shell nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>
 EXTRA := $(if $(DRIVER),$(shell [ "$(DRIVER)" -ge 580 ] 2>/dev/null && echo cuda13 || echo cuda12))
 comma := ,
 
-.PHONY: train test test-slow lint benchmark clean
+.PHONY: train test test-slow lint gpu gpu-compile clean
 
 # Two cores are busier as two devices than as one; a GPU takes no notice.
 train: export JAX_NUM_CPU_DEVICES := 2
@@ -22,14 +22,21 @@ test: $(VENV)/installed-dev lint  ## Lint and run the tests.
 test-slow: $(VENV)/installed-dev  ## The long studies that `make test` leaves out.
 	$(BIN)/python -m pytest -m slow
 
-# Results of this machine's device, for docs/results: about nine minutes in all on one large GPU.
-RESULTS := docs/results/$(shell nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1 | tr ' ' '_')
-benchmark: $(VENV)/installed  ## Benchmark two networks and sweep the batch size.
-	mkdir -p $(RESULTS)
-	$(BIN)/python scripts/benchmark.py --config configs/gpu_80gb.yaml --seconds 90 --json $(RESULTS)/128x10.json
-	$(BIN)/python scripts/benchmark.py --config configs/gpu_8gb.yaml --selfplay.games 16384 --seconds 60 --json $(RESULTS)/64x6.json
-	$(BIN)/python scripts/sweep.py --config configs/gpu_80gb.yaml --out $(RESULTS)/sweep \
-		--selfplay.games 1024,2048,4096,8192,16384 --learner.updates_per_iteration 8 --rounds 1
+gpu: $(VENV)/installed-dev  ## On a GPU: test, benchmark, profile, sweep, train; goes on where it stopped.
+	$(BIN)/python scripts/gpu.py
+
+# Compiles for GPUs that are not there. The CUDA build of jax is large: an environment of its own.
+GPU_COMPILE := .venv-gpu/bin/python scripts/gpu_compile.py
+gpu-compile: .venv-gpu/installed  ## Count launches, loops and memory of every GPU preset; needs no GPU.
+	$(GPU_COMPILE) --config configs/gpu_8gb.yaml --target "RTX 4060"
+	$(GPU_COMPILE) --config configs/gpu_24gb.yaml --target "RTX 4090"
+	$(GPU_COMPILE) --config configs/gpu_80gb.yaml --target H100
+	$(GPU_COMPILE) --config configs/gpu_80gb.yaml --target H200
+
+.venv-gpu/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-gpu
+	.venv-gpu/bin/python -m pip install --quiet --editable ".[cuda13]"
+	touch $@
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -49,4 +56,4 @@ $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) .cache
+	rm -rf $(VENV) .venv-gpu .cache

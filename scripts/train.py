@@ -48,9 +48,18 @@ def main(arguments: list[str]) -> None:
         action="store_true",
         help="print the memory that the run needs per device, then stop",
     )
+    parser.add_argument(
+        "--target",
+        help="with --predict_memory: predict for this GPU, such as 'RTX 4060', which need not be "
+        "there; needs the CUDA build of jax",
+    )
     options = parse(parser, arguments)
+    if options.predict_memory and options.target:
+        return predict_memory_of(config_of(parser, options), options.target)
     if options.predict_memory:
         return predict_memory(config_of(parser, options))
+    if options.target:
+        raise InputError(f"target: {options.target} needs --predict_memory")
     if options.run_dir is None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
     if options.weights and options.resume:
@@ -86,6 +95,21 @@ def predict_memory(config: Config) -> None:
         f"{mebibytes(program.predicted)} predicted per device, "
         f"{mebibytes(program.replay)} of it replay; "
         f"{devices[0].device_kind} has {mebibytes(memory_limit_bytes(devices))}"
+    )
+
+
+def predict_memory_of(config: Config, target: str) -> None:
+    """Print the memory one iteration will hold at once on a GPU that need not be there."""
+    from jaxzero.performance.gpu_compile import gpu_named, predicted_memory
+    from jaxzero.runs.memory import mebibytes
+
+    gpu = gpu_named(target)
+    needed, replay = predicted_memory(config, gpu)
+    # Without XLA_CLIENT_MEM_FRACTION jax reserves three quarters.
+    fits = "fits" if needed <= 0.75 * gpu.memory else "does NOT fit into the 75 % that jax reserves"
+    print(
+        f"{mebibytes(needed)} predicted per device, {mebibytes(replay)} of it replay; "
+        f"{gpu.name} has {mebibytes(gpu.memory)}: it {fits}"
     )
 
 

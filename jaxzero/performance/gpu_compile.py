@@ -1,0 +1,276 @@
+"""Programs compiled for a GPU that is not there: launches, loops of unknown length, memory.
+
+The CUDA build of jax compiles from a description of a GPU. So a machine without one can say whether
+a config fits and how many kernels it launches. Only seconds have to wait for the GPU;
+`gpu_prediction` makes a guess at them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+from importlib.resources import files
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import yaml
+
+from jaxzero.agent.network import Network, inference_copy
+from jaxzero.agent.search import network_evaluator, search
+from jaxzero.config import Config
+from jaxzero.errors import InputError, nearest
+from jaxzero.game import initial_states
+from jaxzero.game.structure import structure
+from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
+from jaxzero.performance.timing import random_positions
+from jaxzero.runs.memory import least_bytes, predicted_bytes
+from jaxzero.training.iteration import input_shapes, lower_and_compile
+from jaxzero.training.learner import init_learner, update
+
+PARTS = ("structure", "network", "search", "update", "iteration")
+NEEDED = 'needs the CUDA build of jax: pip install "jaxzero[cuda13]" (or cuda12)'
+
+INNER_ROUNDS = 3  # of a loop of unknown length inside a search: about the depth of a tree
+
+# Limits by compute capability: shared memory of a core, of a block at most, threads of a core.
+CORES = {"8.9": (102400, 101376, 1536), "9.0": (233472, 232448, 2048)}
+DESCRIPTION = """
+gpu_device_info {{
+  threads_per_block_limit: 1024
+  threads_per_warp: 32
+  shared_memory_per_block: 49152
+  shared_memory_per_core: {shared}
+  threads_per_core_limit: {threads}
+  core_count: {cores}
+  fpus_per_core: 128
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  memory_bandwidth: {bandwidth}
+  l2_cache_size: {l2}
+  clock_rate_ghz: {clock}
+  device_memory_size: {memory}
+  shared_memory_per_block_optin: {shared_of_block}
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
+  registers_per_core_limit: 65536
+  registers_per_block_limit: 65536
+}}
+platform_name: "CUDA"
+dnn_version_info {{ major: 9 minor: 12 }}
+runtime_version {{ major: 13 minor: 0 patch: 0 }}
+device_description_str: "NVIDIA {name}"
+"""
+
+
+class Gpu(NamedTuple):
+    """A GPU by its data sheet, see `gpus.yaml`."""
+
+    name: str
+    memory_mib: int
+    capability: str
+    cores: int  # streaming multiprocessors
+    clock_ghz: float
+    bandwidth_gb: int
+    l2_mib: int
+    matmul_tflops: float
+    copy_share: float
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory; jax reserves 75 % of them unless told otherwise."""
+        return self.memory_mib * 2**20
+
+    def description(self) -> str:
+        """Return what XLA wants to know, its GpuTargetConfig."""
+        major, minor = self.capability.split(".")
+        shared, shared_of_block, threads = CORES[self.capability]
+        return DESCRIPTION.format(
+            name=self.name,
+            cores=self.cores,
+            clock=self.clock_ghz,
+            bandwidth=self.bandwidth_gb * 10**9,
+            l2=self.l2_mib * 2**20,
+            memory=self.memory,
+            major=major,
+            minor=minor,
+            shared=shared,
+            shared_of_block=shared_of_block,
+            threads=threads,
+        )
+
+
+@cache
+def known_gpus() -> dict[str, Gpu]:
+    """Return the GPUs of `gpus.yaml` by name."""
+    content = yaml.safe_load((files("jaxzero") / "performance" / "gpus.yaml").read_text())
+    return {name: Gpu(name, **facts) for name, facts in content.items()}
+
+
+def gpu_named(name: str) -> Gpu:
+    """Return a known GPU. Raises: InputError naming those that are known."""
+    known = known_gpus()
+    by_key = {key.lower().replace(" ", ""): gpu for key, gpu in known.items()}
+    found = by_key.get(name.lower().replace(" ", "").removeprefix("nvidia"))
+    if found is None:
+        raise InputError(
+            f"target: {name!r}{nearest(name, known)} is not a known GPU: {', '.join(known)}"
+        )
+    return found
+
+
+def has_cuda_build() -> bool:
+    """Return whether the jax that is installed can compile for a GPU."""
+    names = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
+    try:
+        return any(importlib.util.find_spec(name) for name in names)
+    except ModuleNotFoundError:
+        return False
+
+
+def device_of(gpu: Gpu) -> jax.Device:
+    """Return a device to compile for, from the description of a GPU.
+
+    Keeps this process off a GPU that is there: the result is the same on every machine.
+    Raises: InputError without the CUDA build of jax.
+    """
+    if not has_cuda_build():
+        raise InputError(f"target: {gpu.name} {NEEDED}")
+    from jax.experimental import topologies
+
+    jax.config.update("jax_platforms", "cpu")
+    described = topologies.get_topology_desc(
+        platform="cuda", topology="1x1x1", target_config=gpu.description()
+    )
+    return described.devices[0]
+
+
+NO_LIMIT = 2**31  # positions in one call of the network
+
+
+def as_on_gpu(config: Config) -> Config:
+    """Return a config with the forms and batches that it takes by itself on a GPU."""
+    network, search = config.network, config.search
+    form = "direct" if network.convolution == "auto" else network.convolution
+    dtype = "bfloat16" if network.compute_dtype == "auto" else network.compute_dtype
+    batch = search.evaluation_batch or NO_LIMIT
+    return replace(
+        config,
+        network=replace(network, convolution=form, compute_dtype=dtype),
+        search=replace(search, evaluation_batch=batch),
+    )
+
+
+# Compiling
+
+
+def compile_part(config: Config, part: str, device: jax.Device) -> jax.stages.Compiled:
+    """Compile one of `PARTS` of a config, at the batch that it has in an iteration."""
+    config = as_on_gpu(config)
+    network = Network(config.game.board, config.network)
+    if part == "iteration":
+        shapes = input_shapes(config, network, 1)
+        return lower_and_compile(config, network, [device], shapes)
+    program, inputs = PROGRAMS[part](config, network)
+    mesh = jax.sharding.Mesh(np.array([device]), ("device",))
+    there = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    donated = (0,) if part == "update" else ()
+    jitted = jax.jit(program, in_shardings=there, out_shardings=there, donate_argnums=donated)
+    return jitted.lower(*inputs).compile()
+
+
+Traced = tuple[Callable, tuple]  # a program and the shapes of its inputs
+
+
+def structure_program(config: Config, network: Network) -> Traced:
+    """Return the analysis of a batch of positions."""
+    drawn = _positions(config, network).drawn
+    return jax.vmap(partial(structure, network.game)), (drawn,)
+
+
+def network_program(config: Config, network: Network) -> Traced:
+    """Return the evaluation of one position of every game, its features included."""
+    drawn = _positions(config, network).drawn
+    return network.apply, (_prepared(config, network), drawn)
+
+
+def search_program(config: Config, network: Network) -> Traced:
+    """Return one search in every game."""
+    evaluate = network_evaluator(network, config.search)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    program = partial(search, network.game, config.search, evaluate)
+    return program, (_prepared(config, network), key, _positions(config, network))
+
+
+def update_program(config: Config, network: Network) -> Traced:
+    """Return one update of the learner on a batch of samples."""
+    learner = jax.eval_shape(lambda: init_learner(network, config))
+    samples = partial(random_positions, network.game, config.learner.batch_size)
+    return partial(update, network, config), (learner, jax.eval_shape(samples))
+
+
+PROGRAMS = {
+    "structure": structure_program,
+    "network": network_program,
+    "search": search_program,
+    "update": update_program,
+}
+
+
+def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
+    """Compile an iteration for a GPU; return the bytes that it holds at once, and its replay."""
+    compiled = compile_part(config, "iteration", device_of(gpu))
+    shapes = input_shapes(config, Network(config.game.board, config.network), 1)
+    parts = least_bytes(config, shapes.learner, shapes.actor, 1)
+    return predicted_bytes(compiled), parts["replay.capacity"]
+
+
+def _positions(config: Config, network: Network):
+    return jax.eval_shape(lambda: initial_states(network.game, config.selfplay.games))
+
+
+def _prepared(config: Config, network: Network):
+    learner = jax.eval_shape(lambda: init_learner(network, config))
+    copy = partial(inference_copy, network, batch=config.selfplay.games)
+    return jax.eval_shape(copy, learner.params)
+
+
+# Counting
+
+
+class Counted(NamedTuple):
+    """What one part of a config needs on a GPU."""
+
+    part: str
+    program: Loop
+    launches: Launches
+    temporary: int  # bytes
+    arguments: int
+    memory: int  # at once, in all
+
+
+def count_part(config: Config, part: str, device: jax.Device) -> Counted:
+    """Compile one part and count."""
+    compiled = compile_part(config, part, device)
+    program = read_program(compiled.as_text())
+    plan = compiled.memory_analysis()
+    return Counted(
+        part,
+        program,
+        count_launches(program, partial(rounds_of, config)),
+        plan.temp_size_in_bytes,
+        plan.argument_size_in_bytes,
+        predicted_bytes(compiled),
+    )
+
+
+def rounds_of(config: Config, loop: Loop) -> int:
+    """Guess the rounds of a loop of unknown length.
+
+    The loop of self-play evaluates the network, once for each decision of the longest game; the
+    loops inside a search climb or descend a tree.
+    """
+    plays = any(kernel.of_network for inner in loop.walk() for kernel in inner.kernels)
+    return config.steps_per_game if plays else INNER_ROUNDS

@@ -1,0 +1,62 @@
+"""Compile a config for a GPU that is not there; count launches, loops of unknown length, memory.
+
+Needs the CUDA build of jax and no GPU. Seconds are PREDICTED from the counts, nothing is run.
+Example: python scripts/gpu_compile.py --config configs/gpu_8gb.yaml --target "RTX 4060"
+"""
+
+from __future__ import annotations
+
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA looks for a GPU and says so at length
+
+from jaxzero.cli import config_of, config_parser, parse, run_script
+from jaxzero.errors import InputError
+from jaxzero.files import check_file, write_json
+
+
+def main(arguments: list[str]) -> None:
+    parser = config_parser(__doc__)
+    parser.add_argument("--target", default="H200", help="GPU to compile for, such as 'RTX 4060'")
+    parser.add_argument(
+        "--parts",
+        default="",
+        help="comma list of structure, network, search, update, iteration; default: all",
+    )
+    parser.add_argument(
+        "--kernels",
+        type=int,
+        default=0,
+        help="also print the operations with the most launches, so many of each part",
+    )
+    parser.add_argument("--json", type=Path, help="file to write the counts to")
+    options = parse(parser, arguments)
+    config = config_of(parser, options)
+    check_file("json", options.json)
+
+    from jaxzero.performance.gpu_compile import PARTS, count_part, device_of, gpu_named
+    from jaxzero.performance.gpu_prediction import kernel_table, report, result_of
+
+    parts = options.parts.split(",") if options.parts else list(PARTS)
+    for part in parts:
+        if part not in PARTS:
+            raise InputError(f"parts: {part!r} is none of {', '.join(PARTS)}")
+    gpu = gpu_named(options.target)
+    device = device_of(gpu)
+    counted = [count_part(config, part, device) for part in parts]
+    result = result_of(config, gpu, counted)
+    print(report(result))
+    for one in counted if options.kernels else []:
+        print(f"\n{kernel_table(one, options.kernels)}")
+    if options.json:
+        write_json(options.json, result)
+
+
+if __name__ == "__main__":
+    run_script(main)

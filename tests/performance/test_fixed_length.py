@@ -1,0 +1,121 @@
+"""No loop of unknown length in what runs at every move: a GPU's host would read its condition back.
+
+The laws hold for the traced program, so they need no GPU. A loop of a static number of rounds
+traces to a scan; only one that ends when its data say so traces to a `while`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import jax
+import jax.extend.core
+import jax.numpy as jnp
+import pytest
+
+from jaxzero.agent.gumbel import halving
+from jaxzero.agent.network import Network
+from jaxzero.agent.search import Evaluation, search
+from jaxzero.cli import load_config
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, initial_states
+from jaxzero.performance.gpu_compile import PROGRAMS, as_on_gpu
+
+# Batches that compile for no one: tracing takes as long for any.
+SMALL = ("--selfplay.games=4", "--learner.batch_size=4", "--network.blocks=3")
+CONFIGS = {
+    "5x5, quiet game": ("gpu_8gb", "--search.simulations=32"),
+    "5x5, all positions": ("gpu_8gb", "--search.nodes=all", "--search.win_weight=0.5"),
+    "5x5, attention": ("gpu_8gb", "--network.attention_heads=4"),
+    "7x7, dense": ("cpu", "--game.rows=7", "--game.cols=7"),
+    "5x5, graph": ("gpu_8gb", "--network.trunk=graph"),
+}
+
+Found = tuple[jax.extend.core.JaxprEqn, int]
+
+
+def equations(program: jax.extend.core.Jaxpr, times: int = 1) -> Iterator[Found]:
+    """Yield every equation of a traced program with the number of times that it runs.
+
+    Inner programs are gone through; the rounds of a `while` are unknown and count once. Where the
+    program depends on the platform, it is that of a GPU: the default, which comes last.
+    """
+    platforms = set()
+    for equation in program.eqns:
+        yield equation, times
+        if equation.primitive.name == "platform_index":
+            platforms |= set(equation.outvars)
+        if equation.primitive.name == "cond" and equation.invars[0] in platforms:
+            yield from equations(equation.params["branches"][-1].jaxpr, times)
+            continue
+        inside = times * equation.params.get("length", 1)  # of a scan
+        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=is_program):
+            if is_program(value):
+                yield from equations(getattr(value, "jaxpr", value), inside)
+
+
+def is_program(value) -> bool:
+    return isinstance(value, jax.extend.core.Jaxpr | jax.extend.core.ClosedJaxpr)
+
+
+def unknown_loops(program) -> list[str]:
+    """Return the places in the source of all loops of unknown length."""
+    return [
+        str(equation.source_info.name_stack) or "at the top"
+        for equation, _ in equations(program.jaxpr)
+        if equation.primitive.name == "while"
+    ]
+
+
+@pytest.mark.parametrize("part", PROGRAMS)
+@pytest.mark.parametrize("config", CONFIGS)
+def test_no_loop_of_unknown_length(config, part):
+    name, *options = CONFIGS[config]
+    settings = as_on_gpu(load_config(f"configs/{name}.yaml", *SMALL, *options))
+    network = Network(settings.game.board, settings.network)
+    program, inputs = PROGRAMS[part](settings, network)
+    assert unknown_loops(jax.make_jaxpr(program)(*inputs)) == []
+
+
+def test_loops_of_unknown_length_are_seen():
+    def climb(x):
+        return jax.lax.while_loop(lambda x: x < 3, lambda x: x + 1, x)
+
+    nested = jax.jit(lambda x: jax.lax.scan(lambda c, _: (climb(c), None), x, None, length=2)[0])
+    assert len(unknown_loops(jax.make_jaxpr(jax.vmap(nested))(jnp.zeros(3)))) == 1
+    fixed = jax.make_jaxpr(lambda x: jax.lax.fori_loop(0, 5, lambda _, x: x * 2, x))(1.0)
+    assert unknown_loops(fixed) == []
+
+
+def traced_search(settings: SearchConfig):
+    """Trace a search whose evaluator is a program of the name `counted`."""
+    game = DotsAndBoxes(2, 2)
+
+    @jax.jit
+    def counted(drawn: jax.Array) -> Evaluation:
+        return Evaluation(jnp.zeros(drawn.shape), jnp.zeros(len(drawn)))
+
+    program = partial(search, game, settings, lambda _, state, _found: counted(state.drawn), ())
+    return jax.make_jaxpr(program)(jax.random.key(0), initial_states(game, 2))
+
+
+def network_calls(search) -> int:
+    """Count how often a traced search calls its evaluator."""
+    found = equations(search.jaxpr)
+    return sum(times for equation, times in found if equation.params.get("name") == "counted")
+
+
+@pytest.mark.parametrize(
+    ("simulations", "considered"),
+    [(16, 16), (32, 16), (12, 16), (50, 4), (7, 1), (1, 1), (200, 16)],
+)
+def test_a_round_is_one_call_of_the_network(simulations, considered):
+    rounds = len(halving(min(considered, simulations), simulations))
+    assert network_calls(traced_search(SearchConfig(simulations, considered))) == rounds + 1
+
+
+def test_mctx_calls_the_network_at_every_simulation():
+    traced = traced_search(SearchConfig(16, 16, engine="mctx"))
+    assert network_calls(traced) == 17
+    assert unknown_loops(traced)  # its descent, and the climb of `mctx_search.backward`
