@@ -80,7 +80,7 @@ class LearnerConfig:
     """Updates over which the learning rate rises from zero."""
     decay_fraction: Fraction = 0.5
     """Last fraction of the run over which the learning rate falls along a cosine; 0: it never
-    falls."""
+    falls. The end of the run is the first of iterations and minutes."""
     final_rate_fraction: Fraction = 0.02
     """Learning rate at the end of the decay, as a fraction of learning_rate."""
     weight_decay: NonNegativeNumber = 1e-4
@@ -157,9 +157,13 @@ class Config:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     seed: Seed = 0
     """Seed of all random numbers. The same seed, config and devices repeat a run exactly."""
-    iterations: PositiveInt = 100
-    """Iterations of the whole run; each is self-play, then learning. The decay of the learning rate
-    ends at the last one."""
+    iterations: NonNegativeInt = 100
+    """Iterations of the whole run; each is self-play, then learning. 0: no limit, minutes ends the
+    run."""
+    minutes: NonNegativeNumber = 0.0
+    """Minutes of self-play and learning of the whole run, over all resumes; compiling and
+    evaluations come on top. The iteration in which they run out is the last. 0: no limit. With a
+    limit the clock sets the learning rate, so two runs are not the same."""
     devices: NonNegativeInt = 0
     """GPUs to use; 0: all there are. A CPU is one device unless JAX_NUM_CPU_DEVICES says more."""
     checkpoint_every: PositiveInt = 20
@@ -172,6 +176,8 @@ class Config:
 
     def __post_init__(self):
         check_ranges(self)
+        if not self.iterations and not self.minutes:
+            raise InputError("iterations: 0 needs minutes above 0, or the run has no end")
         if self.selfplay.start_ply and self.search.nodes != "quiet":
             raise InputError(
                 f"selfplay.start_ply: {self.selfplay.start_ply} needs search.nodes quiet, not "
@@ -182,6 +188,15 @@ class Config:
                 f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
                 f"{self.game.board}"
             )
+
+    def fraction_done(self, iterations: int, minutes: float) -> float:
+        """Return the fraction of the run that is done: of its iterations or of its minutes.
+
+        The larger one counts, so schedules reach their end whichever runs out first.
+        """
+        of_iterations = iterations / self.iterations if self.iterations else 0.0
+        of_minutes = minutes / self.minutes if self.minutes else 0.0
+        return min(1.0, max(of_iterations, of_minutes))
 
     @property
     def positions_per_game(self) -> int:

@@ -241,6 +241,7 @@ def test_an_iteration_learns_from_the_quiet_game():
     iterate = parallelize(make_iteration(config, network, len(devices)), devices)
     learner = replicate(init_learner(network, config), devices)
     actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
-    learner, actor, metrics = iterate(learner, actor, replicate(jax.random.key(0), devices))
+    run_key, span = replicate((jax.random.key(0), np.zeros(2, np.float32)), devices)
+    learner, actor, metrics = iterate(learner, actor, run_key, span)
     assert actor.replay.size.tolist() == [config.positions_per_iteration // 2] * 2
     assert all(np.isfinite(value) for value in jax.device_get(metrics).values())
