@@ -59,14 +59,15 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         key = jax.random.fold_in(run_key, learner.iteration)
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
-        params = inference_copy(network, playing_params(learner), games)
+        params = inference_copy(network, playing_params(learner), config.lanes(games))
         positions, played = play_games(config, evaluate, params, play_key, games)
         replay = add(actor.replay, positions)
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
-        metrics = jax.lax.pmean(played, DEVICE_AXIS) | learnt
-        return learner._replace(iteration=learner.iteration + 1), Actor(replay), metrics
+        counts = {name: played[name] for name in ("selfplay/games", "selfplay/moves")}
+        played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)
+        return learner._replace(iteration=learner.iteration + 1), Actor(replay), played | learnt
 
     return iteration
 

@@ -140,7 +140,8 @@ def run_iteration(
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
-    games, evaluations = config.selfplay.games, config.evaluations_per_iteration
+    games = round(metrics["selfplay/games"])
+    evaluations = round(metrics["selfplay/moves"]) * (config.search.simulations + 1)
     progress = Progress(
         learner,
         actor,
