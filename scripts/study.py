@@ -10,7 +10,6 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
-import math
 from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
@@ -24,12 +23,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for the results or the comparison"
     )
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=3.0,
-        help="most minutes of learning, without compiling and scoring",
-    )
+    parser.set_defaults(minutes=3.0)  # of learning, without compiling and scoring
     parser.add_argument(
         "--positions", type=int, default=0, help="most positions to learn from; 0: no limit"
     )
@@ -45,8 +39,8 @@ def main(arguments: list[str]) -> None:
     check_folder("out", options.out)
     if options.compare:
         return compare(options.compare, options.out)
-    if not (options.minutes > 0 and math.isfinite(options.minutes)):
-        raise InputError(f"minutes: {options.minutes} must be > 0")
+    if not options.minutes:
+        raise InputError("minutes: 0 must be > 0 in a study")
     if options.positions < 0:
         raise InputError(f"positions: {options.positions} must be >= 0")
     study(config_of(parser, options), options)
@@ -63,7 +57,7 @@ def study(config: Config, options) -> None:
     labels = make_labels(config, options.labels)
     make_folder("out", options.out)
     print(f"labels from {labels.source}, {len(labels.test):,} positions held out", flush=True)
-    budget = Budget(options.minutes, options.positions)
+    budget = Budget(config.minutes, options.positions)
     done = fit(config, labels, budget, lambda point: print(point_line(point), flush=True))
     result = result_of(config, labels, done)
     write_result(options.out, result)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
+from jaxzero.config.ranges import NonNegativeNumber
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder
 
@@ -38,10 +39,10 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--max_minutes",
-        type=float,
+        type=NonNegativeNumber,
         default=0.0,
-        help="minutes from the start, compiling included; then the present iteration ends, is "
-        "saved, and the script stops; 0: no limit",
+        help="minutes of this call, compiling included; then the present iteration ends, is "
+        "saved, and the script stops; 0: no limit. The learning rate follows --minutes, not this",
     )
     parser.add_argument(
         "--predict_memory",

@@ -48,13 +48,14 @@ def alike_runs_share_a_program():
     from jaxzero.training import iteration
 
     compile_, done = iteration.lower_and_compile, {}
-    names = ("seed", "devices", "checkpoint_every", "keep_checkpoints", "save_replay")
+    names = (
+        *("seed", "iterations", "minutes", "devices"),
+        *("checkpoint_every", "keep_checkpoints", "save_replay"),
+    )
     unseen = {name: getattr(Config(), name) for name in names}
 
     def once(config, network, devices, shapes):
         seen = replace(config, evaluation=EvaluationConfig(), **unseen)
-        if not (seen.learner.warmup_updates or seen.learner.decay_fraction):
-            seen = replace(seen, iterations=1)
         key = (seen, *devices, jax.tree.structure(shapes), *jax.tree.leaves(shapes))
         if key not in done:
             done[key] = compile_(config, network, devices, shapes)

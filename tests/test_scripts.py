@@ -28,6 +28,8 @@ WRONG = {
     "unknown opponent": ("--evaluation.opponents greed", "'greed' is unknown, did you mean greedy"),
     "missing file": ("--config nowhere.yaml", "config: nowhere.yaml cannot be read"),
     "no memory": ("--selfplay.games 2000000000", "selfplay.games: 2000000000 takes"),
+    "negative minutes": ("--max_minutes -1", "max_minutes: -1 must be a number >= 0"),
+    "endless minutes": ("--max_minutes inf", "max_minutes: inf must be a number >= 0"),
     "nothing to resume": ("--resume", "holds no run"),
 }
 

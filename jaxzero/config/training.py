@@ -18,6 +18,9 @@ from jaxzero.config.ranges import (
 from jaxzero.errors import InputError
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 
+# Of games that start late. In twice the steps of the longest one there is time for about four.
+GAMES_PER_LANE = 4
+
 
 @dataclass(frozen=True)
 class SelfplayConfig:
@@ -25,7 +28,7 @@ class SelfplayConfig:
 
     games: PositiveInt = 1024
     """Games per iteration, all devices together. They run in parallel: more use a GPU better and
-    take more memory."""
+    take more memory. With start_ply a quarter of them runs at a time."""
     start_ply: NonNegativeInt = 0
     """Random moves before self-play starts; half of the games start later still. They are not
     stored. Later starts give shorter games and cleaner value targets: start with about 60 % of
@@ -80,7 +83,7 @@ class LearnerConfig:
     """Updates over which the learning rate rises from zero."""
     decay_fraction: Fraction = 0.5
     """Last fraction of the run over which the learning rate falls along a cosine; 0: it never
-    falls."""
+    falls. The end of the run is the first of iterations and minutes."""
     final_rate_fraction: Fraction = 0.02
     """Learning rate at the end of the decay, as a fraction of learning_rate."""
     weight_decay: NonNegativeNumber = 1e-4
@@ -157,9 +160,13 @@ class Config:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     seed: Seed = 0
     """Seed of all random numbers. The same seed, config and devices repeat a run exactly."""
-    iterations: PositiveInt = 100
-    """Iterations of the whole run; each is self-play, then learning. The decay of the learning rate
-    ends at the last one."""
+    iterations: NonNegativeInt = 100
+    """Iterations of the whole run; each is self-play, then learning. 0: no limit, minutes ends the
+    run."""
+    minutes: NonNegativeNumber = 0.0
+    """Minutes of self-play and learning of the whole run, over all resumes; compiling and
+    evaluations come on top. The iteration in which they run out is the last. 0: no limit. With a
+    limit the clock sets the learning rate, so two runs are not the same."""
     devices: NonNegativeInt = 0
     """GPUs to use; 0: all there are. A CPU is one device unless JAX_NUM_CPU_DEVICES says more."""
     checkpoint_every: PositiveInt = 20
@@ -172,23 +179,52 @@ class Config:
 
     def __post_init__(self):
         check_ranges(self)
+        if not self.iterations and not self.minutes:
+            raise InputError("iterations: 0 needs minutes above 0, or the run has no end")
         if self.selfplay.start_ply and self.search.nodes != "quiet":
             raise InputError(
                 f"selfplay.start_ply: {self.selfplay.start_ply} needs search.nodes quiet, not "
                 f"{self.search.nodes}"
             )
-        if self.positions_per_game < 1:
+        if self.shortest_game < 1:
             raise InputError(
                 f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
                 f"{self.game.board}"
             )
 
+    def fraction_done(self, iterations: int, minutes: float) -> float:
+        """Return the fraction of the run that is done: of its iterations or of its minutes.
+
+        The larger one counts, so schedules reach their end whichever runs out first.
+        """
+        of_iterations = iterations / self.iterations if self.iterations else 0.0
+        of_minutes = minutes / self.minutes if self.minutes else 0.0
+        return min(1.0, max(of_iterations, of_minutes))
+
     @property
     def positions_per_game(self) -> int:
-        """Positions stored per game: the decisions of the shortest whole game after `start_ply`.
+        """Positions stored per game: about the decisions of a game.
 
-        Half of the games start later than `start_ply`; then some positions are stored twice.
+        Half of the games that start late start later than `start_ply`, at any later ply.
         """
+        late = self.selfplay.start_ply > 0
+        return max(1, 3 * self.shortest_game // 4) if late else self.shortest_game
+
+    def lanes(self, games: int) -> int:
+        """Return how many of `games` games of an iteration are played at once.
+
+        Games that start late are short and differ in length: a lane plays about four of them.
+        """
+        return max(1, games // GAMES_PER_LANE) if self.selfplay.start_ply else games
+
+    @property
+    def steps(self) -> int:
+        """Decisions at most that a lane makes in an iteration."""
+        return self.steps_per_game * (2 if self.selfplay.start_ply else 1)
+
+    @property
+    def shortest_game(self) -> int:
+        """Decisions of the shortest whole game after `start_ply`."""
         board = self.game.board
         quiet = self.search.nodes == "quiet"
         return (fewest_decisions(board) if quiet else board.num_edges) - self.selfplay.start_ply
@@ -220,7 +256,7 @@ class Config:
     def evaluations_per_iteration(self) -> int:
         """Network evaluations of self-play in one iteration: one per simulation, one per root.
 
-        Every game counts `positions_per_game` decisions, however many it had.
+        Every game counts `positions_per_game` decisions, however many it will have.
         """
         return self.positions_per_iteration * (self.search.simulations + 1)
 

@@ -59,12 +59,13 @@ class Training:
         self.host_seconds: list[float] = []  # of each iteration, after the end of the device's work
         self._config, self._devices, self._writer = config, devices, writer
         self._run_key = replicate(jax.random.key(config.seed), devices)
+        self._span = replicate(np.zeros(2, np.float32), devices)
         self._device_done = 0.0
 
     def step(self, compiled: jax.stages.Compiled | None = None) -> chex.ArrayTree:
         """Run one iteration, or another program of its form, on the devices alone."""
         learner, actor, metrics = (compiled or self.program.compiled)(
-            self.progress.learner, self.progress.actor, self._run_key
+            self.progress.learner, self.progress.actor, self._run_key, self._span
         )
         self.progress = self.progress._replace(learner=learner, actor=actor)
         return learner, metrics
@@ -76,7 +77,7 @@ class Training:
         )
         metrics["memory/peak_bytes"] = peak_memory_bytes(self._devices[0])
         with redirect_stdout(io.StringIO()):
-            self._writer.write(len(self.host_seconds) + 1, metrics, headline(metrics))
+            self._writer.write(len(self.host_seconds) + 1, metrics, headline(self._config, metrics))
         self.host_seconds.append(time.perf_counter() - self._device_done)
 
     def host_gap(self) -> float:

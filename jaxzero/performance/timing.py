@@ -194,7 +194,8 @@ def selfplay_part(work: Workload, moves: int = 0, free: bool = False) -> Part:
         step = partial(play_step, config, evaluate, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
 
-    per_move = work.games * (config.search.simulations + 1)
+    lanes = config.lanes(work.games) if moves else work.games
+    per_move = lanes * (config.search.simulations + 1)
     items = per_move * (moves or config.positions_per_game)
     return Part(partial(play, work.prepared, jax.random.key(0)), items, work.evaluations)
 

@@ -40,11 +40,11 @@ def least_bytes(
     Games and simulations multiply the trees: the setting farther beyond its default is named.
     """
     edges = config.game.board.num_edges
-    games = config.selfplay.games // devices
-    nodes = games * (config.search.simulations + 1)
+    lanes = config.lanes(config.selfplay.games // devices)
+    nodes = lanes * (config.search.simulations + 1)
     trees = nodes * edges * 4 * _NODE_NUMBERS
     # Edges and policy; player, boxes, random or not.
-    positions = games * config.steps_per_game * (edges * 5 + 9)
+    positions = lanes * config.steps * (edges * 5 + 9)
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
     replay = _tree_bytes(actor) // devices
     parts = {"replay.capacity": replay, "selfplay.games": positions, "search.simulations": 0}

@@ -22,7 +22,7 @@ class MetricsWriter:
     """Writes the metrics of each iteration to `metrics.jsonl`, TensorBoard and the terminal."""
 
     def __init__(self, run_dir: Path, first: int, last: int):
-        """Go on after iteration `first`.
+        """Go on after iteration `first` of `last`; `last` 0: unknown.
 
         Records of later iterations are of a past that no checkpoint holds: they move to DISCARDED.
         """
@@ -37,8 +37,10 @@ class MetricsWriter:
         self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first + 1)
         self._bar = None
         if sys.stdout.isatty():
-            self._bar = tqdm(total=last, initial=first, unit="iteration", dynamic_ncols=True)
-        self._last = last
+            self._bar = tqdm(
+                total=last or None, initial=first, unit="iteration", dynamic_ncols=True
+            )
+        self._of = f"/{last}" if last else ""
 
     def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
         """Record an iteration (they count from 1); `headline` is its one line for people."""
@@ -49,7 +51,7 @@ class MetricsWriter:
                 self._board.add_scalar(name, value, iteration)
         if self._bar is not None:
             self._bar.update()
-        self.say(f"{iteration:>5}/{self._last}  {headline}")
+        self.say(f"{iteration:>5}{self._of}  {headline}")
 
     def say(self, line: str) -> None:
         """Print a line without tearing the bar."""

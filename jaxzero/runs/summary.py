@@ -49,15 +49,22 @@ def print_header(
         f"{config.positions_per_iteration:,} new positions)"
     )
     print(
-        f"run           {config.iterations} iterations of {config.selfplay.games} games, "
+        f"run           {run_length(config)}, {config.selfplay.games} games an iteration, "
         f"{config.search.simulations} simulations a move",
         flush=True,
     )
 
 
-def headline(metrics: dict[str, Any]) -> str:
+def run_length(config: Config) -> str:
+    """Return what ends a run, in words."""
+    limits = {"iterations": config.iterations, "minutes": config.minutes}
+    return " or ".join(f"{limit:g} {name}" for name, limit in limits.items() if limit)
+
+
+def headline(config: Config, metrics: dict[str, Any]) -> str:
     """Return the metrics of an iteration that people watch, in one line."""
-    line = (
+    line = f"{metrics['speed/minutes']:6.1f}/{config.minutes:g} min  " if config.minutes else ""
+    line += (
         f"{metrics['speed/games_per_second']:7.0f} games/s "
         f"{metrics['speed/evaluations_per_second']:9.0f} evaluations/s"
     )

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.agent.network import Network
-from jaxzero.config import Config, LearnerConfig
+from jaxzero.config import Config
 from jaxzero.evaluation.scoring import answer_suite, compile_answers, score
 from jaxzero.study.labels import Labels
 from jaxzero.training.learner import Learner, candidate_params, init_learner, update
@@ -54,18 +54,6 @@ class Fit(NamedTuple):
     compile_seconds: float
 
 
-def step_size(settings: LearnerConfig, step: jax.Array, spent: jax.Array) -> jax.Array:
-    """Return the step size [] of update `step` [], as in training, with the budget as the run.
-
-    It rises over the first updates and falls along a cosine over the last `decay_fraction`.
-    """
-    rise = (step + 1) / max(1, settings.warmup_updates)
-    late = (spent - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
-    fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
-    fall = settings.final_rate_fraction + (1 - settings.final_rate_fraction) * fall
-    return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
-
-
 Advance = Callable[[Learner, chex.ArrayTree, int, float], tuple[Learner, jax.Array]]
 
 
@@ -80,13 +68,11 @@ def compile_advance(
 
     @partial(jax.jit, donate_argnums=0)
     def advance(learner: Learner, data: chex.ArrayTree, updates: jax.Array, spent: jax.Array):
-        rate = partial(step_size, settings, spent=spent)
-
         def one(_, carry: tuple[Learner, jax.Array]) -> tuple[Learner, jax.Array]:
             learner, total = carry
             drawing = jax.random.fold_in(key, learner.step)
             batch = labels.draw(data, drawing, settings.batch_size)
-            learner, metrics = update(network, config, learner, batch, rate=rate)
+            learner, metrics = update(network, config, learner, batch, fraction=spent)
             return learner, total + metrics["loss"]
 
         learner, total = jax.lax.fori_loop(0, updates, one, (learner, jnp.float32(0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +83,7 @@ class Evaluator:
 
     def evaluate(self, learner: Learner) -> tuple[Learner, dict[str, float], str]:
         """Pass the gate, then measure; return the learner, metrics and words for the log line."""
+        began = time.perf_counter()
         learner, gate = self.gate(learner)
         results = self.play(learner, self._settings.games)
         scores = self.score(learner)
@@ -92,7 +94,8 @@ class Evaluator:
         if scores:
             wrong = (f"{1 - parts['all']['optimal_share']:.1%}" for parts in scores.values())
             words += f"  wrong moves {', '.join(wrong)} ({', '.join(scores)})"
-        return learner, as_metrics(results, scores) | gate, words
+        metrics = {"evaluation/seconds": time.perf_counter() - began}
+        return learner, metrics | as_metrics(results, scores) | gate, words
 
     @cached_property
     def _suite(self) -> Suite | None:

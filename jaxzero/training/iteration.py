@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
@@ -33,7 +34,7 @@ class Actor(NamedTuple):
 
 
 Metrics = dict[str, jax.Array]
-Iteration = Callable[[Learner, Actor, jax.Array], tuple[Learner, Actor, Metrics]]
+Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Actor, Metrics]]
 
 
 def init_actor(config: Config, devices: int) -> Actor:
@@ -45,7 +46,8 @@ def init_actor(config: Config, devices: int) -> Actor:
 def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     """Return the program of one device, to be mapped over `DEVICE_AXIS` of size `devices`.
 
-    It takes the learner, the actor and the key of the run. Keys derive from (seed, iteration,
+    It takes the learner, the actor, the key of the run and the span [2] float32 of this iteration:
+    the fraction of the run that is done before and after it. Keys derive from (seed, iteration,
     device), so a resumed run needs no saved key and repeats a run that never stopped.
     """
     config.check_devices(devices)
@@ -53,18 +55,19 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     games = config.selfplay.games // devices
     batch_size = config.learner.batch_size // devices
 
-    def iteration(learner: Learner, actor: Actor, run_key: jax.Array):
+    def iteration(learner: Learner, actor: Actor, run_key: jax.Array, span: jax.Array):
         key = jax.random.fold_in(run_key, learner.iteration)
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
-        params = inference_copy(network, playing_params(learner), games)
+        params = inference_copy(network, playing_params(learner), config.lanes(games))
         positions, played = play_games(config, evaluate, params, play_key, games)
         replay = add(actor.replay, positions)
         learner, learnt = learn(
-            network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS
+            network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
-        metrics = jax.lax.pmean(played, DEVICE_AXIS) | learnt
-        return learner._replace(iteration=learner.iteration + 1), Actor(replay), metrics
+        counts = {name: played[name] for name in ("selfplay/games", "selfplay/moves")}
+        played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)
+        return learner._replace(iteration=learner.iteration + 1), Actor(replay), played | learnt
 
     return iteration
 
@@ -75,6 +78,7 @@ class Shapes(NamedTuple):
     learner: Learner
     actor: Actor  # fields [D, ...]
     run_key: jax.ShapeDtypeStruct
+    span: jax.ShapeDtypeStruct  # [2] float32
 
 
 def input_shapes(config: Config, network: Network, devices: int) -> Shapes:
@@ -83,13 +87,13 @@ def input_shapes(config: Config, network: Network, devices: int) -> Shapes:
         lambda: (init_learner(network, config), init_actor(config, devices), jax.random.key(0))
     )
     per_device = jax.tree.map(lambda x: jax.ShapeDtypeStruct((devices, *x.shape), x.dtype), actor)
-    return Shapes(learner, per_device, run_key)
+    return Shapes(learner, per_device, run_key, jax.ShapeDtypeStruct((2,), jnp.float32))
 
 
 class Program(NamedTuple):
     """The compiled iteration and the memory it holds on one device, in bytes."""
 
-    compiled: jax.stages.Compiled  # (learner, actor [D, ...], run key) to the same and metrics
+    compiled: jax.stages.Compiled  # takes `Shapes`, returns learner, actor, metrics
     predicted: int | None  # None: XLA does not say
     replay: int
 

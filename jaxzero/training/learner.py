@@ -85,36 +85,30 @@ def adapt(saved: Learner, like: Learner) -> Learner:
     return saved._replace(average=average if like.average else {}, best=best if like.best else {})
 
 
-def learning_rate(config: Config) -> optax.Schedule:
-    """Return the step size by update: linear warm-up, constant, late cosine decay."""
-    settings = config.learner
-    total = max(1, config.iterations * settings.updates_per_iteration)
-    warmup = min(settings.warmup_updates, total)
-    decay = int(settings.decay_fraction * total)
-    rise = optax.linear_schedule(0.0, settings.learning_rate, max(1, warmup))
-    fall = optax.cosine_decay_schedule(
-        settings.learning_rate, max(1, decay), settings.final_rate_fraction
-    )
+def learning_rate(
+    settings: LearnerConfig, step: chex.Numeric, fraction: chex.Numeric
+) -> chex.Numeric:
+    """Return the learning rate [] of update `step` []: linear warm-up, constant, cosine decay.
 
-    def rate(step: chex.Numeric) -> chex.Numeric:
-        # The rise starts at step 1, or the first update would do nothing.
-        rising = rise(step + 1) if warmup else settings.learning_rate
-        return jnp.minimum(
-            rising, fall(jnp.maximum(step - (total - decay), 0)) if decay else rising
-        )
-
-    return rate
+    `fraction` [] of the run is done, 0 to 1. The warm-up counts updates, the decay follows the run.
+    """
+    # The rise starts at 1, or the first update would do nothing.
+    rise = (step + 1) / max(1, settings.warmup_updates)
+    late = (fraction - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
+    fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
+    fall = settings.final_rate_fraction + (1 - settings.final_rate_fraction) * fall
+    if not settings.decay_fraction:
+        fall = 1.0
+    return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
 
 
-def make_optimizer(
-    config: Config, rate: optax.Schedule | None = None
-) -> optax.GradientTransformation:
-    """Return AdamW on gradients clipped by their global norm; `rate` replaces `learning_rate`."""
+def make_optimizer(config: Config, fraction: chex.Numeric = 0.0) -> optax.GradientTransformation:
+    """Return AdamW on gradients clipped by their global norm, at `fraction` [] of the run."""
     settings = config.learner
     return optax.chain(
         optax.clip_by_global_norm(settings.gradient_clip),
         optax.adamw(
-            rate or learning_rate(config),
+            partial(learning_rate, settings, fraction=fraction),
             weight_decay=settings.weight_decay,
             mask=lambda params: jax.tree.map(lambda leaf: leaf.ndim > 1, params),
         ),
@@ -189,11 +183,11 @@ def update(
     learner: Learner,
     batch: Positions,
     axis_name: str | None = None,
-    rate: optax.Schedule | None = None,
+    fraction: chex.Numeric = 0.0,
 ) -> tuple[Learner, dict[str, jax.Array]]:
     """Take one step on a batch; with `axis_name`, on the mean gradient over that axis.
 
-    `rate` replaces the schedule of the step size.
+    `fraction` [] of the run is done.
     """
     settings = config.learner
     gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
@@ -201,7 +195,7 @@ def update(
     if axis_name is not None:
         gradient, metrics = jax.lax.pmean((gradient, metrics), axis_name)
     metrics["gradient_norm"] = optax.tree.norm(gradient)
-    optimizer = make_optimizer(config, rate)
+    optimizer = make_optimizer(config, fraction)
     updates, opt_state = optimizer.update(gradient, learner.opt_state, learner.params)
     params = optax.apply_updates(learner.params, updates)
     average = learner.average
@@ -222,21 +216,31 @@ def learn(
     key: jax.Array,
     batch_size: int,
     axis_name: str | None = None,
+    span: chex.Numeric = (0.0, 1.0),
 ) -> tuple[Learner, dict[str, jax.Array]]:
-    """Take `updates_per_iteration` steps on `batch_size` positions each; metrics are means."""
+    """Take `updates_per_iteration` steps on `batch_size` positions each; metrics are means.
+
+    `span` [2] float32 is the fraction of the run that is done before and after these updates.
+    """
     updates = config.learner.updates_per_iteration
     permutations = jnp.asarray(edge_permutations(network.game))
+    begin, end = span
+    fractions = begin + (end - begin) * jnp.arange(updates) / max(1, updates)
 
-    def one_update(learner: Learner, key: jax.Array) -> tuple[Learner, dict[str, jax.Array]]:
+    def one_update(
+        learner: Learner, at: tuple[jax.Array, jax.Array]
+    ) -> tuple[Learner, dict[str, jax.Array]]:
+        key, fraction = at
         sample_key, symmetry_key = jax.random.split(key)
         batch = sample(replay, sample_key, batch_size)
         if config.learner.augmentation:
             batch = augment(permutations, symmetry_key, batch)
-        return update(network, config, learner, batch, axis_name)
+        return update(network, config, learner, batch, axis_name, fraction)
 
     if not updates:
         return learner, {}
-    learner, metrics = jax.lax.scan(one_update, learner, jax.random.split(key, updates))
+    keys = jax.random.split(key, updates)
+    learner, metrics = jax.lax.scan(one_update, learner, (keys, fractions))
     means = {name: values.mean() for name, values in metrics.items()}
-    means["learning_rate"] = learning_rate(config)(learner.step - 1)
+    means["learning_rate"] = learning_rate(config.learner, learner.step - 1, fractions[-1])
     return learner, {f"learn/{name}": value for name, value in means.items()}

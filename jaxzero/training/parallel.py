@@ -28,14 +28,14 @@ def choose_devices(count: int) -> list[jax.Device]:
 def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
     """Map an iteration over the devices, donating learner and actor.
 
-    Takes (learner, actor [D, ...], run key) and returns (learner, actor [D, ...], metrics).
+    Takes (learner, actor [D, ...], run key, span [2]), returns (learner, actor [D, ...], metrics).
     """
     # `out_axes=None` takes the learner of one device and does not check that the others agree;
     # `assert_replicated` does, at every checkpoint.
     return jax.pmap(
         iteration,
         axis_name=DEVICE_AXIS,
-        in_axes=(None, 0, None),
+        in_axes=(None, 0, None, None),
         out_axes=(None, 0, None),
         donate_argnums=(0, 1),
         devices=devices,

@@ -35,13 +35,14 @@ class Progress(NamedTuple):
 
     learner: Learner
     actor: Actor
-    minutes: float  # of self-play and learning, earlier starts of the run included
-    games: int
-    evaluations: int  # of the network in these games
+    iteration: int = 0  # iterations so far, as in the learner; the host needs it at no transfer
+    minutes: float = 0.0  # of self-play and learning, earlier starts of the run included
+    games: int = 0
+    evaluations: int = 0  # of the network in these games
 
-    @property
-    def iteration(self) -> int:
-        return int(self.learner.iteration)
+    def fraction_done(self, config: Config) -> float:
+        """Return the fraction of the run that is done, 0 to 1."""
+        return config.fraction_done(self.iteration, self.minutes)
 
 
 def refuse_misfit(network: Network, weights: chex.ArrayTree) -> None:
@@ -55,7 +56,7 @@ def start(
 ) -> Progress:
     """Return a run with an empty replay and fresh weights, or all of `initial` that fits."""
     learner = first_learner(config, network, initial.params if initial else None)
-    return Progress(replicate(learner, devices), _empty_actor(config, devices), 0.0, 0, 0)
+    return Progress(replicate(learner, devices), _empty_actor(config, devices))
 
 
 def first_learner(config: Config, network: Network, weights: chex.ArrayTree | None) -> Learner:
@@ -95,7 +96,7 @@ def resume(
     # Older checkpoints do not say how many evaluations went into them.
     per_game = config.evaluations_per_iteration // config.selfplay.games
     evaluations = record.get("evaluations", record["games"] * per_game)
-    totals = record["minutes"], record["games"], evaluations
+    totals = int(learner.iteration), record["minutes"], record["games"], evaluations
     return Progress(replicate(learner, devices), actor, *totals)
 
 
@@ -111,6 +112,18 @@ def _say_what_was_kept(saved: Replay, replay: Replay) -> None:
     )
 
 
+def next_span(config: Config, progress: Progress) -> np.ndarray:
+    """Return the fraction of the run that is done before and after the next iteration: [2] float32.
+
+    The clock of the next iteration is not known before it: the mean of the earlier ones stands for
+    it. Without a limit of time the fractions are exact.
+    """
+    iteration, minutes = progress.iteration, progress.minutes
+    mean = minutes / iteration if iteration else 0.0
+    ends = (iteration, minutes), (iteration + 1, minutes + mean)
+    return np.array([config.fraction_done(*end) for end in ends], np.float32)
+
+
 def run_iteration(
     config: Config, compiled: jax.stages.Compiled, run_key: jax.Array, progress: Progress
 ) -> tuple[Progress, dict[str, Any]]:
@@ -119,17 +132,20 @@ def run_iteration(
     Raises: FloatingPointError when one of them is not finite.
     """
     begin = time.perf_counter()
-    learner, actor, metrics = compiled(progress.learner, progress.actor, run_key)
+    span = jax.device_put(next_span(config, progress), run_key.sharding)
+    learner, actor, metrics = compiled(progress.learner, progress.actor, run_key, span)
     values = jax.device_get(metrics)
     seconds = time.perf_counter() - begin
     metrics = {name: float(value) for name, value in values.items()}
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
-    games, evaluations = config.selfplay.games, config.evaluations_per_iteration
+    games = round(metrics["selfplay/games"])
+    evaluations = round(metrics["selfplay/moves"]) * (config.search.simulations + 1)
     progress = Progress(
         learner,
         actor,
+        progress.iteration + 1,
         progress.minutes + seconds / 60,
         progress.games + games,
         progress.evaluations + evaluations,

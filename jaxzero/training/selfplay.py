@@ -1,13 +1,17 @@
-"""Self-play: all games of a batch on the device, one decision of every game at a time.
+"""Self-play: a batch of games on the device, one decision of every game at a time.
 
 A step searches the position of every game, decides captures by the value it finds, and plays a
 move. Which positions are searched and which moves there are is up to `plain_game` or `quiet_game`
 (the setting `search.nodes`). Games differ in length, so a mask marks the steps that were played,
 and a block of fixed size is resampled from them.
+
+Whole games differ little in length: each has a lane of the batch to itself. Games that begin late
+(`selfplay.start_ply`) differ much: a lane plays several, one after the other (`refill`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -17,7 +21,7 @@ import jax.numpy as jnp
 
 from jaxzero.agent.search import Evaluate, game_of, search
 from jaxzero.config import Config, SelfplayConfig
-from jaxzero.game import State, is_over
+from jaxzero.game import State, boxes_closed, is_over
 from jaxzero.training.openings import open_games
 
 TICKETS = 2**30  # weights of resampling are rounded to whole numbers, whose sums are exact
@@ -34,18 +38,18 @@ class Positions(NamedTuple):
 
 
 class RandomMoves(NamedTuple):
-    """When the games of a batch have uniformly random moves instead of those of the search."""
+    """When games have uniformly random moves instead of those of the search."""
 
     opening: jax.Array  # [B] int32, random moves at the start
     deviation: jax.Array  # [B] int32, number of a later random move; -1: none
 
     def at(self, number: jax.Array) -> jax.Array:
-        """Return whether move `number` [] is random in each game: [B] bool."""
+        """Return whether move `number` ([] or [B]) is random in each game: [B] bool."""
         return (number < self.opening) | (number == self.deviation)
 
 
 class Decisions(NamedTuple):
-    """The decisions of all games, step by step; `played` masks those past the end of a game."""
+    """The decisions in all lanes, step by step; `played` masks those past the end of a game."""
 
     drawn: jax.Array  # [T, B, A] bool, edges of the searched position
     policy: jax.Array  # [T, B, A] float32, improved policy, split evenly over the edges of one move
@@ -55,16 +59,33 @@ class Decisions(NamedTuple):
     surprise: jax.Array  # [T, B] float32, its divergence from the network's policy, in nats
     random: jax.Array  # [T, B] bool, the move was a random one
     played: jax.Array  # [T, B] bool, the game was not over
+    game: jax.Array  # [T, B] int32, number of the game, 0 to N - 1
+
+
+class Games(NamedTuple):
+    """Games before a decision: B in the lanes, or N that wait."""
+
+    number: jax.Array  # [B] int32, of the game
+    ply: jax.Array  # [B] int32, decisions of this game so far
+    state: State  # [B], before its free boxes are taken
+    view: chex.ArrayTree  # [B, ...], what the rules say about it
+    random: RandomMoves  # [B]
 
 
 class Play(NamedTuple):
-    """All games between two decisions."""
+    """All lanes between two decisions."""
 
-    number: jax.Array  # [] int32, decisions so far
-    state: State  # [B], before its free boxes are taken
-    view: chex.ArrayTree  # [B, ...], what the rules say about it
-    random: RandomMoves
+    step: jax.Array  # [] int32, decisions in every lane so far
+    games: Games  # [B], in the lanes
     decisions: Decisions
+
+
+class Queue(NamedTuple):
+    """All games of an iteration, longest first; those before `next` have begun."""
+
+    games: Games  # [N]
+    longest: jax.Array  # [N] int32, decisions that each may have, falling
+    next: jax.Array  # [] int32
 
 
 def play_games(
@@ -76,9 +97,11 @@ def play_games(
     played or as `config.selfplay.surprise_weight` says.
     """
     random_key, play_key, sample_key = jax.random.split(key, 3)
-    decisions, end = play_to_the_end(config, evaluate, params, random_key, play_key, games)
-    first_margin = first_player_margin(end)
-    played = jnp.sum(decisions.played)
+    decisions, first_margin = play_to_the_end(config, evaluate, params, random_key, play_key, games)
+    played, late = jnp.sum(decisions.played), config.selfplay.start_ply > 0
+    steps = config.steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
+    begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
+    count = jnp.sum(begun)
     positions = resample(
         label(decisions, first_margin),
         sampling_weights(decisions, config.selfplay.surprise_weight),
@@ -88,11 +111,15 @@ def play_games(
     return positions, {
         "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / played,
         "selfplay/policy_surprise": jnp.sum(decisions.surprise * decisions.played) / played,
-        "selfplay/first_margin": first_margin.mean(dtype=jnp.float32),
-        "selfplay/first_wins": jnp.mean(first_margin > 0),
-        "selfplay/draws": jnp.mean(first_margin == 0),
-        "selfplay/decisions": played / games,
-        "selfplay/longest": jnp.sum(jnp.any(decisions.played, axis=1), dtype=jnp.float32),
+        "selfplay/first_margin": jnp.sum(first_margin * begun) / count,
+        "selfplay/first_wins": jnp.sum((first_margin > 0) & begun) / count,
+        "selfplay/draws": jnp.sum((first_margin == 0) & begun) / count,
+        "selfplay/decisions": played / count,
+        "selfplay/steps": jnp.float32(steps),
+        # The share of the evaluations that serve games in play.
+        "selfplay/used": played / (steps * decisions.played.shape[1]),
+        "selfplay/games": count,
+        "selfplay/moves": played,
     }
 
 
@@ -104,64 +131,142 @@ def play_to_the_end(
     play_key: jax.Array,
     games: int,
 ) -> tuple[Decisions, State]:
-    """Play all games to their end; return their decisions and the end: State [B]."""
-    searched = jax.vmap(game_of(config.search).searched)
+    """Play `games` games to their end, N.
+
+    Returns their decisions and the first player's final margins [N]. Where lanes are refilled, the
+    last of the queue may not begin: they have no decision.
+    """
+    step = partial(play_step, config, evaluate, params, play_key)
+    if config.selfplay.start_ply:
+        return play_queue(config, step, new_games(config, random_key, games))
 
     def unfinished(play: Play) -> jax.Array:
-        return ~jnp.all(is_over(searched(play.state, play.view)))
+        return ~jnp.all(is_over(searched(config, play.games)))
 
-    step = partial(play_step, config, evaluate, params, play_key)
-    play = jax.lax.while_loop(unfinished, step, begin_play(config, random_key, games))
-    return play.decisions, searched(play.state, play.view)
+    begin = begin_play(config, random_key, games)
+    play = jax.lax.while_loop(unfinished, step, begin)
+    return play.decisions, first_player_margin(searched(config, play.games))
+
+
+def play_queue(
+    config: Config, step: Callable[[Play], Play], games: Games
+) -> tuple[Decisions, jax.Array]:
+    """Play a queue of games [N] in the lanes; return as `play_to_the_end`."""
+    queue = make_queue(config, games)
+    lanes = config.lanes(len(games.ply))
+    play = start_lanes(config, jax.tree.map(lambda x: x[:lanes], queue.games))
+    results = jnp.zeros(len(games.ply), jnp.int32)
+
+    def refill_and_step(carry: tuple[Play, Queue, jax.Array], _: None) -> tuple:
+        play, queue, results = carry
+        results = note_results(config, play.games, results)
+        lanes, queue = refill(config, play, queue)
+        return (step(play._replace(games=lanes)), queue, results), None
+
+    begin = play, queue._replace(next=jnp.int32(lanes)), results
+    (play, _, results), _ = jax.lax.scan(refill_and_step, begin, None, config.steps)
+    return play.decisions, note_results(config, play.games, results)
+
+
+def make_queue(config: Config, games: Games) -> Queue:
+    """Sort games [N] by the decisions they may have, so that short ones fill what is left."""
+    position = searched(config, games)
+    open_edges = jnp.sum(~position.drawn, axis=1, dtype=jnp.int32)
+    game = config.game.board
+    open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
+    # As `most_decisions`, of what is open.
+    longest = open_edges - open_boxes + open_boxes // 4
+    order = jnp.argsort(-longest)
+    games, longest = jax.tree.map(lambda x: x[order], (games, longest))
+    numbered = games._replace(number=jnp.arange(len(order), dtype=jnp.int32))
+    return Queue(numbered, longest, jnp.int32(0))
+
+
+def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
+    """Give the lanes whose game is over the next games that surely end within the steps left."""
+    over = is_over(searched(config, play.games))
+    too_long = jnp.sum(queue.longest > config.steps - play.step, dtype=jnp.int32)
+    head = jnp.maximum(queue.next, too_long)
+    place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
+    begins = over & (place < len(queue.longest))
+    fresh = jax.tree.map(lambda x: x[place], queue.games)  # what lies beyond is not taken
+    select = jax.vmap(lambda new, a, b: jax.tree.map(partial(jnp.where, new), a, b))
+    lanes = select(begins, fresh, play.games)
+    return lanes, queue._replace(next=head + jnp.sum(begins, dtype=jnp.int32))
+
+
+def note_results(config: Config, lanes: Games, results: jax.Array) -> jax.Array:
+    """Write the first player's margins of the games that are over into `results` [N]."""
+    position = searched(config, lanes)
+    margin = jnp.where(is_over(position), first_player_margin(position), results[lanes.number])
+    return results.at[lanes.number].set(margin)
+
+
+def searched(config: Config, games: Games) -> State:
+    """Return the positions [B] that are searched next."""
+    return jax.vmap(game_of(config.search).searched)(games.state, games.view)
+
+
+def new_games(config: Config, key: jax.Array, count: int) -> Games:
+    """Return `count` games before their first decision."""
+    game, settings = config.game.board, config.selfplay
+    open_key, random_key = jax.random.split(key)
+    state = open_games(game, open_key, count, settings.start_ply)
+    return Games(
+        number=jnp.arange(count, dtype=jnp.int32),
+        ply=jnp.zeros(count, jnp.int32),
+        state=state,
+        view=jax.vmap(partial(game_of(config.search).view, game))(state.drawn),
+        random=draw_random_moves(settings, random_key, count, config.shortest_game),
+    )
 
 
 def begin_play(config: Config, key: jax.Array, games: int) -> Play:
-    """Return `games` games before their first decision."""
-    game, settings = config.game.board, config.selfplay
-    open_key, random_key = jax.random.split(key)
-    state = open_games(game, open_key, games, settings.start_ply)
-    steps = (config.steps_per_game, games)
-    return Play(
-        number=jnp.zeros((), jnp.int32),
-        state=state,
-        view=jax.vmap(partial(game_of(config.search).view, game))(state.drawn),
-        random=draw_random_moves(settings, random_key, games, config.positions_per_game),
-        decisions=Decisions(
-            drawn=jnp.zeros((*steps, game.num_edges), bool),
-            policy=jnp.zeros((*steps, game.num_edges), jnp.float32),
-            player=jnp.zeros(steps, jnp.int32),
-            ahead=jnp.zeros(steps, jnp.int32),
-            entropy=jnp.zeros(steps, jnp.float32),
-            surprise=jnp.zeros(steps, jnp.float32),
-            random=jnp.zeros(steps, bool),
-            played=jnp.zeros(steps, bool),
-        ),
+    """Return `games` games before their first decision, as many as there are lanes for them."""
+    lanes = config.lanes(games)
+    return start_lanes(config, new_games(config, key, lanes))
+
+
+def start_lanes(config: Config, games: Games) -> Play:
+    """Return lanes with these games [B] before their first decision."""
+    steps, edges = (config.steps, len(games.ply)), config.game.board.num_edges
+    decisions = Decisions(
+        drawn=jnp.zeros((*steps, edges), bool),
+        policy=jnp.zeros((*steps, edges), jnp.float32),
+        player=jnp.zeros(steps, jnp.int32),
+        ahead=jnp.zeros(steps, jnp.int32),
+        entropy=jnp.zeros(steps, jnp.float32),
+        surprise=jnp.zeros(steps, jnp.float32),
+        random=jnp.zeros(steps, bool),
+        played=jnp.zeros(steps, bool),
+        game=jnp.broadcast_to(games.number, steps),
     )
+    return Play(jnp.zeros((), jnp.int32), games, decisions)
 
 
 def play_step(
     config: Config, evaluate: Evaluate, params: chex.ArrayTree, play_key: jax.Array, play: Play
 ) -> Play:
-    """Make one decision in every game."""
-    game, rules = config.game.board, game_of(config.search)
-    step_key = jax.random.fold_in(play_key, play.number)
+    """Make one decision in every lane."""
+    game, rules, games = config.game.board, game_of(config.search), play.games
+    step_key = jax.random.fold_in(play_key, play.step)
     search_key, uniform_key, sample_key = jax.random.split(step_key, 3)
-    position = jax.vmap(rules.searched)(play.state, play.view)
+    position = searched(config, games)
     over = is_over(position)
     found = search(game, config.search, evaluate, params, search_key, position)
     value = jnp.where(over, 0.0, found.value * game.num_boxes)
-    state = jax.vmap(rules.resolve)(play.state, play.view, value)
+    state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
     sampled = jax.random.categorical(sample_key, jnp.log(found.policy)).astype(jnp.int32)
-    move = jnp.where(play.number < config.selfplay.sampled_plies, sampled, found.edge)
-    legal = jax.vmap(partial(rules.legal, game))(play.view)
+    move = jnp.where(games.ply < config.selfplay.sampled_plies, sampled, found.edge)
+    legal = jax.vmap(partial(rules.legal, game))(games.view)
     uniform = jax.random.categorical(uniform_key, jnp.where(legal, 0.0, -jnp.inf))
-    is_random = play.random.at(play.number)
+    is_random = games.random.at(games.ply)
     move = jnp.where(is_random, uniform, move).astype(jnp.int32)
 
     decision = Decisions(
         drawn=state.drawn,
-        policy=jax.vmap(partial(rules.target, game))(play.view, found.policy),
+        policy=jax.vmap(partial(rules.target, game))(games.view, found.policy),
         player=state.player,
         ahead=first_player_margin(state),
         entropy=policy_entropy(found.policy),
@@ -169,13 +274,13 @@ def play_step(
         # A finished game has no moves, so no random one that would hide its result.
         random=is_random & ~over,
         played=~over,
+        game=games.number,
     )
     state, view = jax.vmap(partial(rules.play, game))(state, move)
-    return play._replace(
-        number=play.number + 1,
-        state=state,
-        view=view,
-        decisions=jax.tree.map(lambda a, b: a.at[play.number].set(b), play.decisions, decision),
+    return Play(
+        step=play.step + 1,
+        games=games._replace(ply=games.ply + 1, state=state, view=view),
+        decisions=jax.tree.map(lambda a, b: a.at[play.step].set(b), play.decisions, decision),
     )
 
 
@@ -192,20 +297,25 @@ def draw_random_moves(
 
 
 def label(decisions: Decisions, first_margin: jax.Array) -> Positions:
-    """Return all decisions [T * B] as positions, given the first player's final margins [B]."""
-    to_come = first_margin[None, :] - decisions.ahead
+    """Return all decisions [T * B] as positions, given the first player's final margins [N]."""
+    to_come = first_margin[decisions.game] - decisions.ahead
     positions = Positions(
         drawn=decisions.drawn,
         policy=decisions.policy,
         margin=jnp.where(decisions.player == 0, to_come, -to_come),
-        margin_known=results_known(decisions.random),
+        margin_known=results_known(decisions.random, decisions.game, len(first_margin)),
     )
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)
 
 
-def results_known(random: jax.Array) -> jax.Array:
-    """Return where the result follows from searched moves: no random one [T, B] here or after."""
-    return ~(jnp.cumsum(random[::-1], axis=0)[::-1] > 0)
+def results_known(random: jax.Array, game: jax.Array, games: int) -> jax.Array:
+    """Return where the result follows from searched moves: [T, B] bool.
+
+    No random move [T, B] comes here or later in the same game [T, B], one of `games`.
+    """
+    step = jnp.broadcast_to(jnp.arange(len(random), dtype=jnp.int32)[:, None], random.shape)
+    last = jnp.full(games, -1, jnp.int32).at[game].max(jnp.where(random, step, -1))
+    return step > last[game]
 
 
 def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:

@@ -72,22 +72,21 @@ def train(
         print_header(config, devices, progress.learner.params, program.predicted, program.replay)
 
         # Loop.
-        done, last = progress.iteration, config.iterations
         run_key = replicate(jax.random.key(config.seed), devices)
-        with MetricsWriter(run_dir, done, last) as writer:
-            for iteration in range(done + 1, last + 1):
+        with MetricsWriter(run_dir, progress.iteration, config.iterations) as writer:
+            while progress.fraction_done(config) < 1:
                 try:
                     # The body is `iteration` in training/iteration.py.
                     progress, metrics = run_iteration(config, program.compiled, run_key, progress)
                     metrics["memory/peak_bytes"] = max(map(peak_memory_bytes, devices))
-                    line = headline(metrics)
+                    iteration, line = progress.iteration, headline(config, metrics)
                     if evaluator.is_due(iteration):
                         # The gate may change the learner.
                         learner, measured, words = evaluator.evaluate(progress.learner)
                         progress = progress._replace(learner=learner)
                         metrics, line = metrics | measured, line + words
                     writer.write(iteration, metrics, line)
-                    ending = stop.iteration_done() or iteration == last
+                    ending = stop.iteration_done() or progress.fraction_done(config) == 1
                     if ending or iteration % config.checkpoint_every == 0:
                         save(config, checkpoints, progress)
                 except FloatingPointError as error:
@@ -122,14 +121,16 @@ def _finish(
 ) -> bool:
     """Measure and summarise a complete run; print the command that continues a stopped one."""
     resume_command = f"python scripts/train.py --run_dir {run_dir} --resume"
-    if progress.iteration < config.iterations:
+    if progress.fraction_done(config) < 1:
+        iterations = f" of {config.iterations}" if config.iterations else ""
+        minutes = f", {progress.minutes:.1f} of {config.minutes:g} minutes," * bool(config.minutes)
         print(
-            f"Stopped after {progress.iteration} of {config.iterations} iterations and saved. "
+            f"Stopped after {progress.iteration}{iterations} iterations{minutes} and saved. "
             f"To go on: {resume_command}"
         )
         return False
     if stop.requested:
-        print(f"All iterations are done and saved. To measure the strength: {resume_command}")
+        print(f"The training is done and saved. To measure the strength: {resume_command}")
         return False
     print("Measuring the final strength ...", flush=True)
     results = evaluator.play(progress.learner, config.evaluation.final_games)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 
-import jax.numpy as jnp
 import pytest
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.study.fit import Budget, Fit, fit, next_count, step_size
+from jaxzero.study.fit import Budget, Fit, fit, next_count
 from jaxzero.study.labels import Labels, make_labels
 from jaxzero.study.results import (
     draw_results,
@@ -23,7 +21,6 @@ from jaxzero.study.results import (
     write_comparison,
     write_result,
 )
-from jaxzero.training.learner import learning_rate
 
 CONFIG = Path(__file__).parents[2] / "configs" / "tiny.yaml"
 POSITIONS = 20_000
@@ -67,17 +64,6 @@ def test_a_call_takes_a_small_share_of_the_budget():
     assert next_count(Budget(1.0), 10, updates=5, count=1, elapsed=9.0) == 1
     assert next_count(Budget(9.0, 4000), 10, updates=5, count=4, elapsed=1e-6) == 2
     assert next_count(Budget(9.0, 4000), 10, updates=399, count=2, elapsed=1e-6) == 1
-
-
-def test_the_step_size_goes_as_in_learning():
-    config = load_config(CONFIG)
-    settings = config.learner
-    schedule, total = learning_rate(config), config.iterations * settings.updates_per_iteration
-    for step in (0, 3, total // 3, total // 2, 3 * total // 4, total):
-        ours = step_size(settings, jnp.int32(step), jnp.float32(step / total))
-        assert float(ours) == pytest.approx(float(schedule(step)), rel=1e-3)
-    constant = replace(settings, decay_fraction=0.0, warmup_updates=0)
-    assert float(step_size(constant, jnp.int32(0), jnp.float32(0.99))) == pytest.approx(4e-3)
 
 
 def test_the_report_adds_up(fitted, tmp_path, capsys):

@@ -31,13 +31,13 @@ def test_a_study_and_a_comparison(tmp_path, capsys):
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
     done = run_here("study.py", *TINY, "--out", tmp_path / "out", "--minutes", "0")
     assert done.returncode == 2
-    assert done.stderr == "error: minutes: 0.0 must be > 0\n"
+    assert done.stderr == "error: minutes: 0 must be > 0 in a study\n"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--minutes .nan", "minutes: nan must be > 0"),
+        ("--minutes -1", "minutes: -1 must be a number >= 0"),
         ("--positions -1", "positions: -1 must be >= 0"),
         ("--network.chanels 8", "network.chanels: '8'"),
         ("--game.rows 5", "labels: 5x2 has 27 edges"),

@@ -49,7 +49,7 @@ def ran():
     learner = replicate(init_learner(network, CONFIG), devices)
     actor = spread_actor(lambda: init_actor(CONFIG, len(devices)), devices)
     run_key = replicate(jax.random.key(CONFIG.seed), devices)
-    progress, history, reads = Progress(learner, actor, 0.0, 0, 0), [], []
+    progress, history, reads = Progress(learner, actor), [], []
     read = jax.device_get
 
     def counted_read(tree):

@@ -8,10 +8,12 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from jaxzero.agent.network import IMPOSSIBLE, Network, Prediction
 from jaxzero.cli import load_config
+from jaxzero.config import LearnerConfig
 from jaxzero.game import DotsAndBoxes, boxes_closed, edge_permutations
 from jaxzero.training.learner import (
     augment,
@@ -62,21 +64,24 @@ def test_wrong_shapes_fail_with_the_name():
         sample_losses(DotsAndBoxes(1, 1), prediction, target)
 
 
-def test_the_step_size_rises_stays_and_falls():
-    config = load_config(
-        "configs/tiny.yaml",
-        "--iterations=10",
-        "--learner.updates_per_iteration=10",
-        "--learner.warmup_updates=10",
-        "--learner.learning_rate=1.0",
-        "--learner.decay_fraction=0.4",
-        "--learner.final_rate_fraction=0.1",
+def test_the_learning_rate_rises_stays_and_falls():
+    settings = LearnerConfig(
+        warmup_updates=10, learning_rate=1.0, decay_fraction=0.4, final_rate_fraction=0.1
     )
-    rate = np.array([float(learning_rate(config)(step)) for step in range(101)])
+    steps = np.arange(101)
+    rate = np.asarray(learning_rate(settings, steps, steps / 100))
     np.testing.assert_allclose(rate[:10], np.arange(1, 11) / 10, rtol=1e-5)
     np.testing.assert_allclose(rate[10:60], 1)
     assert (np.diff(rate[60:]) < 0).all()
     assert rate[100] == pytest.approx(0.1)
+    # What it has been since there are runs: the cosine of optax by updates.
+    cosine = optax.cosine_decay_schedule(1.0, 40, 0.1)
+    np.testing.assert_allclose(rate[60:], [float(cosine(step)) for step in range(41)], rtol=1e-5)
+
+
+def test_without_warmup_and_decay_the_learning_rate_is_constant():
+    settings = LearnerConfig(warmup_updates=0, learning_rate=2.0, decay_fraction=0.0)
+    np.testing.assert_array_equal(learning_rate(settings, np.arange(3), np.array([0, 0.5, 1])), 2)
 
 
 def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():

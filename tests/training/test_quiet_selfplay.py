@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse
+from quiet_referee import play_to
 from referee import Referee
 
 from jaxzero.agent.network import Network
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import State
-from jaxzero.game.quiet import closing_edge, fewest_decisions, fold, quiet_moves
+from jaxzero.game.quiet import fewest_decisions, fold
 from jaxzero.game.structure import structure
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
@@ -24,7 +25,6 @@ from jaxzero.training.parallel import choose_devices, parallelize, replicate, sp
 from jaxzero.training.selfplay import (
     Positions,
     begin_play,
-    first_player_margin,
     label,
     play_games,
     play_step,
@@ -55,50 +55,17 @@ def hashed(_params, state: State) -> Evaluation:
 
 @pytest.fixture(scope="module")
 def played():
-    """Return all decisions [T, B], the ends [B], and the same as positions [T, B]."""
+    """Return all decisions [T, B], the results [B], and the same as positions [T, B]."""
     keys = jax.random.split(jax.random.key(7))
     run = jax.jit(partial(play_to_the_end, CONFIG, hashed, games=GAMES))
-    decisions, end = run((), *keys)
-    positions = label(decisions, first_player_margin(end))
+    decisions, results = run((), *keys)
+    positions = label(decisions, results)
     by_step = jax.tree.map(lambda x: np.asarray(x).reshape(-1, GAMES, *x.shape[1:]), positions)
-    return jax.device_get(decisions), jax.device_get(end), by_step
-
-
-@jax.jit
-def openings(drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the moves [A] of a quiet position and the quiet positions behind each [A, A]."""
-    after = drawn[None, :] | jnp.eye(GAME.num_edges, dtype=bool)
-    behind = jax.vmap(partial(structure, GAME))(after).quiet
-    return quiet_moves(GAME, structure(GAME, drawn)), behind
-
-
-@jax.jit
-def close(drawn: jax.Array, decline: jax.Array) -> jax.Array:
-    return closing_edge(GAME, drawn, structure(GAME, drawn), decline)
-
-
-def board(referee: Referee) -> np.ndarray:
-    drawn = np.zeros(referee.num_edges, bool)
-    drawn[list(referee.drawn)] = True
-    return drawn
-
-
-def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
-    """Open what leads to `quiet` with `player` to move, give out the boxes; was any declined?"""
-    moves, behind = jax.device_get(openings(board(referee)))
-    mover = referee.player
-    (edge, *_) = np.flatnonzero(moves & (behind == quiet).all(axis=1))
-    referee.play(int(edge))
-    declined = player == mover
-    while referee.player != mover and len(referee.drawn) < quiet.sum():
-        referee.play(int(close(board(referee), np.asarray(declined))))
-    while len(referee.drawn) < quiet.sum():
-        referee.play(int(close(board(referee), np.asarray(False))))
-    return declined
+    return jax.device_get(decisions), jax.device_get(results), by_step
 
 
 def test_games_expanded_into_edges_obey_the_rules(played):
-    decisions, end, positions = played
+    decisions, results, positions = played
     declined = 0
     for number in range(GAMES):
         referee, steps = Referee(GAME), int(decisions.played[:, number].sum())
@@ -116,7 +83,7 @@ def test_games_expanded_into_edges_obey_the_rules(played):
         play_to(referee, np.ones(GAME.num_edges, bool), 1 - referee.player)
         final = referee.scores[0] - referee.scores[1]
         assert decisions.ahead[:steps, number].tolist() == ahead
-        assert final == (1 - 2 * end.player[number]) * end.margin[number]
+        assert final == results[number]
         still = [(final - a) * (1 - 2 * p) for a, p in zip(ahead, movers, strict=True)]
         assert positions.margin[:steps, number].tolist() == still
     assert declined > 0
@@ -227,13 +194,15 @@ def test_no_game_has_fewer_decisions_than_stated(played):
     assert lengths.max() <= CONFIG.steps_per_game
 
 
-def test_an_iteration_learns_from_the_quiet_game():
+@pytest.mark.parametrize("start_ply", [0, 3])
+def test_an_iteration_learns_from_the_quiet_game(start_ply):
     config = load_config(
         "configs/tiny.yaml",
         "--search.nodes=quiet",
         "--network.channels=16",
         "--network.features=raw",
         "--selfplay.games=16",
+        f"--selfplay.start_ply={start_ply}",
         "--learner.updates_per_iteration=2",
     )
     devices = choose_devices(2)
@@ -241,6 +210,9 @@ def test_an_iteration_learns_from_the_quiet_game():
     iterate = parallelize(make_iteration(config, network, len(devices)), devices)
     learner = replicate(init_learner(network, config), devices)
     actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
-    learner, actor, metrics = iterate(learner, actor, replicate(jax.random.key(0), devices))
+    run_key, span = replicate((jax.random.key(0), np.zeros(2, np.float32)), devices)
+    learner, actor, metrics = iterate(learner, actor, run_key, span)
     assert actor.replay.size.tolist() == [config.positions_per_iteration // 2] * 2
-    assert all(np.isfinite(value) for value in jax.device_get(metrics).values())
+    metrics = jax.device_get(metrics)
+    assert all(np.isfinite(value) for value in metrics.values())
+    assert metrics["selfplay/games"] <= 16 and (start_ply or metrics["selfplay/games"] == 16)

@@ -44,7 +44,15 @@ def test_a_deviation_never_falls_into_the_opening():
 def test_results_speak_of_what_comes_after_the_last_random_move():
     random = jnp.array([[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]], bool)
     known = [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]]
-    np.testing.assert_array_equal(results_known(random), np.array(known, bool))
+    own = jnp.broadcast_to(jnp.arange(3), random.shape)
+    np.testing.assert_array_equal(results_known(random, own, 3), np.array(known, bool))
+
+
+def test_random_moves_of_the_next_game_in_a_lane_hide_nothing():
+    random = jnp.array([[1, 0], [0, 0], [1, 0], [0, 1]], bool)
+    game = jnp.array([[0, 1], [0, 1], [2, 1], [2, 1]])
+    known = [[0, 0], [1, 0], [0, 0], [1, 0]]
+    np.testing.assert_array_equal(results_known(random, game, 3), np.array(known, bool))
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])

@@ -41,7 +41,8 @@ def test_targets_by_hand():
     steps, edges = player.shape, jnp.zeros((*player.shape, 4))
     nothing = {name: jnp.zeros(steps) for name in ("entropy", "surprise")}
     masks = {"random": jnp.zeros(steps, bool), "played": jnp.ones(steps, bool)}
-    decisions = Decisions(edges > 0, edges, player, ahead, **nothing, **masks)
+    game = jnp.zeros(steps, jnp.int32)
+    decisions = Decisions(edges > 0, edges, player, ahead, **nothing, **masks, game=game)
     margins = label(decisions, jnp.zeros(1, jnp.int32)).margin
     assert margins.tolist() == [0, 0, -1, 1, 0, -1, 1]
 

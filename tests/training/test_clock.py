@@ -1,0 +1,116 @@
+"""Runs that are limited by minutes: they end decayed, and resume with the minutes they had used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from jaxzero.cli import load_config
+from jaxzero.config import Config, LearnerConfig
+from jaxzero.interrupts import Stop
+from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.metrics import read_metrics
+from jaxzero.training import progress as progress_module
+from jaxzero.training.learner import learning_rate
+from jaxzero.training.progress import Progress, next_span
+from jaxzero.training.trainer import train
+
+pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
+
+SETTINGS = LearnerConfig(learning_rate=1.0, warmup_updates=0, final_rate_fraction=0.02)
+SHORT = (
+    *("--devices=1", "--network.features=raw", "--network.channels=16", "--search.simulations=4"),
+    *("--selfplay.games=16", "--learner.batch_size=32", "--learner.updates_per_iteration=20"),
+    *("--replay.capacity=500", "--evaluation.opponents=random", "--evaluation.suite=none"),
+    *("--evaluation.simulations=0", "--evaluation.final_games=8", "--evaluation.evaluate_every=0"),
+)
+
+
+def spans(config: Config, seconds: np.ndarray) -> np.ndarray:
+    """Return the spans [N, 2] of a whole run whose iterations take `seconds` [...]."""
+    progress, found = Progress(None, None), []
+    while progress.fraction_done(config) < 1:
+        found.append(next_span(config, progress))
+        minutes = progress.minutes + seconds[progress.iteration] / 60
+        progress = progress._replace(iteration=progress.iteration + 1, minutes=minutes)
+    return np.array(found)
+
+
+def test_without_a_limit_of_time_the_clock_changes_nothing():
+    slow, fast = (spans(Config(iterations=40), np.full(40, seconds)) for seconds in (100, 0.1))
+    np.testing.assert_array_equal(slow, fast)
+    edges = np.arange(41, dtype=np.float32) / 40
+    np.testing.assert_allclose(slow, np.stack([edges[:-1], edges[1:]], axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("iterations", [0, 1000])
+@pytest.mark.parametrize("mean", [3, 17, 40])
+def test_the_learning_rate_at_the_end_of_the_time_is_the_final_rate(iterations, mean):
+    seconds = mean * np.random.default_rng(mean).uniform(0.8, 1.2, 1000)
+    found = spans(Config(iterations=iterations, minutes=10), seconds)
+    assert len(found) == pytest.approx(600 / mean, rel=0.1, abs=1)
+    np.testing.assert_allclose(found[2:, 0], found[1:-1, 1], atol=0.5 / len(found))
+    rate = learning_rate(SETTINGS, 0, found[-1, 1])
+    assert float(rate) == pytest.approx(0.02, abs=0.005)
+
+
+def test_iterations_end_a_run_whose_time_is_not_up():
+    found = spans(Config(iterations=10, minutes=10), np.full(10, 6.0))
+    np.testing.assert_allclose(found, spans(Config(iterations=10), np.full(10, 6.0)))
+
+
+def test_a_slow_run_begins_to_follow_the_clock():
+    found = spans(Config(iterations=100, minutes=1), np.full(100, 15.0))
+    np.testing.assert_allclose(found[:, 0], [0, 0.25, 0.5, 0.75])
+    assert found[0, 1] == np.float32(0.01)  # nothing is known of the clock yet
+    np.testing.assert_allclose(found[1:, 1], [0.5, 0.75, 1])
+
+
+@pytest.fixture
+def seven_seconds(monkeypatch):
+    """Let every iteration take seven seconds, whatever it takes."""
+    seconds = iter(range(0, 10**6, 7))
+    clock = SimpleNamespace(perf_counter=lambda: float(next(seconds)))
+    monkeypatch.setattr(progress_module, "time", clock)
+
+
+def timed_config(*options: str) -> Config:
+    return load_config("configs/tiny.yaml", *SHORT, "--minutes=1", *options)
+
+
+def newest_params(run_dir: Path):
+    with Checkpoints(run_dir) as checkpoints:
+        return checkpoints.restore_newest().learner["params"]
+
+
+def test_a_run_of_a_minute_ends_decayed_and_resumes_with_its_minutes(seven_seconds, tmp_path):
+    config = timed_config("--iterations=0")
+    assert train(config, tmp_path / "whole")
+    records = read_metrics(tmp_path / "whole")
+    assert [line["iteration"] for line in records] == list(range(1, 10))
+    peak, final = config.learner.learning_rate, config.learner.final_rate_fraction
+    assert records[-1]["learn/learning_rate"] == pytest.approx(final * peak, abs=1e-3 * peak)
+    summary = json.loads((tmp_path / "whole" / "summary.json").read_text())
+    assert summary["minutes"] == pytest.approx(1.05)
+
+    assert not train(config, tmp_path / "parts", stop=Stop(max_iterations=4))
+    assert train(config, tmp_path / "parts", resume=True)
+    rates = [
+        [line["learn/learning_rate"] for line in read_metrics(tmp_path / name)]
+        for name in ("whole", "parts")
+    ]
+    assert rates[0] == rates[1]
+    both = (newest_params(tmp_path / name) for name in ("whole", "parts"))
+    jax.tree.map(np.testing.assert_array_equal, *both)
+
+
+def test_a_stopped_run_says_how_much_of_its_time_is_left(seven_seconds, tmp_path, capsys):
+    assert not train(timed_config(), tmp_path / "run", stop=Stop(max_iterations=2))
+    said = capsys.readouterr().out
+    assert "80 iterations or 1 minutes" in said and "0.2/1 min" in said
+    assert "Stopped after 2 of 80 iterations, 0.2 of 1 minutes, and saved." in said

@@ -1,0 +1,137 @@
+"""Lanes that play one late game after another: rules, results, labels and what is stored."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from quiet_referee import GAME, play_to
+from referee import Referee
+
+from jaxzero.agent.search import Evaluation
+from jaxzero.cli import load_config
+from jaxzero.game import State
+from jaxzero.training.selfplay import (
+    label,
+    make_queue,
+    new_games,
+    play_games,
+    play_to_the_end,
+)
+
+GAMES, KEY = 64, jax.random.key(5)
+CONFIG = load_config(
+    "configs/tiny.yaml",
+    *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--search.simulations=4"),
+    *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=0.5"),
+)
+
+
+def hashed(_params, state: State) -> Evaluation:
+    """Evaluate with flat priors and wild values, so that boxes are declined and taken."""
+    waves = np.random.default_rng(0).uniform(0, 6, GAME.num_edges).astype(np.float32)
+    value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)
+    value = jnp.where(state.drawn.all(-1), 0.0, value)
+    return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Return decisions [T, B], results [N] and positions [T * B], as in `play_games`."""
+    random_key, play_key, _ = jax.random.split(KEY, 3)
+    run = jax.jit(partial(play_to_the_end, CONFIG, hashed, games=GAMES))
+    decisions, results = jax.device_get(run((), random_key, play_key))
+    positions = jax.device_get(label(decisions, results))
+    return decisions, results, positions
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return jax.device_get(jax.jit(partial(play_games, CONFIG, hashed, games=GAMES))((), KEY))
+
+
+def steps_of(decisions, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps and lanes of a game, in order."""
+    return np.nonzero(decisions.played & (decisions.game == number))
+
+
+def test_every_game_has_a_lane_to_itself_from_its_first_decision_to_its_last(played):
+    decisions, _, _ = played
+    begun = np.unique(decisions.game[decisions.played])
+    assert decisions.played.shape == (CONFIG.steps, GAMES // 4)
+    assert len(begun) > 0.8 * GAMES
+    for number in begun:
+        steps, lanes = steps_of(decisions, number)
+        assert len(set(lanes)) == 1
+        np.testing.assert_array_equal(steps, np.arange(steps[0], steps[0] + len(steps)))
+    # Whole games come first: a lane plays several.
+    assert max(len(np.unique(lane)) for lane in decisions.game.T) >= 3
+
+
+def test_every_game_that_begins_is_played_to_its_end_by_the_rules(played):
+    decisions, results, positions = played
+    margin = positions.margin.reshape(decisions.played.shape)
+    declined = 0
+    for number in np.unique(decisions.game[decisions.played]):
+        where = steps_of(decisions, number)
+        referee = Referee(GAME)
+        referee.drawn = set(np.flatnonzero(decisions.drawn[where][0]).tolist())
+        referee.player = int(decisions.player[where][0])
+        referee.scores = [int(decisions.ahead[where][0]), 0]
+        ahead, movers = [], []
+        for step, (quiet, player) in enumerate(
+            zip(decisions.drawn[where], decisions.player[where], strict=True)
+        ):
+            if step:
+                declined += play_to(referee, quiet, player)
+            assert set(np.flatnonzero(quiet)) == referee.drawn and player == referee.player
+            ahead.append(referee.scores[0] - referee.scores[1])
+            movers.append(referee.player)
+        play_to(referee, np.ones(GAME.num_edges, bool), 1 - referee.player)
+        final = referee.scores[0] - referee.scores[1]
+        assert decisions.ahead[where].tolist() == ahead and final == results[number]
+        still = [(final - a) * (1 - 2 * p) for a, p in zip(ahead, movers, strict=True)]
+        assert margin[where].tolist() == still
+    assert declined > 0
+
+
+def test_the_queue_begins_with_the_longest_games_and_leaves_out_only_the_shortest(played):
+    decisions, _, _ = played
+    queue = jax.jit(lambda key: make_queue(CONFIG, new_games(CONFIG, key, GAMES)))
+    longest = np.asarray(queue(jax.random.split(KEY, 3)[0]).longest)
+    assert (np.diff(longest) <= 0).all()
+    lengths = np.bincount(decisions.game[decisions.played], minlength=GAMES)
+    assert (lengths <= longest).all()
+    left_out = lengths == 0
+    assert left_out.sum() == 0 or longest[left_out].max() <= np.median(longest)
+
+
+def test_each_stored_position_was_played(played, stored):
+    decisions, _, labelled = played
+    positions, _ = stored
+    assert len(positions.margin) == GAMES * CONFIG.positions_per_game
+    flat = decisions.played.ravel()
+
+    def rows(positions) -> list[bytes]:
+        # Not the policy: two programs round it differently.
+        fields = (positions.drawn, positions.margin, positions.margin_known)
+        parts = [np.asarray(field).reshape(len(field), -1) for field in fields]
+        return [b"".join(part[i].tobytes() for part in parts) for i in range(len(parts[0]))]
+
+    there = set(rows(jax.tree.map(lambda x: x[flat], labelled)))
+    taken = set(rows(positions))
+    assert taken <= there and len(taken) > 0.6 * len(positions.margin)
+
+
+def test_games_and_decisions_are_counted_as_played(played, stored):
+    decisions, results, _ = played
+    _, metrics = stored
+    begun = np.unique(decisions.game[decisions.played])
+    assert metrics["selfplay/games"] == len(begun)
+    assert metrics["selfplay/moves"] == decisions.played.sum()
+    assert metrics["selfplay/used"] == pytest.approx(decisions.played.mean())
+    assert metrics["selfplay/first_margin"] == pytest.approx(results[begun].mean(), abs=1e-5)
+    assert decisions.played.mean() > 0.7
