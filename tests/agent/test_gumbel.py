@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 import jax
@@ -108,3 +109,20 @@ def test_visits_moves_and_policies_equal_those_of_mctx(nodes, win_weight, simula
 def test_large_trees_equal_those_of_mctx(size, nodes, simulations, considered):
     settings = SearchConfig(nodes=nodes, simulations=simulations, max_considered_actions=considered)
     assert compare(DotsAndBoxes(*size), settings, count=1000, most_kinds=2) > 300
+
+
+def test_parts_of_a_round_change_nothing():
+    game, zeros = DotsAndBoxes(2, 2), jnp.zeros(6, jnp.int32)
+    state = State(jnp.zeros((6, game.num_edges), bool), zeros, zeros)
+    sizes, found = [], []
+    for batch in (0, 5):
+
+        def evaluate(_params, state: State, _found, sizes=sizes) -> Evaluation:
+            sizes.append(len(state.margin))
+            return chaotic(game)((), state, None)
+
+        settings = SearchConfig(simulations=12, max_considered_actions=8, evaluation_batch=batch)
+        run = jax.jit(partial(search, game, settings, evaluate))
+        found.append(run((), KEY, state)._replace(tree=()))
+    assert sizes == [6, 48, 24, 6, 4, 4]  # root and rounds of 8 and 4, whole and in parts
+    jax.tree.map(np.testing.assert_array_equal, *found)
