@@ -38,7 +38,7 @@ RENAMED = {
     "search.value_scale": "search.value_scale_per_box: divide it by the boxes of the board",
     "search.considered": "search.max_considered_actions",
     "search.reduction": "search.nodes: all in place of none, quiet in place of exact",
-    "search.max_depth": "gone, for the search needs no limit: delete it",
+    "search.max_depth": "search.engine: rounds, which needs no limit; delete the old one",
     "learner.decay_share": "learner.decay_fraction",
     "learner.final_rate": "learner.final_rate_fraction",
     "learner.symmetries": "learner.augmentation",

@@ -81,6 +81,7 @@ def conv(
     return edges_from_planes(game, policy), margin
 
 
+HEADS = ("policy", "margin")  # names of the last layers
 TRUNKS: dict[str, Trunk] = {"conv": conv, "dense": dense, "graph": graph}
 
 
@@ -128,8 +129,13 @@ def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex
     dtype = compute_dtype(network.config)
     drawn = jnp.zeros((batch, network.game.num_edges), bool)
     _, prepared = network.apply(params, drawn, mutable=[PREPARED])
-    # Scales and biases of normalisations stay as they are: they act in float32.
-    cast = jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.ndim > 1 else leaf, params)
+
+    def cast_one(path: tuple, leaf: jax.Array) -> jax.Array:
+        # Normalisations and the last layers of the heads act in float32.
+        wide = leaf.ndim < 2 or any(part.key in HEADS for part in path)
+        return leaf if wide else leaf.astype(dtype)
+
+    cast = jax.tree_util.tree_map_with_path(cast_one, params)
     return {**cast, **prepared}
 
 

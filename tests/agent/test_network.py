@@ -134,8 +134,10 @@ def test_the_inference_copy_holds_what_evaluation_wants():
     copy = copied(small(convolution="winograd"))
     assert {leaf.shape[:2] for leaf in jax.tree.leaves(copy["prepared"])} == {(5, 6)}
     copy = copied(small(compute_dtype="bfloat16"))
+    # All matrices, but for the last layers of the heads.
+    heads = [copy["params"].pop(name)["kernel"].dtype for name in ("policy", "margin")]
     wide = [leaf.dtype for leaf in jax.tree.leaves(copy) if leaf.ndim > 1]
-    assert set(wide) == {jnp.dtype("bfloat16")}
+    assert set(wide) == {jnp.dtype("bfloat16")} and set(heads) == {jnp.dtype("float32")}
 
 
 @pytest.mark.parametrize("trunk", ["conv", "dense", "graph"])

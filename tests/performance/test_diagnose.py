@@ -125,11 +125,11 @@ def test_parts_without_learning_leave_it_out():
 def test_the_free_evaluator_is_flat_and_tells_positions_apart():
     game = DotsAndBoxes(1, 2)
     state = random_states(game, 32)
-    there = free_evaluator(game)({}, state)
+    there = free_evaluator(game)({}, state, None)
     assert jnp.all((there.prior_logits == IMPOSSIBLE) == state.drawn)
     assert len(np.unique(there.value.round(5))) > 4
     over = state._replace(drawn=jnp.ones_like(state.drawn))
-    assert jnp.all(free_evaluator(game)({}, over).value == 0)
+    assert jnp.all(free_evaluator(game)({}, over, None).value == 0)
 
 
 def test_a_transfer_during_the_iteration_is_caught():

@@ -104,7 +104,7 @@ def play_late(*options: str) -> tuple[DotsAndBoxes, Decisions, jax.Array]:
         *("--search.nodes=quiet", *options),
     )
 
-    def flat(_params, state):
+    def flat(_params, state, _found):
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.drawn)))
 
     game, keys = config.game.board, jax.random.split(KEY)

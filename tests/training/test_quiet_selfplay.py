@@ -45,7 +45,7 @@ CONFIG = load_config(
 GAME = CONFIG.game.board
 
 
-def hashed(_params, state: State) -> Evaluation:
+def hashed(_params, state: State, _found) -> Evaluation:
     """Evaluate with flat priors and wild values, so that boxes are declined and taken."""
     waves = np.random.default_rng(0).uniform(0, 6, GAME.num_edges).astype(np.float32)
     value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)
@@ -172,9 +172,9 @@ def test_settings_state_what_is_played(nodes):
     config = replace(CONFIG, search=replace(CONFIG.search, nodes=nodes))
     evaluated = []
 
-    def counted(params, state: State) -> Evaluation:
+    def counted(params, state: State, _found) -> Evaluation:
         jax.debug.callback(lambda drawn: evaluated.append(len(drawn)), state.drawn)
-        return hashed(params, state)
+        return hashed(params, state, _found)
 
     games, key = config.selfplay.games, jax.random.key(0)
     step = jax.jit(partial(play_step, config, counted))

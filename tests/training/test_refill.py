@@ -30,7 +30,7 @@ CONFIG = load_config(
 )
 
 
-def hashed(_params, state: State) -> Evaluation:
+def hashed(_params, state: State, _found) -> Evaluation:
     """Evaluate with flat priors and wild values, so that boxes are declined and taken."""
     waves = np.random.default_rng(0).uniform(0, 6, GAME.num_edges).astype(np.float32)
     value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)

@@ -25,7 +25,7 @@ def played():
         "configs/tiny.yaml", "--search.simulations=4", "--selfplay.opening_plies=3"
     )
 
-    def flat(_params, state: State) -> Evaluation:
+    def flat(_params, state: State, _found) -> Evaluation:
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.margin)))
 
     run = jax.jit(partial(play_games, config, flat, games=GAMES))
