@@ -124,7 +124,8 @@ def test_a_prediction_says_that_it_is_one():
 
 
 def test_a_slower_gpu_is_predicted_slower():
-    config = load_config("configs/gpu_8gb.yaml", "--selfplay.games=8", "--learner.batch_size=8")
+    small = ("--selfplay.games=8", "--learner.batch_size=8", "--network.blocks=1")
+    config = load_config("configs/gpu_8gb.yaml", *small)
     seconds = [
         predict(config, gpu_named(name), counted_example().launches).seconds
         for name in ("H200", "RTX 4090", "RTX 4060")
