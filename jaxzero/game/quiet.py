@@ -27,9 +27,10 @@ from jaxzero.game.rules import (
     highest_beside,
     is_over,
     lowest_beside,
+    sides_of_boxes,
     split_edges,
 )
-from jaxzero.game.structure import Structure, sides_of_boxes, structure
+from jaxzero.game.structure import Structure, structure
 
 
 def fewest_decisions(game: DotsAndBoxes) -> int:

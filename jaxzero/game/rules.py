@@ -77,11 +77,16 @@ def split_edges(game: DotsAndBoxes, values: jax.Array) -> tuple[jax.Array, jax.A
     return horizontal, vertical
 
 
+def sides_of_boxes(game: DotsAndBoxes, edges: jax.Array) -> tuple[jax.Array, ...]:
+    """Return the values of the edges [A] above, below, left and right of boxes: [rows, cols]."""
+    horizontal, vertical = split_edges(game, edges)
+    return horizontal[:-1], horizontal[1:], vertical[:, :-1], vertical[:, 1:]
+
+
 def box_sides(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     """Count the drawn sides of every box: [rows, cols] int32, 0 to 4."""
     # Slices instead of a lookup table: they fuse, a gather does not.
-    horizontal, vertical = split_edges(game, drawn.astype(jnp.int32))
-    return horizontal[:-1] + horizontal[1:] + vertical[:, :-1] + vertical[:, 1:]
+    return sum(sides_of_boxes(game, drawn.astype(jnp.int32)))
 
 
 def boxes_closed(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:

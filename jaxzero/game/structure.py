@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.game.box_sets import BoxSet, one_each, pack, unpack
-from jaxzero.game.rules import DotsAndBoxes, highest_beside, split_edges
+from jaxzero.game.rules import DotsAndBoxes, highest_beside, sides_of_boxes
 
 # Rounds in one kernel at most; of longer sequences the CPU compiler computes much many times over.
 FUSED_ROUNDS = 8
@@ -72,12 +72,6 @@ class Sides(NamedTuple):
     below: BoxSet
     left: BoxSet
     right: BoxSet
-
-
-def sides_of_boxes(game: DotsAndBoxes, edges: jax.Array) -> tuple[jax.Array, ...]:
-    """Return the values of the edges [A] above, below, left and right of boxes: [rows, cols]."""
-    horizontal, vertical = split_edges(game, edges)
-    return horizontal[:-1], horizontal[1:], vertical[:, :-1], vertical[:, 1:]
 
 
 def two_or_more(sides: Sides) -> BoxSet:
@@ -156,12 +150,13 @@ class Components(NamedTuple):
 def find_components(drawn: Sides) -> Components:
     """Find the chains and loops of a quiet position."""
     game, chained, joint = drawn.above.game, two(drawn), ~two_or_more(drawn)
-    links = Sides(
-        *(chained & near - side for side, near in zip(drawn, beside(chained), strict=True))
-    )
-    to_joints = Sides(
-        *(chained & near - side for side, near in zip(drawn, beside(joint), strict=True))
-    )
+
+    def leading_to(boxes: BoxSet) -> Sides:
+        """Return the chained boxes with an open side to one of `boxes`, for each side."""
+        near = zip(drawn, beside(boxes), strict=True)
+        return Sides(*(chained & other - side for side, other in near))
+
+    links, to_joints = leading_to(chained), leading_to(joint)
 
     # From every box of a chain or loop at once: what is reached along links.
     def spread(reached: BoxSet) -> BoxSet:

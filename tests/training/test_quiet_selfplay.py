@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse
-from quiet_referee import play_to
+from quiet_referee import hashed, play_to
 from referee import Referee
 
 from jaxzero.agent.network import Network
@@ -43,14 +43,6 @@ CONFIG = load_config(
     "--selfplay.opening_plies=3",
 )
 GAME = CONFIG.game.board
-
-
-def hashed(_params, state: State, _found) -> Evaluation:
-    """Evaluate with flat priors and wild values, so that boxes are declined and taken."""
-    waves = np.random.default_rng(0).uniform(0, 6, GAME.num_edges).astype(np.float32)
-    value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)
-    value = jnp.where(state.drawn.all(-1), 0.0, value)
-    return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
 
 
 @pytest.fixture(scope="module")

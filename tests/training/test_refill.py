@@ -5,15 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from quiet_referee import GAME, play_to
+from quiet_referee import GAME, hashed, play_to
 from referee import Referee
 
-from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
-from jaxzero.game import State
 from jaxzero.training.selfplay import (
     label,
     make_queue,
@@ -28,14 +25,6 @@ CONFIG = load_config(
     *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--search.simulations=4"),
     *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=0.5"),
 )
-
-
-def hashed(_params, state: State, _found) -> Evaluation:
-    """Evaluate with flat priors and wild values, so that boxes are declined and taken."""
-    waves = np.random.default_rng(0).uniform(0, 6, GAME.num_edges).astype(np.float32)
-    value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)
-    value = jnp.where(state.drawn.all(-1), 0.0, value)
-    return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
 
 
 @pytest.fixture(scope="module")
