@@ -7,10 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from referee import Referee
 
-from jaxzero.agent.search import Evaluation
+from jaxzero.agent.search import Evaluate, Evaluation
+from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
 from jaxzero.game.structure import structure
+from jaxzero.training.selfplay import new_games, play_to_the_end
 
 GAME = DotsAndBoxes(3, 3)
 
@@ -46,6 +48,16 @@ def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
     while len(referee.drawn) < quiet.sum():
         referee.play(int(close(board(referee), np.asarray(False))))
     return declined
+
+
+def play_all(config: Config, evaluate: Evaluate, games: int, *keys: jax.Array) -> tuple:
+    """Return decisions and results of games, by the keys of their openings and of their play."""
+
+    def run(random_key: jax.Array, play_key: jax.Array) -> tuple:
+        begin = new_games(config, random_key, games)
+        return play_to_the_end(config, evaluate, (), play_key, begin)
+
+    return jax.jit(run)(*keys)
 
 
 def hashed(_params, state: State, _found) -> Evaluation:

@@ -16,11 +16,18 @@ from jaxzero.game import (
     box_sides,
 )
 from jaxzero.game.features import (
+    LENGTHS_PLANE,
+    PLANES,
+    STRUCTURE_PLANES,
     StructureFeatures,
+    on_dots,
     structure_features,
     structure_planes,
+    unpack_planes,
 )
 from jaxzero.game.structure import Structure
+
+PLANES_GROUP = 16
 
 
 def edge_inputs(
@@ -41,16 +48,27 @@ def edge_inputs(
 def grid_inputs(
     game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
 ) -> tuple[jax.Array, jax.Array]:
-    """Return planes [B, H, W, F] on the grid of dots and counts [B, C];
+    """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 without a structure.
 
-    C is 0 without a structure.
+    `grid_planes` of the planes count, those after them are 0: a GPU convolves whole groups.
     """
-    planes = jax.vmap(partial(board_planes, game))(drawn).astype(dtype)
+    used = grid_planes(found is not None)
+    width = -(-used // PLANES_GROUP) * PLANES_GROUP
+    words = jax.vmap(partial(board_planes, game))(drawn)
     if found is None:
-        return planes, jnp.zeros((len(drawn), 0), dtype)
+        return unpack_planes(words, width).astype(dtype), jnp.zeros((len(drawn), 0), dtype)
     seen = jax.vmap(partial(structure_features, game))(drawn, found)
-    more = jax.vmap(partial(structure_planes, game))(seen).astype(dtype)
-    return jnp.concatenate([planes, more], axis=-1), seen.counts.astype(dtype)
+    words |= jax.vmap(partial(structure_planes, game))(seen) << len(PLANES)
+    planes = unpack_planes(words, width).astype(dtype)
+    lengths = jax.vmap(partial(on_dots, game))(seen.lengths).astype(dtype)
+    is_length = jnp.arange(width) == len(PLANES) + LENGTHS_PLANE
+    planes = jnp.where(is_length[None, None, None], lengths[..., None], planes)
+    return planes, seen.counts.astype(dtype)
+
+
+def grid_planes(structure: bool) -> int:
+    """Return how many planes of `grid_inputs` count, with the structure or without."""
+    return len(PLANES) + (STRUCTURE_PLANES if structure else 0)
 
 
 def graph_inputs(

@@ -119,11 +119,13 @@ class Conv3x3(nn.Module):
     form: str  # "direct", "shifted" or "winograd"
     dtype: Dtype
     kernel_init: nn.initializers.Initializer = nn.initializers.he_normal()
+    inputs: int | None = None  # channels of x that count, the rest is 0; None: all
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        inputs = x.shape[-1]
+        inputs = self.inputs or x.shape[-1]
         kernel = self.param("kernel", self.kernel_init, (3, 3, inputs, self.channels))
+        kernel = jnp.pad(kernel, ((0, 0), (0, 0), (0, x.shape[-1] - inputs), (0, 0)))
         bias = self.param("bias", nn.initializers.zeros, (self.channels,))
         kernel, bias = kernel.astype(self.dtype), bias.astype(self.dtype)
         if self.form == "winograd":

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from jaxzero.agent.graph import graph
-from jaxzero.agent.inputs import edge_inputs, grid_inputs
+from jaxzero.agent.inputs import edge_inputs, grid_inputs, grid_planes
 from jaxzero.agent.layers import (
     PREPARED,
     AttentionBlock,
@@ -63,7 +63,8 @@ def conv(
     """Convolve on the grid of dots; a square speaks for the edges to its right and below."""
     planes, counts = grid_inputs(game, drawn, found, compute_dtype(config))
     dtype, form = planes.dtype, convolution_form(config, len(planes))
-    x = Conv3x3(config.channels, form, dtype)(planes)
+    used = grid_planes(found is not None)
+    x = Conv3x3(config.channels, form, dtype, inputs=used)(planes)
     if counts.shape[-1]:
         x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
     x = nn.relu(x)

@@ -18,8 +18,9 @@ from jaxzero.config.ranges import (
 from jaxzero.errors import InputError
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 
-# Of games that start late. In twice the steps of the longest one there is time for about four.
-GAMES_PER_LANE = 4
+# Of games that start late. In twice the steps of the longest one there is time for about four; of
+# games that start as late as `start_ply` says, for about twelve in twice the steps of a whole one.
+GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class SelfplayConfig:
     stored. Later starts give shorter games and cleaner value targets: start with about 60 % of
     the moves on 5x5, end with 0. Counts moves of the quiet game: captures do not count. Needs
     search.nodes quiet."""
+    start_falls: Fraction = 0.0
+    """Fraction of the run over which start_ply falls evenly to 0; 0: it stays. What a move is worth
+    then becomes known from the end of the game backwards. A twelfth of the games runs at a time,
+    and of whole games fewer are played than games says."""
     opening_plies: NonNegativeInt = 6
     """Then 0 to this many uniformly random moves in each game, so that games differ. Their
     positions are stored for the policy, without a margin target. Captures do not count."""
@@ -49,9 +54,25 @@ class SelfplayConfig:
     """Fraction of the stored positions that are chosen in proportion to how much the search
     changed the policy of the network; the others are chosen evenly (policy surprise weighting
     of KataGo). 0.5 in all presets but tiny."""
+    td_lambda: Fraction = 1.0
+    """Margin targets of early positions: 1 takes the result of the game, less mixes it with the
+    values of the searches after the next moves, the k-th with weight (1 - td_lambda) *
+    td_lambda^(k - 1) (TD(lambda), Sutton 1988). Results far from the end say little about a
+    position."""
+    td_above: NonNegativeInt = 24
+    """Undrawn edges of the searched position; up to this many the result alone is the target."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")
+        if self.start_falls and not self.start_ply:
+            raise InputError(
+                f"selfplay.start_falls: {self.start_falls} needs selfplay.start_ply above 0, not 0"
+            )
+
+    @property
+    def shortest_start(self) -> int:
+        """Random moves before the longest game of the run."""
+        return 0 if self.start_falls else self.start_ply
 
 
 @dataclass(frozen=True)
@@ -186,10 +207,16 @@ class Config:
                 f"selfplay.start_ply: {self.selfplay.start_ply} needs search.nodes quiet, not "
                 f"{self.search.nodes}"
             )
-        if self.shortest_game < 1:
+        if self.shortest_game - self.selfplay.start_ply + self.selfplay.shortest_start < 1:
             raise InputError(
                 f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
                 f"{self.game.board}"
+            )
+
+        if self.selfplay.td_lambda < 1 and self.search.win_weight:
+            raise InputError(
+                f"selfplay.td_lambda: {self.selfplay.td_lambda} needs search.win_weight 0, not "
+                f"{self.search.win_weight}: the search must value boxes"
             )
 
     def fraction_done(self, iterations: int, minutes: float) -> float:
@@ -207,15 +234,20 @@ class Config:
 
         Half of the games that start late start later than `start_ply`, at any later ply.
         """
+        if self.selfplay.start_falls:
+            return max(1, 3 * self.steps // (4 * GAMES_PER_LANE_FALLING))
         late = self.selfplay.start_ply > 0
         return max(1, 3 * self.shortest_game // 4) if late else self.shortest_game
 
     def lanes(self, games: int) -> int:
         """Return how many of `games` games of an iteration are played at once.
 
-        Games that start late are short and differ in length: a lane plays about four of them.
+        Games that start late are short and differ in length: a lane plays several of them.
         """
-        return max(1, games // GAMES_PER_LANE) if self.selfplay.start_ply else games
+        if not self.selfplay.start_ply:
+            return games
+        falls = self.selfplay.start_falls > 0
+        return max(1, games // (GAMES_PER_LANE_FALLING if falls else GAMES_PER_LANE))
 
     @property
     def steps(self) -> int:
@@ -224,17 +256,19 @@ class Config:
 
     @property
     def shortest_game(self) -> int:
-        """Decisions of the shortest whole game after `start_ply`."""
+        """Decisions of the shortest whole game after the random moves at its start."""
         board = self.game.board
         quiet = self.search.nodes == "quiet"
-        return (fewest_decisions(board) if quiet else board.num_edges) - self.selfplay.start_ply
+        fewest = fewest_decisions(board) if quiet else board.num_edges
+        return fewest - self.selfplay.shortest_start
 
     @property
     def steps_per_game(self) -> int:
         """Decisions of the longest game."""
         board = self.game.board
         quiet = self.search.nodes == "quiet"
-        return (most_decisions(board) if quiet else board.num_edges) - self.selfplay.start_ply
+        most = most_decisions(board) if quiet else board.num_edges
+        return most - self.selfplay.shortest_start
 
     @property
     def positions_per_iteration(self) -> int:

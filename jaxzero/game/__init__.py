@@ -1,6 +1,12 @@
 """The game itself: rules, board, structure, features and text. Knows nothing of learning."""
 
-from jaxzero.game.board import box_neighbours, box_sides_table, count_sides, edge_permutations
+from jaxzero.game.board import (
+    automorphisms,
+    box_neighbours,
+    box_sides_table,
+    count_sides,
+    edge_permutations,
+)
 from jaxzero.game.features import board_planes, edges_from_planes, margin_bins, margin_mask
 from jaxzero.game.rules import (
     DotsAndBoxes,
@@ -23,6 +29,7 @@ from jaxzero.game.text import edge_name, parse_edge, render
 __all__ = [
     "DotsAndBoxes",
     "State",
+    "automorphisms",
     "board_planes",
     "box_neighbours",
     "box_sides",

@@ -81,3 +81,23 @@ def edge_permutations(game: DotsAndBoxes) -> np.ndarray:
     images = [image[::down, ::right] for image in grids for right in (1, -1) for down in (1, -1)]
     rows = [np.concatenate([a[0::2, 1::2].ravel(), a[1::2, 0::2].ravel()]) for a in images]
     return _read_only(np.stack(rows))
+
+
+@lru_cache
+def automorphisms(game: DotsAndBoxes) -> np.ndarray:
+    """Return symmetries of the rules as gathers: [S, A] int32, row 0 the identity.
+
+    A corner box has two edges that no other box has; which of them is drawn makes no difference.
+    So with each of `edge_permutations` come those that swap them in some of the corners: S is 128
+    on a square board, else 64.
+    """
+    horizontals, verticals = _edge_numbers(game)
+    swaps = [np.arange(game.num_edges, dtype=np.int32)]
+    for row in (0, -1):
+        for col in (0, -1):
+            swap = np.arange(game.num_edges, dtype=np.int32)
+            pair = [horizontals[row, col], verticals[row, col]]
+            swap[pair] = swap[pair[::-1]]
+            swaps += [swap[before] for before in swaps]
+    images = np.concatenate([swap[edge_permutations(game)] for swap in swaps])
+    return _read_only(images)

@@ -12,6 +12,9 @@ at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import jax
@@ -50,6 +53,9 @@ BOX_CLASSES = (
     "three or four open sides",
 )
 JOINED_CLASSES = ("in a chain with one end at a joint", "in a chain with both ends at joints")
+# Of the planes of the structure: the number of all, and the place of the lengths among them.
+STRUCTURE_PLANES = len(BOX_CLASSES) + len(JOINED_CLASSES) + 1 + 2 * len(EDGE_CLASSES)
+LENGTHS_PLANE = len(BOX_CLASSES) + len(JOINED_CLASSES)
 
 LONGEST = 12  # boxes; longer chains are counted together with chains of this length
 LOOPS = (4, 6, 8, 10)  # boxes; longer loops are counted together with loops of the last length
@@ -60,12 +66,36 @@ CONTROL = 16  # boxes; largest value of control, positive or negative
 
 
 def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
-    """Return the planes named in `PLANES` for one board: [H, W, F] bool."""
+    """Return the planes named in `PLANES` for one board as bits, the first lowest: [H, W] uint32.
+
+    Bits, because thirty planes side by side are slow to build on a GPU, and `unpack_planes` is one
+    pass.
+    """
     horizontal, vertical = split_edges(game, drawn)
     sides = box_sides(game, drawn)
     boxes = [sides == count for count in range(5)]
-    planes = [horizontal, vertical, ~horizontal, ~vertical, *boxes, jnp.ones_like(boxes[0])]
-    return jnp.stack([on_dots(game, plane) for plane in planes], axis=-1)
+    return sum(
+        on_dots(game, pack(planes, first))
+        for planes, first in (
+            ([horizontal], 0),
+            ([vertical], 1),
+            ([~horizontal], 2),
+            ([~vertical], 3),
+            ([*boxes, jnp.ones_like(boxes[0])], 4),
+        )
+    )
+
+
+def pack(planes: Sequence[jax.Array], first: int, stride: int = 1) -> jax.Array:
+    """Return planes [...] bool as bits `first`, `first` + `stride`, ...: [...] uint32."""
+    bits = (plane.astype(jnp.uint32) << (first + stride * i) for i, plane in enumerate(planes))
+    return reduce(or_, bits)
+
+
+def unpack_planes(words: jax.Array, count: int) -> jax.Array:
+    """Return bits 0 to `count` - 1 of words [...] as planes: [..., count] bool."""
+    bits = jnp.arange(count, dtype=jnp.uint32).reshape((1,) * words.ndim + (-1,))
+    return (words[..., None] >> bits) & 1 > 0
 
 
 def on_dots(game: DotsAndBoxes, plane: jax.Array) -> jax.Array:
@@ -140,12 +170,20 @@ def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -
 
 
 def structure_planes(game: DotsAndBoxes, features: StructureFeatures) -> jax.Array:
-    """Lay the features of edges and boxes on the grid of dots: [H, W, F] float32."""
-    boxes = jnp.concatenate([features.boxes, features.joined], axis=-1).astype(jnp.float32)
-    planes = [*jnp.moveaxis(boxes, -1, 0), features.lengths]
-    for edge_class in jnp.moveaxis(features.edges.astype(jnp.float32), -1, 0):
-        planes.extend(split_edges(game, edge_class))
-    return jnp.stack([on_dots(game, plane) for plane in planes], axis=-1)
+    """Lay the features of edges and boxes on the grid of dots, as bits: [H, W] uint32.
+
+    In this order: boxes, joined, one that stands for the lengths and is 0 here, and for each class
+    of edges horizontals and verticals.
+    """
+    boxes = [*jnp.moveaxis(features.boxes, -1, 0), *jnp.moveaxis(features.joined, -1, 0)]
+    first = len(boxes) + 1
+    edges = [split_edges(game, edge_class) for edge_class in jnp.moveaxis(features.edges, -1, 0)]
+    horizontals, verticals = zip(*edges, strict=True)
+    return (
+        on_dots(game, pack(boxes, 0))
+        | on_dots(game, pack(horizontals, first, 2))
+        | on_dots(game, pack(verticals, first + 1, 2))
+    )
 
 
 def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:

@@ -22,7 +22,7 @@ import optax
 from jaxzero.agent.network import IMPOSSIBLE, Network, inference_copy
 from jaxzero.agent.search import Evaluate, Evaluation, game_of, network_evaluator, search
 from jaxzero.config import Config
-from jaxzero.game import DotsAndBoxes, State, edge_permutations, initial_states, is_over
+from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
 from jaxzero.training.learner import Learner, augment, learn, loss, make_optimizer
 from jaxzero.training.replay import Replay, add, empty_replay, sample
 from jaxzero.training.selfplay import Positions, begin_play, play_games, play_step
@@ -248,7 +248,7 @@ def write_part(work: Workload) -> Part:
 
 def sample_part(work: Workload, repeats: int) -> Part:
     """Return the sampling of batches from the replay, with augmentation by symmetries."""
-    permutations = jnp.asarray(edge_permutations(work.network.game))
+    permutations = jnp.asarray(automorphisms(work.network.game))
 
     def one_batch(ring: Replay, key: jax.Array) -> jax.Array:
         sample_key, symmetry_key = jax.random.split(key)

@@ -13,7 +13,7 @@ import optax
 
 from jaxzero.agent.network import Network, Prediction, expected_margin, init_params
 from jaxzero.config import Config, LearnerConfig
-from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.training.replay import Replay, sample
 from jaxzero.training.selfplay import Positions, policy_entropy
 
@@ -223,7 +223,7 @@ def learn(
     `span` [2] float32 is the fraction of the run that is done before and after these updates.
     """
     updates = config.learner.updates_per_iteration
-    permutations = jnp.asarray(edge_permutations(network.game))
+    permutations = jnp.asarray(automorphisms(network.game))
     begin, end = span
     fractions = begin + (end - begin) * jnp.arange(updates) / max(1, updates)
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
+from jaxzero.config import SelfplayConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.board import box_centres, edge_centres
 from jaxzero.game.quiet import fewest_decisions, open_up, quiet_moves, settle
@@ -40,17 +42,26 @@ class Manner(NamedTuple):
     length: jax.Array  # [] int32, moves of the quiet game
 
 
-def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> State:
-    """Play `plies` or more random moves of the quiet game in each of `games` games, `plies` > 0.
+def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
+    """Return the random moves before self-play at `fraction` [] of the run, 0 to 1: []."""
+    if not settings.start_falls:
+        return settings.start_ply
+    left = 1 - jnp.minimum(1.0, fraction / settings.start_falls)
+    return jnp.round(settings.start_ply * left).astype(jnp.int32)
 
-    Half of the games go on, until as late as one move before the least number there is. In three
-    of four they are safe moves as long as there are any, as between players who give nothing away;
-    else any moves. Free boxes are all taken. Half of the boards fill evenly, the others to or from
-    a random point. Every other game begins with any number of boxes closed in the same order, so
-    that what is open is a board of its own, of any form and size: the moves count as if played.
+
+def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> State:
+    """Play `plies` [] or more random moves of the quiet game in each of `games` games.
+
+    None at all where `plies` is 0 and not traced. Half of the games go on, until as late as one
+    move before the least number there is. In three of four they are safe moves as long as there are
+    any, as between players who give nothing away; else any moves. Free boxes are all taken. Half of
+    the boards fill evenly, the others to or from a random point. Every other game that has random
+    moves begins with any number of boxes closed in the same order, so that what is open is a board
+    of its own, of any form and size: the moves count as if played.
     """
     start = initial_states(game, games)
-    if not plies:
+    if isinstance(plies, int) and not plies:
         return start
     manner_key, close_key, move_key = jax.random.split(key, 3)
     manner = _manners(game, manner_key, games, plies)
@@ -69,7 +80,7 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> St
     return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), ply, first)[-1].facing
 
 
-def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Manner:
+def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> Manner:
     """Draw how each game opens: Manner [B]."""
     center_key, slope_key, sign_key, closed_key, depth_key = jax.random.split(key, 5)
     number = jnp.arange(games)
@@ -79,12 +90,13 @@ def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: int) -> Mann
     slope = jax.random.uniform(slope_key, (games,), minval=-STEEPEST, maxval=STEEPEST)
     closed = jax.random.randint(closed_key, (games,), 0, game.num_boxes)
     length = jax.random.randint(depth_key, (games,), 2 * plies - most, most + 1)
+    length = jnp.maximum(plies, length)
     return Manner(
         careful=number % 4 < 3,
         center=center * size[None, :],
         slope=jnp.maximum(slope, 0) * jax.random.rademacher(sign_key, (games,)),
-        closed=jnp.where(number % 2 == 1, closed, 0),
-        length=jnp.maximum(plies, length),
+        closed=jnp.where((number % 2 == 1) & (length > 0), closed, 0),
+        length=length,
     )
 
 

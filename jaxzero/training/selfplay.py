@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxzero.agent.search import Evaluate, game_of, search
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.game import State, boxes_closed, is_over
-from jaxzero.training.openings import open_games
+from jaxzero.training.openings import first_ply, open_games
 
 TICKETS = 2**30  # weights of resampling are rounded to whole numbers, whose sums are exact
 TINY = 1e-30  # smaller priors count as this; keeps the divergence finite
@@ -33,8 +33,8 @@ class Positions(NamedTuple):
 
     drawn: jax.Array  # [P, A] bool, edges on the board
     policy: jax.Array  # [P, A] float32, improved policy of the search
-    margin: jax.Array  # [P] int32, boxes the side to move won from here on minus those it lost
-    margin_known: jax.Array  # [P] bool, no random move comes here or after
+    margin: jax.Array  # [P] int32, boxes the side to move wins from here on minus those it loses
+    margin_known: jax.Array  # [P] bool, no random move comes between here and what says so
 
 
 class RandomMoves(NamedTuple):
@@ -60,6 +60,7 @@ class Decisions(NamedTuple):
     random: jax.Array  # [T, B] bool, the move was a random one
     played: jax.Array  # [T, B] bool, the game was not over
     game: jax.Array  # [T, B] int32, number of the game, 0 to N - 1
+    value: jax.Array  # [T, B] float32, what the search expects from here on, boxes, side to move
 
 
 class Games(NamedTuple):
@@ -89,21 +90,28 @@ class Queue(NamedTuple):
 
 
 def play_games(
-    config: Config, evaluate: Evaluate, params: chex.ArrayTree, key: jax.Array, games: int
+    config: Config,
+    evaluate: Evaluate,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    games: int,
+    fraction: chex.Numeric = 0.0,
 ) -> tuple[Positions, dict[str, jax.Array]]:
     """Play `games` games; return their positions to learn from and scalar metrics.
 
-    There are `config.positions_per_game` positions a game, resampled evenly from all that were
-    played or as `config.selfplay.surprise_weight` says.
+    `fraction` [] of the run is done. There are `config.positions_per_game` positions a game,
+    resampled evenly from all that were played or as `config.selfplay.surprise_weight` says.
     """
     random_key, play_key, sample_key = jax.random.split(key, 3)
-    decisions, first_margin = play_to_the_end(config, evaluate, params, random_key, play_key, games)
+    begin = new_games(config, random_key, games, fraction)
+    decisions, first_margin = play_to_the_end(config, evaluate, params, play_key, begin)
     played, late = jnp.sum(decisions.played), config.selfplay.start_ply > 0
     steps = config.steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
     count = jnp.sum(begun)
+    label_key, sample_key = jax.random.split(sample_key)
     positions = resample(
-        label(decisions, first_margin),
+        label(config, decisions, first_margin, label_key),
         sampling_weights(decisions, config.selfplay.surprise_weight),
         config.positions_per_game * games,
         jax.random.uniform(sample_key),
@@ -124,27 +132,21 @@ def play_games(
 
 
 def play_to_the_end(
-    config: Config,
-    evaluate: Evaluate,
-    params: chex.ArrayTree,
-    random_key: jax.Array,
-    play_key: jax.Array,
-    games: int,
+    config: Config, evaluate: Evaluate, params: chex.ArrayTree, play_key: jax.Array, games: Games
 ) -> tuple[Decisions, State]:
-    """Play `games` games to their end, N.
+    """Play games [N] to their end.
 
     Returns their decisions and the first player's final margins [N]. Where lanes are refilled, the
     last of the queue may not begin: they have no decision.
     """
     step = partial(play_step, config, evaluate, params, play_key)
     if config.selfplay.start_ply:
-        return play_queue(config, step, new_games(config, random_key, games))
+        return play_queue(config, step, games)
 
     def unfinished(play: Play) -> jax.Array:
         return ~jnp.all(is_over(searched(config, play.games)))
 
-    begin = begin_play(config, random_key, games)
-    play = jax.lax.while_loop(unfinished, step, begin)
+    play = jax.lax.while_loop(unfinished, step, start_lanes(config, games))
     return play.decisions, first_player_margin(searched(config, play.games))
 
 
@@ -207,24 +209,25 @@ def searched(config: Config, games: Games) -> State:
     return jax.vmap(game_of(config.search).searched)(games.state, games.view)
 
 
-def new_games(config: Config, key: jax.Array, count: int) -> Games:
-    """Return `count` games before their first decision."""
+def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric = 0.0) -> Games:
+    """Return `count` games before their first decision, at `fraction` [] of the run."""
     game, settings = config.game.board, config.selfplay
     open_key, random_key = jax.random.split(key)
-    state = open_games(game, open_key, count, settings.start_ply)
+    plies = first_ply(settings, fraction)
+    state = open_games(game, open_key, count, plies)
+    moves = config.shortest_game + settings.shortest_start - plies
     return Games(
         number=jnp.arange(count, dtype=jnp.int32),
         ply=jnp.zeros(count, jnp.int32),
         state=state,
         view=jax.vmap(partial(game_of(config.search).view, game))(state.drawn),
-        random=draw_random_moves(settings, random_key, count, config.shortest_game),
+        random=draw_random_moves(settings, random_key, count, moves),
     )
 
 
 def begin_play(config: Config, key: jax.Array, games: int) -> Play:
-    """Return `games` games before their first decision, as many as there are lanes for them."""
-    lanes = config.lanes(games)
-    return start_lanes(config, new_games(config, key, lanes))
+    """Return the first of `games` games before their first decision, one in every lane."""
+    return start_lanes(config, new_games(config, key, config.lanes(games)))
 
 
 def start_lanes(config: Config, games: Games) -> Play:
@@ -240,6 +243,7 @@ def start_lanes(config: Config, games: Games) -> Play:
         random=jnp.zeros(steps, bool),
         played=jnp.zeros(steps, bool),
         game=jnp.broadcast_to(games.number, steps),
+        value=jnp.zeros(steps, jnp.float32),
     )
     return Play(jnp.zeros((), jnp.int32), games, decisions)
 
@@ -275,6 +279,7 @@ def play_step(
         random=is_random & ~over,
         played=~over,
         game=games.number,
+        value=value,
     )
     state, view = jax.vmap(partial(rules.play, game))(state, move)
     return Play(
@@ -285,37 +290,77 @@ def play_step(
 
 
 def draw_random_moves(
-    settings: SelfplayConfig, key: jax.Array, games: int, moves: int
+    settings: SelfplayConfig, key: jax.Array, games: int, moves: chex.Numeric
 ) -> RandomMoves:
-    """Choose when `games` games of `moves` moves each have random moves."""
+    """Choose when `games` games of `moves` [] moves each have random moves."""
     opening_key, game_key, move_key = jax.random.split(key, 3)
-    longest = min(settings.opening_plies, moves)
+    longest = jnp.minimum(settings.opening_plies, moves)
     opening = jax.random.randint(opening_key, (games,), 0, longest + 1)
     deviates = jax.random.bernoulli(game_key, settings.deviations, (games,))
     later = jax.random.randint(move_key, (games,), opening, moves)
     return RandomMoves(opening, jnp.where(deviates, later, -1))
 
 
-def label(decisions: Decisions, first_margin: jax.Array) -> Positions:
+def label(
+    config: Config, decisions: Decisions, first_margin: jax.Array, key: jax.Array
+) -> Positions:
     """Return all decisions [T * B] as positions, given the first player's final margins [N]."""
-    to_come = first_margin[decisions.game] - decisions.ahead
+    total, known = totals(config.selfplay, decisions, first_margin)
+    to_come = total - decisions.ahead
+    to_come = jnp.where(decisions.player == 0, to_come, -to_come)
+    uniform = jax.random.uniform(key, to_come.shape)
+    closed = jax.vmap(jax.vmap(partial(boxes_closed, config.game.board)))(decisions.drawn)
     positions = Positions(
         drawn=decisions.drawn,
         policy=decisions.policy,
-        margin=jnp.where(decisions.player == 0, to_come, -to_come),
-        margin_known=results_known(decisions.random, decisions.game, len(first_margin)),
+        margin=possible_margin(to_come, config.game.board.num_boxes - closed, uniform),
+        margin_known=known,
     )
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)
 
 
-def results_known(random: jax.Array, game: jax.Array, games: int) -> jax.Array:
-    """Return where the result follows from searched moves: [T, B] bool.
+def totals(
+    settings: SelfplayConfig, decisions: Decisions, first_margin: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the first player's final margins to learn, and where they are known: [T, B] each.
 
-    No random move [T, B] comes here or later in the same game [T, B], one of `games`.
+    They are the results [N] of the games, which no random move may precede, or lambda-returns: at
+    each decision of more than `td_above` undrawn edges the share 1 - `td_lambda` comes from the
+    search after the next move, and all of it where the result is not known.
     """
-    step = jnp.broadcast_to(jnp.arange(len(random), dtype=jnp.int32)[:, None], random.shape)
-    last = jnp.full(games, -1, jnp.int32).at[game].max(jnp.where(random, step, -1))
-    return step > last[game]
+    value = jnp.where(decisions.player == 0, decisions.value, -decisions.value)
+    expected = decisions.ahead + value
+    early = jnp.sum(~decisions.drawn, axis=-1) > settings.td_above
+    share = jnp.where(early, settings.td_lambda, 1.0)
+    result = first_margin[decisions.game].astype(jnp.float32)
+
+    def back(behind: tuple, here: tuple) -> tuple[tuple, tuple[jax.Array, jax.Array]]:
+        """Take one step back; `behind` is what is known about the decision after this one."""
+        game, played, total, known, expected = behind
+        decision, result, share, own = here
+        goes_on = (game == decision.game) & played
+        weight = jnp.where(known | (share == 1), share, 0.0)
+        # Not weighed with 0: a result is a whole number and stays one.
+        mixed = jnp.where(weight == 1, total, weight * total + (1 - weight) * expected)
+        total = jnp.where(goes_on, mixed, result)
+        known = ~decision.random & (known | (share < 1) | ~goes_on)
+        return (decision.game, decision.played, total, known, own), (total, known)
+
+    lanes = decisions.played.shape[1]
+    nothing = jnp.zeros(lanes, bool)
+    last = jnp.full(lanes, -1, jnp.int32), nothing, jnp.zeros(lanes), nothing, jnp.zeros(lanes)
+    steps = decisions._replace(drawn=None, policy=None), result, share, expected
+    return jax.lax.scan(back, last, steps, reverse=True)[1]
+
+
+def possible_margin(margin: jax.Array, left: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Round margins [...] float32 to possible ones with `left` [...] boxes to come: [...] int32.
+
+    Possible ones lie in -left to left, two apart. Up or down by chance, `uniform` [...] 0 to 1, so
+    that the mean stays what it is.
+    """
+    steps = jnp.floor((margin + left) / 2 + jnp.minimum(uniform, 0.999)).astype(jnp.int32)
+    return 2 * jnp.clip(steps, 0, left) - left
 
 
 def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:

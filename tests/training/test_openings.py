@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -9,14 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse
+from quiet_referee import play_all
 
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
+from jaxzero.config import Config, SelfplayConfig
 from jaxzero.game import DotsAndBoxes, boxes_closed
 from jaxzero.game.board import edge_centres
 from jaxzero.game.quiet import fewest_decisions, most_decisions, settle
-from jaxzero.training.openings import Opened, open_games
-from jaxzero.training.selfplay import Decisions, label, play_to_the_end
+from jaxzero.training.openings import Opened, first_ply, open_games
+from jaxzero.training.selfplay import Decisions, label
 
 GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0
@@ -96,7 +99,7 @@ def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
     assert (~end.quiet).any(axis=1).all()
 
 
-def play_late(*options: str) -> tuple[DotsAndBoxes, Decisions, jax.Array]:
+def play_late(*options: str) -> tuple[Config, Decisions, jax.Array]:
     """Play 32 games on 3x3 that begin after 7 moves, with flat priors and values, in 8 lanes."""
     config = load_config(
         "configs/tiny.yaml",
@@ -107,12 +110,12 @@ def play_late(*options: str) -> tuple[DotsAndBoxes, Decisions, jax.Array]:
     def flat(_params, state, _found):
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.drawn)))
 
-    game, keys = config.game.board, jax.random.split(KEY)
-    return game, *jax.jit(partial(play_to_the_end, config, flat, games=32))((), *keys)
+    return config, *play_all(config, flat, 32, *jax.random.split(KEY))
 
 
 def test_games_that_begin_late_are_shorter_by_as_much():
-    game, decisions, _ = play_late("--selfplay.opening_plies=2")
+    config, decisions, _ = play_late("--selfplay.opening_plies=2")
+    game = config.game.board
     length = np.bincount(np.asarray(decisions.game)[decisions.played], minlength=32)
     assert length.max() <= most_decisions(game) - 7 and (length > 0).sum() >= 28
     # Half of the games on the whole board begin at the ply.
@@ -122,8 +125,9 @@ def test_games_that_begin_late_are_shorter_by_as_much():
 
 
 def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result():
-    _, decisions, results = play_late("--selfplay.opening_plies=0", "--selfplay.deviations=1")
-    known = np.asarray(label(decisions, results).margin_known).reshape(-1, 8)
+    config, *played = play_late("--selfplay.opening_plies=0", "--selfplay.deviations=1")
+    known = np.asarray(label(config, *played, KEY).margin_known).reshape(-1, 8)
+    decisions, _ = played
     played, random, game = (
         np.asarray(field) for field in (decisions.played, decisions.random, decisions.game)
     )
@@ -137,3 +141,18 @@ def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result():
         calm += len(in_order) > 0 and not was_random.any()
     # Some games end before their deviation, and all of their results are known.
     assert calm > 3
+
+
+def test_the_start_falls_to_the_first_move_and_stays_there():
+    falls = SelfplayConfig(start_ply=20, start_falls=0.5)
+    plies = [int(first_ply(falls, jnp.float32(fraction))) for fraction in (0, 0.25, 0.49, 0.5, 1)]
+    assert plies == [20, 10, 0, 0, 0]
+    assert first_ply(replace(falls, start_falls=0.0), jnp.float32(0.9)) == 20
+
+
+def test_a_start_that_has_fallen_is_the_start_of_the_game_for_half_of_the_games():
+    state = jax.jit(partial(open_games, GAME, KEY, GAMES))(jnp.int32(0))
+    plies = np.asarray(state.drawn.sum(1))
+    assert 0.45 < (plies == 0).mean() < 0.6
+    late = analyse(GAME)(state.drawn)
+    assert (~late.quiet).any(axis=1).all() and plies.max() > 20

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse
-from quiet_referee import hashed, play_to
+from quiet_referee import hashed, play_all, play_to
 from referee import Referee
 
 from jaxzero.agent.network import Network
@@ -28,7 +28,6 @@ from jaxzero.training.selfplay import (
     label,
     play_games,
     play_step,
-    play_to_the_end,
     resample,
     sampling_weights,
 )
@@ -49,9 +48,8 @@ GAME = CONFIG.game.board
 def played():
     """Return all decisions [T, B], the results [B], and the same as positions [T, B]."""
     keys = jax.random.split(jax.random.key(7))
-    run = jax.jit(partial(play_to_the_end, CONFIG, hashed, games=GAMES))
-    decisions, results = run((), *keys)
-    positions = label(decisions, results)
+    decisions, results = play_all(CONFIG, hashed, GAMES, *keys)
+    positions = label(CONFIG, decisions, results, keys[0])
     by_step = jax.tree.map(lambda x: np.asarray(x).reshape(-1, GAMES, *x.shape[1:]), positions)
     return jax.device_get(decisions), jax.device_get(results), by_step
 

@@ -1,4 +1,4 @@
-"""Laws of random moves in self-play: when they come, and what results then speak of."""
+"""Laws of random moves in self-play: when they come."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.errors import InputError
-from jaxzero.training.selfplay import draw_random_moves, results_known
+from jaxzero.training.selfplay import draw_random_moves
 
 GAMES, MOVES = 4096, 12
 
@@ -39,20 +39,6 @@ def test_a_deviation_never_falls_into_the_opening():
     plain, deviating = drawn(opening_plies=6), drawn(opening_plies=6, deviations=1.0)
     extra = deviating & ~plain
     assert (extra.sum(0) == 1).all() and not (plain & ~deviating).any()
-
-
-def test_results_speak_of_what_comes_after_the_last_random_move():
-    random = jnp.array([[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]], bool)
-    known = [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]]
-    own = jnp.broadcast_to(jnp.arange(3), random.shape)
-    np.testing.assert_array_equal(results_known(random, own, 3), np.array(known, bool))
-
-
-def test_random_moves_of_the_next_game_in_a_lane_hide_nothing():
-    random = jnp.array([[1, 0], [0, 0], [1, 0], [0, 1]], bool)
-    game = jnp.array([[0, 1], [0, 1], [2, 1], [2, 1]])
-    known = [[0, 0], [1, 0], [0, 0], [1, 0]]
-    np.testing.assert_array_equal(results_known(random, game, 3), np.array(known, bool))
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])

@@ -7,7 +7,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from quiet_referee import GAME, hashed, play_to
+from quiet_referee import GAME, hashed, play_all, play_to
 from referee import Referee
 
 from jaxzero.cli import load_config
@@ -16,7 +16,6 @@ from jaxzero.training.selfplay import (
     make_queue,
     new_games,
     play_games,
-    play_to_the_end,
 )
 
 GAMES, KEY = 64, jax.random.key(5)
@@ -31,9 +30,8 @@ CONFIG = load_config(
 def played():
     """Return decisions [T, B], results [N] and positions [T * B], as in `play_games`."""
     random_key, play_key, _ = jax.random.split(KEY, 3)
-    run = jax.jit(partial(play_to_the_end, CONFIG, hashed, games=GAMES))
-    decisions, results = jax.device_get(run((), random_key, play_key))
-    positions = jax.device_get(label(decisions, results))
+    decisions, results = jax.device_get(play_all(CONFIG, hashed, GAMES, random_key, play_key))
+    positions = jax.device_get(label(CONFIG, decisions, results, KEY))
     return decisions, results, positions
 
 

@@ -13,7 +13,7 @@ from referee import Referee
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import DotsAndBoxes, State
-from jaxzero.training.selfplay import Decisions, label, play_games
+from jaxzero.training.selfplay import play_games
 
 GAMES = 32
 
@@ -32,19 +32,6 @@ def played():
     positions, metrics = run((), jax.random.key(7))
     by_ply = jax.tree.map(lambda x: np.asarray(x).reshape(-1, GAMES, *x.shape[1:]), positions)
     return config, by_ply, metrics
-
-
-def test_targets_by_hand():
-    """First player takes 1, then the second takes 2 in two moves, then the first the last 1."""
-    player = jnp.array([1, 0, 0, 1, 1, 1, 0])[:, None]
-    ahead = jnp.array([0, 0, 1, 1, 0, -1, -1])[:, None]  # 0 at the end
-    steps, edges = player.shape, jnp.zeros((*player.shape, 4))
-    nothing = {name: jnp.zeros(steps) for name in ("entropy", "surprise")}
-    masks = {"random": jnp.zeros(steps, bool), "played": jnp.ones(steps, bool)}
-    game = jnp.zeros(steps, jnp.int32)
-    decisions = Decisions(edges > 0, edges, player, ahead, **nothing, **masks, game=game)
-    margins = label(decisions, jnp.zeros(1, jnp.int32)).margin
-    assert margins.tolist() == [0, 0, -1, 1, 0, -1, 1]
 
 
 def test_games_obey_the_rules_and_targets_are_what_was_won(played):

@@ -1,0 +1,130 @@
+"""What positions of self-play are to teach about the margin: results and lambda-returns."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxzero.config import Config, SearchConfig, SelfplayConfig
+from jaxzero.errors import InputError
+from jaxzero.training.selfplay import Decisions, possible_margin, totals
+
+EDGES = 12
+
+
+def decisions_of(**fields) -> Decisions:
+    """Return decisions [T, B] with these fields, the others zero."""
+    steps = fields["random"].shape
+    given = {
+        "drawn": jnp.zeros((*steps, EDGES), bool),
+        "policy": jnp.zeros((*steps, EDGES)),
+        "player": jnp.zeros(steps, jnp.int32),
+        "ahead": jnp.zeros(steps, jnp.int32),
+        "played": jnp.ones(steps, bool),
+        "game": jnp.broadcast_to(jnp.arange(steps[1]), steps),
+        "random": jnp.zeros(steps, bool),
+    }
+    rest = {name: jnp.zeros(steps) for name in ("entropy", "surprise", "value")}
+    return Decisions(**(given | rest | fields))
+
+
+def known_of(random: list, game: list | None = None) -> np.ndarray:
+    fields = {"random": jnp.array(random, bool)}
+    fields |= {"game": jnp.array(game)} if game else {}
+    _, known = totals(SelfplayConfig(), decisions_of(**fields), jnp.zeros(3, jnp.int32))
+    return np.asarray(known)
+
+
+def test_results_speak_of_what_comes_after_the_last_random_move():
+    known = [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]]
+    random = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    np.testing.assert_array_equal(known_of(random), np.array(known, bool))
+
+
+def test_random_moves_of_the_next_game_in_a_lane_hide_nothing():
+    random, game = [[1, 0], [0, 0], [1, 0], [0, 1]], [[0, 1], [0, 1], [2, 1], [2, 1]]
+    known = [[0, 0], [1, 0], [0, 0], [1, 0]]
+    np.testing.assert_array_equal(known_of(random, game), np.array(known, bool))
+
+
+def test_early_targets_are_lambda_returns_and_late_ones_results():
+    """Two games in each lane, one after the other, then a step that is not played."""
+    rng, steps, lanes, settings = (
+        np.random.default_rng(0),
+        12,
+        40,
+        SelfplayConfig(td_lambda=0.7, td_above=5),
+    )
+    first_length = rng.integers(1, steps - 1, lanes)
+    game = np.where(np.arange(steps)[:, None] < first_length, np.arange(lanes), lanes)
+    game = np.where(game == lanes, lanes + np.arange(lanes), game)
+    fields = {
+        "drawn": rng.random((steps, lanes, EDGES)) < 0.5,
+        "player": rng.integers(0, 2, (steps, lanes)),
+        "ahead": rng.integers(-3, 4, (steps, lanes)),
+        "random": rng.random((steps, lanes)) < 0.2,
+        "value": rng.normal(0, 3, (steps, lanes)).astype(np.float32),
+        "game": game,
+        "played": np.arange(steps)[:, None] < np.where(np.arange(lanes) % 2, steps, steps - 1),
+    }
+    results = rng.integers(-4, 5, 2 * lanes)
+    decisions = decisions_of(**{name: jnp.asarray(field) for name, field in fields.items()})
+    total, known = jax.device_get(totals(settings, decisions, jnp.asarray(results)))
+    expected = fields["ahead"] + np.where(fields["player"], -1, 1) * fields["value"]
+    early = (~fields["drawn"]).sum(-1) > settings.td_above
+    both = 0
+    for lane in range(lanes):
+        for number in {lane, lane + lanes}:
+            own = np.flatnonzero((game[:, lane] == number) & fields["played"][:, lane])
+            for step in own:
+                # Forward: the k-th search ahead with its weight, the result with what is left.
+                weight, mean, sure = 1.0, 0.0, not fields["random"][step, lane]
+                for here in own[own >= step]:
+                    if here == own[-1]:
+                        mean += weight * results[number]
+                        sure &= not fields["random"][here, lane]
+                        break
+                    # What comes later is known unless a random move is met before a search is.
+                    later = own[(own > here)]
+                    met = True
+                    for after in later:
+                        if fields["random"][after, lane]:
+                            met = False
+                            break
+                        if early[after, lane]:
+                            break
+                    share = settings.td_lambda if early[here, lane] else 1.0
+                    sure &= met or share < 1
+                    share = share if met else 0.0
+                    mean += weight * (1 - share) * expected[here + 1, lane]
+                    weight *= share
+                    if not weight:
+                        break
+                assert known[step, lane] == sure
+                if sure:
+                    assert total[step, lane] == pytest.approx(mean, abs=1e-4)
+                    both += early[step, lane] and own[-1] > step
+    assert both > 50
+
+
+def test_margins_are_rounded_to_possible_ones_without_a_bias():
+    left = jnp.array([4, 5, 5, 3, 0])
+    wanted = jnp.array([0.6, -1.7, 5.0, 1.0, 0.0])
+    uniform = jax.random.uniform(jax.random.key(0), (20_000, 5))
+    rounded = np.asarray(possible_margin(wanted[None], left[None], uniform))
+    assert ((rounded - np.asarray(left)) % 2 == 0).all()
+    assert (abs(rounded) <= np.asarray(left)).all()
+    np.testing.assert_allclose(rounded.mean(0), wanted, atol=0.03)
+    # Whole ones that are possible stay, whatever the chance.
+    assert (rounded[:, 2:] == np.asarray(wanted)[2:]).all()
+    edge = possible_margin(jnp.float32(12.0), jnp.int32(24), jnp.float32(1 - 2**-24))
+    assert int(edge) == 12
+
+
+def test_lambda_returns_need_a_search_that_values_boxes():
+    with pytest.raises(InputError, match=r"selfplay\.td_lambda: 0\.9 .*search\.win_weight"):
+        Config(
+            search=SearchConfig(win_weight=0.5, nodes="all"), selfplay=SelfplayConfig(td_lambda=0.9)
+        )
