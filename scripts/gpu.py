@@ -190,7 +190,7 @@ def run_steps(
             break
         print(f"{step.name}: at most {minutes:.1f} minutes, {logs / step.name}.log", flush=True)
         begin = time.monotonic()
-        code = run(step, minutes, logs / f"{step.name}.log", "cuda" if state["gpu"] else "cpu")
+        code = run(step, minutes, logs / f"{step.name}.log", "cuda,cpu" if state["gpu"] else "cpu")
         record = after(step, state["steps"].get(step.name, {}), code, time.monotonic() - begin)
         state["steps"][step.name] = record
         write_json(file, state)

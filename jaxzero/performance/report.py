@@ -97,10 +97,12 @@ def count_flops(config: Config, learner: Learner, games: int, samples: int) -> d
     operations shows as a higher share.
     """
     plain = replace(config, network=replace(config.network, convolution="shifted"))
-    return {
-        f"flops_per_{unit}": program.cost_analysis().get("flops", 0.0) / batch
-        for unit, batch, program in _programs(plain, learner, games, samples)
-    }
+    # Lowered for the CPU: the plugins of other devices do not count what is not compiled.
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        return {
+            f"flops_per_{unit}": program.cost_analysis().get("flops", 0.0) / batch
+            for unit, batch, program in _programs(plain, learner, games, samples)
+        }
 
 
 def count_bytes(
@@ -124,6 +126,7 @@ def _programs(
     network = Network(config.game.board, config.network)
     drawn = jax.ShapeDtypeStruct((games, network.game.num_edges), bool)
     positions = jax.eval_shape(partial(random_positions, network.game, samples))
+    learner = jax.eval_shape(lambda learner: learner, learner)
     yield "evaluation", games, jax.jit(network.apply).lower(learner.params, drawn)
     one_update = jax.jit(partial(update, network, config))
     yield "sample", samples, one_update.lower(learner, positions)

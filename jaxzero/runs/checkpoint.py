@@ -122,12 +122,12 @@ class Checkpoints:
         devices and the capacity of then. Raises: InputError.
         """
         where = self.folder / str(iteration)
-        like = None
         try:
             record = self.record(iteration)
             if "config" not in record:
                 raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
-            like = _zeros(shapes_of(record["config"])) if shapes_of else None
+            shapes = shapes_of(record["config"]) if shapes_of else self._saved_shapes(iteration)
+            like = _zeros(shapes)
             learner = self._read(iteration, "learner", ocp.args.StandardRestore(like))
         except InputError:
             raise
@@ -158,6 +158,18 @@ class Checkpoints:
 
     def _read(self, iteration: int, item: str, args: Any) -> Any:
         return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
+
+    def _saved_shapes(self, iteration: int) -> chex.ArrayTree:
+        """Return the shapes of the learner that was saved.
+
+        With them it is read to the host, without them to the device that it was saved from, which
+        need not be there.
+        """
+        handler = ocp.StandardCheckpointHandler()
+        try:
+            return handler.metadata(self.folder / str(iteration) / "learner").tree
+        finally:
+            handler.close()
 
     def _read_replay(
         self, iteration: int, like: chex.ArrayTree | None, layout: dict[str, int] | None

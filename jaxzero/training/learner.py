@@ -17,6 +17,11 @@ from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.training.replay import Replay, sample
 from jaxzero.training.selfplay import Positions, policy_entropy
 
+# Of the squared logarithm of the sum that a softmax divides by, for both heads. The losses do not
+# see a constant that all logits share: it drifts, and bfloat16 cannot tell large logits apart.
+# Source: Chowdhery et al. 2022, "PaLM", section 5, auxiliary loss.
+LOGIT_SIZE_WEIGHT, MOST_SIZE = 1e-4, 1e3
+
 
 class Learner(NamedTuple):
     """What is learnt; the same on all devices.
@@ -124,6 +129,8 @@ def sample_losses(
     chex.assert_shape(target.policy, edges, custom_message="target.policy")
     chex.assert_shape(target.margin, (), custom_message="target.margin")
     policy_loss = optax.safe_softmax_cross_entropy(prediction.policy_logits, target.policy)
+    # Where no edge is left to draw all logits stand for impossible.
+    sizes = (jnp.maximum(jax.nn.logsumexp(logits), -MOST_SIZE) for logits in prediction)
     margin_loss = optax.softmax_cross_entropy_with_integer_labels(
         prediction.margin_logits, target.margin + game.num_boxes
     )
@@ -136,6 +143,7 @@ def sample_losses(
         "margin_loss": known * margin_loss,
         "margin_error": known * error,
         "margin_known": known,
+        "logit_size": sum(size**2 for size in sizes),
     }
 
 
@@ -163,6 +171,7 @@ def loss(
     total = (
         settings.policy_loss_weight * means["policy_loss"]
         + settings.margin_loss_weight * means["margin_loss"]
+        + LOGIT_SIZE_WEIGHT * means["logit_size"]
     )
     return total, {"loss": total, **means}
 

@@ -77,6 +77,15 @@ def test_the_averaged_weights_of_a_checkpoint_come_back(whole, checkpoint, itera
     assert any(not np.array_equal(*pair) for pair in zip(averaged, latest, strict=True))
 
 
+def test_a_run_of_a_device_that_is_not_here_is_loaded(run):
+    """Such as one that was trained on a GPU."""
+    for file in run.glob("checkpoints/*/learner/_sharding"):
+        text = file.read_text()
+        assert "cpu:0" in text
+        file.write_text(text.replace("cpu:0", "cuda:0"))
+    assert load_agent(run).iteration == 4
+
+
 def test_loading_computes_nothing_but_shapes(whole, monkeypatch):
     traced, init = [], Network.init
 

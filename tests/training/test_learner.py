@@ -16,6 +16,7 @@ from jaxzero.cli import load_config
 from jaxzero.config import LearnerConfig
 from jaxzero.game import DotsAndBoxes, boxes_closed, edge_permutations
 from jaxzero.training.learner import (
+    LOGIT_SIZE_WEIGHT,
     augment,
     init_learner,
     learning_rate,
@@ -152,7 +153,25 @@ def test_unknown_margins_do_not_weaken_the_loss_of_the_known():
         assert float(among[name]) == pytest.approx(float(alone[name]), rel=1e-5)
     nothing = batch._replace(margin_known=jnp.zeros(64, bool))
     total, parts = compiled(params, nothing)
-    assert float(parts["margin_loss"]) == 0 and float(total) == float(parts["policy_loss"])
+    rest = float(parts["policy_loss"]) + LOGIT_SIZE_WEIGHT * float(parts["logit_size"])
+    assert float(parts["margin_loss"]) == 0 and float(total) == pytest.approx(rest, rel=1e-6)
+
+
+def test_what_all_logits_share_does_not_drift_away():
+    """A softmax does not see it, so without a price nothing would bring it back."""
+    network, batch = Network(GAME, CONFIG.network), batch_of(64)
+    params = init_learner(network, CONFIG).params
+    far = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: leaf + 50.0 * ("policy" in str(path) and leaf.ndim == 1), params
+    )
+    slope_of = jax.jit(jax.grad(partial(loss, network, CONFIG.learner), has_aux=True))
+    slope, parts = slope_of(far, batch)
+    near = slope_of(params, batch)[1]
+    assert float(parts["policy_loss"]) == pytest.approx(float(near["policy_loss"]), abs=1e-4)
+    assert float(parts["logit_size"]) > 2000 > float(near["logit_size"])
+    assert float(slope["params"]["policy"]["bias"].sum()) > LOGIT_SIZE_WEIGHT * 50
+    finished = batch._replace(drawn=jnp.ones_like(batch.drawn), margin=jnp.zeros(64, jnp.int32))
+    assert np.isfinite(float(slope_of(params, finished)[1]["loss"]))
 
 
 def test_learning_fits_a_batch():
