@@ -250,6 +250,15 @@ class Config:
         return max(1, games // (GAMES_PER_LANE_FALLING if falls else GAMES_PER_LANE))
 
     @property
+    def decisions_per_lane(self) -> int:
+        """Decisions of a lane in an iteration, as speeds count them.
+
+        A whole game counts as many as the shortest, however many it will have. Lanes that play one
+        late game after another are busy at every step.
+        """
+        return self.steps if self.selfplay.start_ply else self.shortest_game
+
+    @property
     def steps(self) -> int:
         """Decisions at most that a lane makes in an iteration."""
         return self.steps_per_game * (2 if self.selfplay.start_ply else 1)
@@ -290,9 +299,9 @@ class Config:
     def evaluations_per_iteration(self) -> int:
         """Network evaluations of self-play in one iteration: one per simulation, one per root.
 
-        Every game counts `positions_per_game` decisions, however many it will have.
-        """
-        return self.positions_per_iteration * (self.search.simulations + 1)
+        They are those of `decisions_per_lane`."""
+        lanes = self.lanes(self.selfplay.games)
+        return lanes * self.decisions_per_lane * (self.search.simulations + 1)
 
     def check_devices(self, devices: int) -> None:
         """Raise an InputError unless games and samples divide evenly over `devices`."""

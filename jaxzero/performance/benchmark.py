@@ -105,7 +105,7 @@ def benchmark(
 def work_parts(work: Workload, sizes: Sizes) -> dict[str, Part]:
     """Return the timed parts of an iteration."""
     # Whole games go to their end, which in the quiet game is not the same for all.
-    moves = sizes.moves % work.config.positions_per_game
+    moves = sizes.moves % work.config.decisions_per_lane
     parts = {
         "network": network_part(work, sizes.searches * (work.config.search.simulations + 1)),
         "search": search_part(work, sizes.searches),
@@ -132,8 +132,9 @@ def fit_sizes(config: Config, evaluations: float, samples: float, seconds: float
 
     `evaluations` and `samples` are what the device does in a second.
     """
-    moves, learner = config.positions_per_game, config.learner
-    per_move = config.selfplay.games * (config.search.simulations + 1) / evaluations
+    moves, learner = config.decisions_per_lane, config.learner
+    lanes = config.lanes(config.selfplay.games)
+    per_move = lanes * (config.search.simulations + 1) / evaluations
     per_update = learner.batch_size / samples
     whole = moves * per_move + learner.updates_per_iteration * per_update
 
@@ -150,7 +151,7 @@ def fit_sizes(config: Config, evaluations: float, samples: float, seconds: float
 
 def notes(config: Config, sizes: Sizes) -> Iterator[str]:
     """Say what is measured on less than the config asks for."""
-    moves, updates = config.positions_per_game, config.learner.updates_per_iteration
+    moves, updates = config.decisions_per_lane, config.learner.updates_per_iteration
     if sizes.moves < moves:
         yield f"self-play measured over its first {sizes.moves} of {moves} moves"
     if sizes.updates < updates:

@@ -228,12 +228,12 @@ def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
 
 
 def _positions(config: Config, network: Network):
-    return jax.eval_shape(lambda: initial_states(network.game, config.selfplay.games))
+    return jax.eval_shape(lambda: initial_states(network.game, config.lanes(config.selfplay.games)))
 
 
 def _prepared(config: Config, network: Network):
     learner = jax.eval_shape(lambda: init_learner(network, config))
-    copy = partial(inference_copy, network, batch=config.selfplay.games)
+    copy = partial(inference_copy, network, batch=config.lanes(config.selfplay.games))
     return jax.eval_shape(copy, learner.params)
 
 

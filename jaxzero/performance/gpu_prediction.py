@@ -45,13 +45,13 @@ def predict(config: Config, gpu: Gpu, iteration: Launches) -> Prediction:
     Every step of self-play evaluates all games, so the longest game decides.
     """
     config = as_on_gpu(config)
-    games, learner = config.selfplay.games, config.learner
+    lanes, learner = config.lanes(config.selfplay.games), config.learner
     network = Network(config.game.board, config.network)
     shapes = jax.eval_shape(lambda: init_learner(network, config))
-    flops = count_flops(config, shapes, games, learner.batch_size)
+    flops = count_flops(config, shapes, lanes, learner.batch_size)
     nearest = min(EFFICIENCY, key=lambda channels: abs(channels - config.network.channels))
     speed = gpu.matmul_tflops * 1e12 * EFFICIENCY[nearest]
-    evaluations = config.steps_per_game * games * (config.search.simulations + 1)
+    evaluations = config.steps * lanes * (config.search.simulations + 1)
     samples = learner.updates_per_iteration * learner.batch_size
     playing = evaluations * flops["flops_per_evaluation"] / speed
     learning = samples * flops["flops_per_sample"] / speed

@@ -73,7 +73,7 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
     network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
     versions = {name: version(name) for name in ("jax", "jaxlib", "mctx")}
-    games = config.selfplay.games // len(devices)
+    games = config.lanes(config.selfplay.games // len(devices))
     convolutional = network.config.trunk == "conv"
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -49,7 +49,7 @@ class Workload(NamedTuple):
     network: Network
     learner: Learner  # on the first device
     prepared: chex.ArrayTree  # its weights as self-play uses them
-    games: int  # at once
+    games: int  # at once: one in every lane
     samples: int  # of one update
     devices: int
 
@@ -73,7 +73,7 @@ class Workload(NamedTuple):
 def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workload:
     """Return the work of one of `devices` devices."""
     network = Network(config.game.board, config.network)
-    games = config.selfplay.games // devices
+    games = config.lanes(config.selfplay.games // devices)
     samples = config.learner.batch_size // devices
     prepared = jax.jit(partial(inference_copy, network, batch=games))(learner.params)
     return Workload(config, network, learner, prepared, games, samples, devices)
@@ -184,19 +184,19 @@ def selfplay_part(work: Workload, moves: int = 0, free: bool = False) -> Part:
     With `free` the evaluator costs next to nothing, which leaves the tree, the rules and the moves.
     """
     game, config = work.network.game, work.config
+    games = work.games * (config.selfplay.games // config.lanes(config.selfplay.games))
     evaluate = free_evaluator(game) if free else network_evaluator(work.network, config.search)
 
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
         if not moves:
-            return play_games(config, evaluate, params, key, work.games)[0]
+            return play_games(config, evaluate, params, key, games)[0]
         start = begin_play(config, key, work.games)
         step = partial(play_step, config, evaluate, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
 
-    lanes = config.lanes(work.games) if moves else work.games
-    per_move = lanes * (config.search.simulations + 1)
-    items = per_move * (moves or config.positions_per_game)
+    decisions = work.games * (moves or config.decisions_per_lane)
+    items = decisions * (config.search.simulations + 1)
     return Part(partial(play, work.prepared, jax.random.key(0)), items, work.evaluations)
 
 

@@ -43,8 +43,8 @@ def least_bytes(
     lanes = config.lanes(config.selfplay.games // devices)
     nodes = lanes * (config.search.simulations + 1)
     trees = nodes * edges * 4 * _NODE_NUMBERS
-    # Edges and policy; player, boxes, random or not.
-    positions = lanes * config.steps * (edges * 5 + 9)
+    # Edges and policy; player, boxes, value, random or not.
+    positions = lanes * config.steps * (edges * 5 + 13)
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
     replay = _tree_bytes(actor) // devices
     parts = {"replay.capacity": replay, "selfplay.games": positions, "search.simulations": 0}

@@ -225,9 +225,9 @@ def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric
     )
 
 
-def begin_play(config: Config, key: jax.Array, games: int) -> Play:
-    """Return the first of `games` games before their first decision, one in every lane."""
-    return start_lanes(config, new_games(config, key, config.lanes(games)))
+def begin_play(config: Config, key: jax.Array, lanes: int) -> Play:
+    """Return a game in each of so many lanes before its first decision."""
+    return start_lanes(config, new_games(config, key, lanes))
 
 
 def start_lanes(config: Config, games: Games) -> Play:
