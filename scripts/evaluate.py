@@ -1,6 +1,7 @@
 """Measure a trained network: matches, suites of solved positions, a rating of its checkpoints.
 
-Example: scripts/evaluate.py --weights 3x3 --opponents greedy,perfect --suite table
+Examples: scripts/evaluate.py --weights 3x3 --opponents greedy,perfect --suite table
+scripts/evaluate.py --weights 5x5 --suite 5x5_test --players policy,search:64,greedy
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from jaxzero.cli import (
     parse,
     required_source,
     run_script,
+    source_of,
     use_compilation_cache,
 )
 from jaxzero.errors import InputError
@@ -56,7 +58,21 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--suite",
         help="score the network on solved positions: table (boards up to 3x3, solved now), "
-        "a stored suite such as 5x5, or berlekamp (problems of Berlekamp's book)",
+        "a stored suite (5x5_tuning to choose settings by, 5x5_test to report, 4x4 alike), or "
+        "berlekamp (problems of Berlekamp's book)",
+    )
+    parser.add_argument(
+        "--players",
+        help="players to score on the suite, separated by commas, named as for --opponents; each "
+        "is compared with the first on the same positions; default: policy and search with "
+        "--simulations",
+    )
+    parser.add_argument(
+        "--run_dir2", type=Path, help="run of a second network, to compare on the same positions"
+    )
+    parser.add_argument("--weights2", help="instead of a run: the second network, as --weights")
+    parser.add_argument(
+        "--checkpoint2", type=int, help="iteration of the second network; default: the newest"
     )
     parser.add_argument(
         "--ladder",
@@ -69,7 +85,7 @@ def main(arguments: list[str]) -> None:
         "--figures", type=Path, help="folder for figures; default: the run's folder, else figures"
     )
     options = parse(parser, arguments)
-    source = required_source(options)
+    source, source2 = required_source(options), source_of(options, "2")
     if options.ladder and source.run_dir is None:
         raise InputError("ladder: True needs --run_dir")
     if options.games < 2 or options.games % 2:
@@ -80,12 +96,16 @@ def main(arguments: list[str]) -> None:
         raise InputError(f"opening_plies: {options.opening_plies} must be >= 0")
     if options.simulations < 1:
         raise InputError(f"simulations: {options.simulations} must be at least 1")
+    for name, value in (("players", options.players), (source2.field if source2 else "", source2)):
+        if value is not None and not options.suite:
+            raise InputError(f"{name}: {options[name]} needs --suite")
     figures = options.figures or options.run_dir or Path("figures")
     check_file("json", options.json)
     if options.suite or options.ladder:
         check_folder("figures", figures)
 
-    from jaxzero.training.evaluator import play_matches, rate_checkpoints, score_suite
+    from jaxzero.evaluation.suite_report import score_suite
+    from jaxzero.training.evaluator import play_matches, rate_checkpoints
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
@@ -96,7 +116,10 @@ def main(arguments: list[str]) -> None:
         match = (options.games, options.opening_plies, options.seed)
         results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
-        results |= score_suite(loaded, options.suite, options.simulations, figures)
+        names = options.players or f"policy,search:{options.simulations}"
+        networks = {one.name: one.load() for one in (source2,) if one}
+        networks = {source.name: loaded, **networks}
+        results |= score_suite(networks, options.suite, names.split(","), figures)
     if options.ladder:
         match = (options.games, options.opening_plies, options.seed)
         results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)

@@ -73,8 +73,10 @@ def suite_parser() -> ArgumentParser:
     parser.add_argument(
         "--per_stratum",
         type=int,
-        default=200,
-        help="positions to sample per stratum, a player and a band of four undrawn edges",
+        nargs="+",
+        default=[200],
+        help="positions to sample per stratum, a player and a band of four undrawn edges: one "
+        "number, or one for each band from --fewest on; the last stands for all further bands",
     )
     parser.add_argument("--fewest", type=int, default=9, help="fewest undrawn edges of a position")
     parser.add_argument(
@@ -97,9 +99,11 @@ def suite_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     options = parse(suite_parser(), arguments)
     source = source_of(options)
-    for name, least in (("games", 1), ("per_stratum", 1), ("per_game", 0), ("node_limit", 1)):
+    for name, least in (("games", 1), ("per_game", 0), ("node_limit", 1)):
         if options[name] < least:
             raise InputError(f"{name}: {options[name]} must be at least {least}")
+    if min(options.per_stratum) < 1:
+        raise InputError(f"per_stratum: {min(options.per_stratum)} must be at least 1")
     if not 0 <= options.noise <= 1:
         raise InputError(f"noise: {options.noise} must be from 0 to 1")
     for path in out_files(options):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +38,10 @@ class Games:
 
 
 class Candidates(NamedTuple):
-    """Positions to solve: distinct, in no special order within a stratum."""
+    """Positions to solve, by bands; within a band the strata take turns, each in random order.
+
+    So a call of `collect` with a lower number gives the first positions of every band.
+    """
 
     drawn: np.ndarray  # [P, A] bool
     origin: np.ndarray  # [P] str, the player whose games the position comes from
@@ -58,38 +61,43 @@ DEFAULT_GAMES = Games()
 def collect(
     game: DotsAndBoxes,
     players: Mapping[str, Player],
-    per_stratum: int,
+    per_stratum: Sequence[int],
     undrawn: tuple[int, int],
     seed: int,
     games: Games = DEFAULT_GAMES,
 ) -> Candidates:
     """Return positions that differ also under the symmetries of the board.
 
-    A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. Each
-    stratum gives half of `per_stratum` positions, or fewer if its games have fewer. What a stratum
-    gives does not depend on `undrawn`, if the limits are limits of bands.
+    A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. The
+    strata of a band give half of its number in `per_stratum`, or fewer if the games have fewer;
+    the last number stands for all further bands.
     Raises: InputError where no game has such a position.
     """
     fewest, most = undrawn
+    bands = [(max(low, fewest), min(high, most)) for low, high in BANDS]
+    bands = [(low, high) for low, high in bands if low <= high]
+    wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
     found, seen = [], set()
     for number, (name, player) in enumerate(players.items()):
         boards = self_play(game, player, games.count, seed + number, games.noise)
         source = np.tile(np.arange(games.count), len(boards) // games.count)
         half = np.random.default_rng((seed, number)).permutation(games.count)[source] % 2
         left = (~boards).sum(axis=1)
-        for band, (low, high) in enumerate(BANDS):
-            rng = np.random.default_rng((seed, number, band))
-            rows = np.flatnonzero((left >= max(low, fewest)) & (left <= min(high, most)))
+        for (low, high), count in zip(bands, wanted, strict=True):
+            rng = np.random.default_rng((seed, number, low))
+            rows = np.flatnonzero((left >= low) & (left <= high))
             if games.quiet:
                 rows = rows[is_quiet(game, boards[rows])]
             rows = thin(rng.permutation(rows), source, games.per_game)
             fresh = new_positions(game, boards, rows, seen)
             for side in range(len(HALVES)):
                 chosen = [row for row in fresh if half[row] == side]
-                found += [(boards[r], name, side) for r in chosen[: -(-per_stratum // 2)]]
+                chosen = enumerate(chosen[: -(-count // 2)])
+                found += [(low, rank, boards[row], name, side) for rank, row in chosen]
     if not found:
         raise InputError(f"fewest: {fewest} to most: {most}: no game has such a position")
-    return Candidates(*(np.array(column) for column in zip(*found, strict=True)))
+    _, _, *columns = zip(*sorted(found, key=lambda entry: entry[:2]), strict=True)
+    return Candidates(*map(np.array, columns))
 
 
 def thin(rows: np.ndarray, source: np.ndarray, per_game: int) -> np.ndarray:
@@ -160,7 +168,7 @@ def solve_all(
     say: Callable[[str], None],
     store: Path | None = None,
 ) -> Solved:
-    """Solve positions [P, A] bool, those with the fewest undrawn edges first.
+    """Solve positions [P, A] bool in their order.
 
     With `store`, results are saved there as they come, and a later call with the same limit takes
     them from there.
@@ -170,13 +178,12 @@ def solve_all(
     solved = np.zeros(len(drawn), bool)
     table = new_table(2**22)
     began = saved = time.monotonic()
-    for done, row in enumerate(np.argsort(drawn.sum(axis=1) * -1, kind="stable"), start=1):
-        board = drawn[row]
+    for row, board in enumerate(drawn):
         if board.tobytes() not in known:
             lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
             known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
         moves[row], solved[row] = known[board.tobytes()]
-        last = done == len(drawn)
+        done, last = row + 1, row + 1 == len(drawn)
         if store and (last or time.monotonic() > saved + SAVE_SECONDS):
             write_store(store, game, node_limit, known)
             saved = time.monotonic()
@@ -232,9 +239,8 @@ def make_suites(
     Unsolved positions are left out, and with `decisive` those whose moves are all worth the same.
     Every suite counts what was left out by band.
     """
-    values = found.moves.max(axis=1, keepdims=True)
-    differ = ((found.moves != ILLEGAL) & (found.moves < values)).any(axis=1)
-    kept = found.solved & (differ | (not decisive))
+    whole = Suite("", game, candidates.drawn, found.moves, candidates.origin)
+    kept = found.solved & (whole.decisive | (not decisive))
     halves = {name: candidates.half == side for side, name in enumerate(HALVES)}
     suites = {}
     for name, mask in (halves if split else {"": np.ones(len(kept), bool)}).items():

@@ -19,7 +19,7 @@ from tabulate import tabulate
 from jaxzero.errors import InputError, nearest
 from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
-from jaxzero.solver.tablebase import build_table, move_values
+from jaxzero.solver.tablebase import ILLEGAL, build_table, move_values
 
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
 DATA = files("jaxzero.evaluation") / "data"
@@ -45,6 +45,12 @@ class Suite:
     @property
     def undrawn(self) -> np.ndarray:
         return (~self.drawn).sum(axis=1)
+
+    @property
+    def decisive(self) -> np.ndarray:
+        """Whether the moves differ in value, so that some move is wrong: [P] bool."""
+        best = self.moves.max(axis=1, keepdims=True)
+        return ((self.moves != ILLEGAL) & (self.moves < best)).any(axis=1)
 
     def __len__(self) -> int:
         return len(self.drawn)
@@ -95,7 +101,7 @@ def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
         with np.load(path) as file:
             board, packed, moves = file["board"], file["drawn"], file["moves"]
             origin = file["origins"][file["origin"]]
-            counts = file["counts"] if "counts" in file else None
+            counts = file.get("counts")
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"suite: {path} cannot be read ({error})") from error
     if tuple(board) != (game.rows, game.cols):
