@@ -13,7 +13,7 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import (
     add_source_options,
@@ -27,7 +27,8 @@ from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, write_json
 
 
-def main(arguments: list[str]) -> None:
+def evaluate_parser() -> ArgumentParser:
+    """Return the parser of the command line."""
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     add_source_options(parser)
     parser.add_argument(
@@ -84,9 +85,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--figures", type=Path, help="folder for figures; default: the run's folder, else figures"
     )
-    options = parse(parser, arguments)
-    source, source2 = required_source(options), source_of(options, "2")
-    if options.ladder and source.run_dir is None:
+    return parser
+
+
+def check_options(options: Namespace) -> None:
+    """Raise an InputError for values out of range and options that need another."""
+    if options.ladder and options.run_dir is None:
         raise InputError("ladder: True needs --run_dir")
     if options.games < 2 or options.games % 2:
         raise InputError(f"games: {options.games} must be even and at least 2")
@@ -96,9 +100,15 @@ def main(arguments: list[str]) -> None:
         raise InputError(f"opening_plies: {options.opening_plies} must be >= 0")
     if options.simulations < 1:
         raise InputError(f"simulations: {options.simulations} must be at least 1")
-    for name, value in (("players", options.players), (source2.field if source2 else "", source2)):
-        if value is not None and not options.suite:
+    for name in ("players", "run_dir2", "weights2"):
+        if options[name] is not None and not options.suite:
             raise InputError(f"{name}: {options[name]} needs --suite")
+
+
+def main(arguments: list[str]) -> None:
+    options = parse(evaluate_parser(), arguments)
+    source, source2 = required_source(options), source_of(options, "2")
+    check_options(options)
     figures = options.figures or options.run_dir or Path("figures")
     check_file("json", options.json)
     if options.suite or options.ladder:
@@ -109,17 +119,22 @@ def main(arguments: list[str]) -> None:
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
-    loaded = source.load()
-    print(f"{source.field} {source.name}, iteration {loaded.iteration}, {loaded.config.game.board}")
+    loaded, loaded2 = source.load(), source2 and source2.load()
+    board = loaded.config.game.board
+    if loaded2 and loaded2.config.game.board != board:
+        other = loaded2.config.game.board
+        raise InputError(f"{source2.field}: {source2.name} plays {other}, not {board}")
+    print(f"{source.field} {source.name}, iteration {loaded.iteration}, {board}")
     results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)
         results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
         names = options.players or f"policy,search:{options.simulations}"
-        networks = {one.name: one.load() for one in (source2,) if one}
-        networks = {source.name: loaded, **networks}
-        results |= score_suite(networks, options.suite, names.split(","), figures)
+        networks = {source.name: loaded}
+        if source2:
+            networks[f"{source2.name} (2)" if source2.name in networks else source2.name] = loaded2
+        results |= score_suite(networks, options.suite, names, figures)
     if options.ladder:
         match = (options.games, options.opening_plies, options.seed)
         results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from jaxzero.errors import InputError
+from jaxzero.agent.players import make_players
 from jaxzero.evaluation.scoring import calibration, compare, named_answers, score
 from jaxzero.evaluation.suite import BANDS, Suite, format_counts, load_suite
 from jaxzero.files import make_folder, save_figure
@@ -25,29 +25,26 @@ COLUMNS = {
 
 
 def score_suite(
-    networks: dict[str, LoadedAgent], name: str, players: list[str], figures: Path
+    networks: dict[str, LoadedAgent], name: str, players: str, figures: Path
 ) -> dict[str, dict]:
     """Score players on a suite, print, draw and return the results.
 
-    `networks` are one or two of one board. Of one network, all players are compared with the first
-    of them; of two, every player of the first network with the same player of the second.
-    Raises: InputError for a bad name or networks of different boards.
+    `networks` are one or two of one board, by name; `players` are separated by commas. Of one
+    network, all players are compared with the first of them; of two, every player of the first
+    network with the same player of the second. Raises: InputError for a bad name.
     """
     (label, loaded), *others = networks.items()
     game = loaded.config.game.board
-    for other, second in others:
-        if second.config.game.board != game:
-            raise InputError(f"weights2: {other} plays {second.config.game.board}, not {game}")
+    names = [player.name for player in make_players(players, game, loaded.agent)]
     print(f"Scoring the suite {name} ...", flush=True)
     suite = load_suite(name, game)
-    answers = {player: named_answers(suite, player, loaded.agent) for player in players}
-    pairs = [(player, players[0]) for player in players[1:]]
+    answers = {player: named_answers(suite, player, loaded.agent) for player in names}
+    pairs = [(player, names[0]) for player in names[1:]]
     if others:
-        pairs = []
-        for player in [player for player in players if uses_network(player)]:
-            renamed = f"{player} of {others[0][0]}"
-            answers[renamed] = named_answers(suite, player, others[0][1].agent)
-            pairs.append((player, renamed))
+        ((other, second),) = others
+        learnt = [player for player in names if player.startswith(("policy", "search"))]
+        pairs = [(player, f"{player} of {other}") for player in learnt]
+        answers |= {renamed: named_answers(suite, one, second.agent) for one, renamed in pairs}
     scores = {player: score(suite, answer) for player, answer in answers.items()}
     calibrations = {
         player: calibration(suite, answer)
@@ -77,11 +74,6 @@ def score_suite(
         "calibration": calibrations,
         "sampled": sampled(suite),
     }
-
-
-def uses_network(player: str) -> bool:
-    """Return whether a player of this name needs a network."""
-    return player.partition(":")[0] in ("policy", "search")
 
 
 def sampled(suite: Suite) -> dict[str, dict[str, int]]:
