@@ -134,6 +134,7 @@ def main(arguments: list[str]) -> None:
         networks = {source.name: loaded}
         if source2:
             networks[f"{source2.name} (2)" if source2.name in networks else source2.name] = loaded2
+            results |= {"source2": source2.name, "iteration2": loaded2.iteration}
         results |= score_suite(networks, options.suite, names, figures)
     if options.ladder:
         match = (options.games, options.opening_plies, options.seed)
