@@ -131,9 +131,10 @@ def main(arguments: list[str]) -> None:
         results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
         names = options.players or f"policy,search:{options.simulations}"
-        networks = {source.name: loaded}
+        networks = {source.name: loaded.agent}
         if source2:
-            networks[f"{source2.name} (2)" if source2.name in networks else source2.name] = loaded2
+            other = f"{source2.name} (2)" if source2.name in networks else source2.name
+            networks[other] = loaded2.agent
             results |= {"source2": source2.name, "iteration2": loaded2.iteration}
         results |= score_suite(networks, options.suite, names, figures)
     if options.ladder:

@@ -7,11 +7,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from jaxzero.agent.players import make_players
+from jaxzero.agent.players import Agent, make_players
 from jaxzero.evaluation.scoring import calibration, compare, named_answers, score
 from jaxzero.evaluation.suite import BANDS, Suite, format_counts, load_suite
 from jaxzero.files import make_folder, save_figure
-from jaxzero.runs.weights import LoadedAgent
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
 COLUMNS = {
@@ -25,26 +24,26 @@ COLUMNS = {
 
 
 def score_suite(
-    networks: dict[str, LoadedAgent], name: str, players: str, figures: Path
+    networks: dict[str, Agent], name: str, players: str, figures: Path
 ) -> dict[str, dict]:
     """Score players on a suite, print, draw and return the results.
 
-    `networks` are one or two of one board, by name; `players` are separated by commas. Of one
+    `networks` are one or two agents of one board, by name; `players` have commas between. Of one
     network, all players are compared with the first of them; of two, every player of the first
     network with the same player of the second. Raises: InputError for a bad name.
     """
-    (label, loaded), *others = networks.items()
-    game = loaded.config.game.board
-    names = [player.name for player in make_players(players, game, loaded.agent)]
+    (label, agent), *others = networks.items()
+    game = agent.network.game
+    names = [player.name for player in make_players(players, game, agent)]
     print(f"Scoring the suite {name} ...", flush=True)
     suite = load_suite(name, game)
-    answers = {player: named_answers(suite, player, loaded.agent) for player in names}
+    answers = {player: named_answers(suite, player, agent) for player in names}
     pairs = [(player, names[0]) for player in names[1:]]
     if others:
         ((other, second),) = others
         learnt = [player for player in names if player.startswith(("policy", "search"))]
         pairs = [(player, f"{player} of {other}") for player in learnt]
-        answers |= {renamed: named_answers(suite, one, second.agent) for one, renamed in pairs}
+        answers |= {renamed: named_answers(suite, one, second) for one, renamed in pairs}
     scores = {player: score(suite, answer) for player, answer in answers.items()}
     calibrations = {
         player: calibration(suite, answer)
@@ -64,8 +63,7 @@ def score_suite(
         print(f"\nHow the positions were sampled\n\n{format_counts(suite)}")
     path = figures / f"suite_{name}.png"
     make_folder("figures", figures)
-    title = f"{game}, {label}, iteration {loaded.iteration}, suite {name}"
-    draw_scores(path, title, scores, calibrations)
+    draw_scores(path, f"{game}, {label}, suite {name}", scores, calibrations)
     print(path)
     return {
         "suite_name": name,

@@ -16,7 +16,7 @@ from jaxzero.runs.weights import load_weights
 
 @pytest.fixture(scope="module")
 def small():
-    return load_weights("2x2")
+    return load_weights("2x2").agent
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_unknown_players_are_refused(small, tmp_path):
 
 
 def test_what_was_sampled_is_reported(small):
-    suite = table_suite(small.config.game.board, positions=10)
+    suite = table_suite(small.network.game, positions=10)
     assert sampled(suite) == {}
     counts = np.zeros((len(BANDS), 3), np.int32)
     counts[1] = 7, 2, 4
