@@ -1,6 +1,7 @@
 """Measure a trained network: matches, suites of solved positions, a rating of its checkpoints.
 
-Example: scripts/evaluate.py --weights 3x3 --opponents greedy,perfect --suite table
+Examples: scripts/evaluate.py --weights 3x3 --opponents greedy,perfect --suite table
+scripts/evaluate.py --weights 5x5 --suite 5x5_test --players policy,search:64,greedy
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import (
     add_source_options,
     parse,
     required_source,
     run_script,
+    source_of,
     use_compilation_cache,
 )
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, write_json
 
 
-def main(arguments: list[str]) -> None:
+def evaluate_parser() -> ArgumentParser:
+    """Return the parser of the command line."""
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     add_source_options(parser)
     parser.add_argument(
@@ -56,7 +59,21 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--suite",
         help="score the network on solved positions: table (boards up to 3x3, solved now), "
-        "a stored suite such as 5x5, or berlekamp (problems of Berlekamp's book)",
+        "a stored suite (5x5_tuning to choose settings by, 5x5_test to report, 4x4 alike), or "
+        "berlekamp (problems of Berlekamp's book)",
+    )
+    parser.add_argument(
+        "--players",
+        help="players to score on the suite, separated by commas, named as for --opponents; each "
+        "is compared with the first on the same positions; default: policy and search with "
+        "--simulations",
+    )
+    parser.add_argument(
+        "--run_dir2", type=Path, help="run of a second network, to compare on the same positions"
+    )
+    parser.add_argument("--weights2", help="instead of a run: the second network, as --weights")
+    parser.add_argument(
+        "--checkpoint2", type=int, help="iteration of the second network; default: the newest"
     )
     parser.add_argument(
         "--ladder",
@@ -68,9 +85,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--figures", type=Path, help="folder for figures; default: the run's folder, else figures"
     )
-    options = parse(parser, arguments)
-    source = required_source(options)
-    if options.ladder and source.run_dir is None:
+    return parser
+
+
+def check_options(options: Namespace) -> None:
+    """Raise an InputError for values out of range and options that need another."""
+    if options.ladder and options.run_dir is None:
         raise InputError("ladder: True needs --run_dir")
     if options.games < 2 or options.games % 2:
         raise InputError(f"games: {options.games} must be even and at least 2")
@@ -80,23 +100,43 @@ def main(arguments: list[str]) -> None:
         raise InputError(f"opening_plies: {options.opening_plies} must be >= 0")
     if options.simulations < 1:
         raise InputError(f"simulations: {options.simulations} must be at least 1")
+    for name in ("players", "run_dir2", "weights2"):
+        if options[name] is not None and not options.suite:
+            raise InputError(f"{name}: {options[name]} needs --suite")
+
+
+def main(arguments: list[str]) -> None:
+    options = parse(evaluate_parser(), arguments)
+    source, source2 = required_source(options), source_of(options, "2")
+    check_options(options)
     figures = options.figures or options.run_dir or Path("figures")
     check_file("json", options.json)
     if options.suite or options.ladder:
         check_folder("figures", figures)
 
-    from jaxzero.training.evaluator import play_matches, rate_checkpoints, score_suite
+    from jaxzero.evaluation.suite_report import score_suite
+    from jaxzero.training.evaluator import play_matches, rate_checkpoints
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
-    loaded = source.load()
-    print(f"{source.field} {source.name}, iteration {loaded.iteration}, {loaded.config.game.board}")
+    loaded, loaded2 = source.load(), source2 and source2.load()
+    board = loaded.config.game.board
+    if loaded2 and loaded2.config.game.board != board:
+        other = loaded2.config.game.board
+        raise InputError(f"{source2.field}: {source2.name} plays {other}, not {board}")
+    print(f"{source.field} {source.name}, iteration {loaded.iteration}, {board}")
     results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)
         results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
-        results |= score_suite(loaded, options.suite, options.simulations, figures)
+        names = options.players or f"policy,search:{options.simulations}"
+        networks = {source.name: loaded.agent}
+        if source2:
+            other = f"{source2.name} (2)" if source2.name in networks else source2.name
+            networks[other] = loaded2.agent
+            results |= {"source2": source2.name, "iteration2": loaded2.iteration}
+        results |= score_suite(networks, options.suite, names, figures)
     if options.ladder:
         match = (options.games, options.opening_plies, options.seed)
         results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)

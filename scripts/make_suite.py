@@ -1,7 +1,8 @@
 """Make a suite: collect positions from games of several players and solve them exactly.
 
-The positions are spread evenly over players and numbers of undrawn edges. With --run_dir or
---weights this network plays too, as search:16.
+The positions are spread evenly over players and bands of undrawn edges. With --run_dir or
+--weights this network plays too, as search:16. Solved positions are saved as they come, beside the
+file to write; the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import (
@@ -36,8 +37,8 @@ def suite_parser() -> ArgumentParser:
     add_source_options(parser)
     parser.add_argument(
         "--players",
-        default="random,greedy,perfect:0.15",
-        help="players to collect from, by commas; perfect:0.15 has 15 percent random moves",
+        default="greedy,perfect",
+        help="players to collect from, by commas",
     )
     parser.add_argument(
         "--games", type=int, default=256, help="games of each player against itself"
@@ -48,16 +49,36 @@ def suite_parser() -> ArgumentParser:
     parser.add_argument(
         "--quiet",
         action="store_true",
-        help="take all free boxes before a position is collected; for networks that evaluate "
-        "only such positions (search.nodes quiet)",
+        help="collect only positions without a free box; closing rules answer the others, and "
+        "networks with search.nodes quiet evaluate no others",
+    )
+    parser.add_argument(
+        "--decisive",
+        action="store_true",
+        help="keep only positions whose moves differ in value; in the others no move is wrong",
+    )
+    parser.add_argument(
+        "--per_game",
+        type=int,
+        default=0,
+        help="most positions of one game in a band of undrawn edges, so that positions are not "
+        "nearly the same; 0: all",
+    )
+    parser.add_argument(
+        "--split",
+        action="store_true",
+        help="write two suites, OUT_tuning and OUT_test, with positions of different games: one "
+        "to choose settings by, the other to report",
     )
     parser.add_argument(
         "--per_stratum",
         type=int,
-        default=200,
-        help="positions per stratum, a player and a band of undrawn edges",
+        nargs="+",
+        default=[200],
+        help="positions to sample per stratum, a player and a band of four undrawn edges: one "
+        "number, or one for each band from --fewest on; the last stands for all further bands",
     )
-    parser.add_argument("--fewest", type=int, default=8, help="fewest undrawn edges of a position")
+    parser.add_argument("--fewest", type=int, default=9, help="fewest undrawn edges of a position")
     parser.add_argument(
         "--most",
         type=int,
@@ -68,7 +89,7 @@ def suite_parser() -> ArgumentParser:
         "--node_limit",
         type=int,
         default=20_000_000,
-        help="nodes of the solver per position; an unsolved position is left out",
+        help="nodes of the solver per position; an unsolved position is left out and counted",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of games and of the selection")
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
@@ -78,19 +99,30 @@ def suite_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     options = parse(suite_parser(), arguments)
     source = source_of(options)
-    if options.games < 1:
-        raise InputError(f"games: {options.games} must be at least 1")
+    for name, least in (("games", 1), ("per_game", 0), ("node_limit", 1)):
+        if options[name] < least:
+            raise InputError(f"{name}: {options[name]} must be at least {least}")
+    if min(options.per_stratum) < 1:
+        raise InputError(f"per_stratum: {min(options.per_stratum)} must be at least 1")
     if not 0 <= options.noise <= 1:
         raise InputError(f"noise: {options.noise} must be from 0 to 1")
-    check_file("out", options.out)
+    for path in out_files(options):
+        check_file("out", path)
     make_suite(options, source)
 
 
+def out_files(options: Namespace) -> list[Path]:
+    """Return the files to write."""
+    out = options.out
+    names = [f"{out.stem}_{half}{out.suffix}" for half in ("tuning", "test")]
+    return [out.with_name(name) for name in names] if options.split else [out]
+
+
 def make_suite(options: Namespace, source: Source | None) -> None:
-    """Play the games, solve the positions and write the suite."""
+    """Play the games, solve the positions and write the suites."""
     from jaxzero.agent.players import make_player, make_players
-    from jaxzero.evaluation.make_suite import Games, collect, solve_all
-    from jaxzero.evaluation.suite import Suite, write_suite
+    from jaxzero.evaluation.make_suite import Games, collect, make_suites, solve_all
+    from jaxzero.evaluation.suite import format_counts, write_suite
     from jaxzero.game import DotsAndBoxes
 
     use_compilation_cache()
@@ -103,14 +135,18 @@ def make_suite(options: Namespace, source: Source | None) -> None:
                 f"{source.field}: {source.name} plays {loaded.config.game.board}, not {game}"
             )
         players["search:16"] = make_player("search:16", game, loaded.agent)
-    games = Games(options.games, options.noise, options.quiet)
+    games = Games(options.games, options.noise, options.quiet, options.per_game)
     undrawn = options.fewest, options.most
     print(f"Playing {options.games} games each: {', '.join(players)} ...", flush=True)
-    drawn, origin = collect(game, players, options.per_stratum, undrawn, options.seed, games)
-    moves, solved = solve_all(game, drawn, options.node_limit, print)
-    print(f"{solved.sum()} of {len(drawn)} positions solved")
-    suite = Suite("", game, drawn[solved], moves[solved], np.array(origin)[solved])
-    write_suite(suite, options.out)
+    candidates = collect(game, players, options.per_stratum, undrawn, options.seed, games)
+    say = partial(print, flush=True)
+    store = options.out.with_name(f"{options.out.stem}.solved.npz")
+    found = solve_all(game, candidates.drawn, options.node_limit, say, store)
+    suites = make_suites(game, candidates, found, options.decisive, options.split)
+    for path, suite in zip(out_files(options), suites.values(), strict=True):
+        write_suite(suite, path)
+        print(f"\n{path}\n{format_counts(suite)}")
+    store.unlink()
 
 
 if __name__ == "__main__":

@@ -103,6 +103,13 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("evaluate.py --run_dir nowhere --games 3", "games: 3 must be even"),
         ("evaluate.py --suite table", "run_dir: name a run with --run_dir or a network"),
         ("evaluate.py --weights 9x9 --suite table", "weights: '9x9' do not exist"),
+        ("evaluate.py --weights 2x2 --players greedy", "players: greedy needs --suite"),
+        ("evaluate.py --weights 2x2 --weights2 2x3", "weights2: 2x3 needs --suite"),
+        (
+            "evaluate.py --weights 2x2 --weights2 2x3 --suite table",
+            "weights2: 2x3 plays 2x3, not 2x2",
+        ),
+        ("make_suite.py --per_stratum 0 --out x.npz", "per_stratum: 0 must be at least 1"),
         ("make_suite.py --games 0 --out x.npz", "games: 0 must be at least 1"),
         ("make_suite.py --noise 2 --out x.npz", "noise: 2.0 must be from 0 to 1"),
         ("play.py --weights 9x9", "weights: '9x9' do not exist"),

@@ -1,24 +1,30 @@
-"""Collect positions for a suite from games, and solve them."""
+"""Collect positions for a suite from games, solve them, and split them into two suites."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.agent.players import Player
-from jaxzero.evaluation.suite import BANDS
-from jaxzero.game import DotsAndBoxes, initial_states, step
+from jaxzero.errors import InputError
+from jaxzero.evaluation.suite import BANDS, Suite
+from jaxzero.files import atomic_write
+from jaxzero.game import DotsAndBoxes, edge_permutations, initial_states, step
 from jaxzero.game.structure import structure
 from jaxzero.solver.endgame import move_bounds, new_table
 from jaxzero.solver.tablebase import ILLEGAL
 
 CHUNK = 1 << 16  # positions analysed in one call
 REPORT_EVERY = 500  # positions between two lines of progress
+SAVE_SECONDS = 20.0  # between two saves of solved positions
+HALVES = ("tuning", "test")
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,26 @@ class Games:
 
     count: int = 256  # games of each player against itself
     noise: float = 0.0  # share of random moves after the opening
-    quiet: bool = False  # take all free boxes before a position is collected
+    quiet: bool = False  # only positions without a free box
+    per_game: int = 0  # positions of one game in a band; 0: all
+
+
+class Candidates(NamedTuple):
+    """Positions to solve, by bands; within a band the strata take turns, each in random order.
+
+    So a call of `collect` with a lower number gives the first positions of every band.
+    """
+
+    drawn: np.ndarray  # [P, A] bool
+    origin: np.ndarray  # [P] str, the player whose games the position comes from
+    half: np.ndarray  # [P] int, 0 tuning, 1 test; all positions of a game are in one half
+
+
+class Solved(NamedTuple):
+    """What the solver says about positions."""
+
+    moves: np.ndarray  # [P, A] int8, exact value of every move, ILLEGAL for drawn edges
+    solved: np.ndarray  # [P] bool; elsewhere `moves` is meaningless
 
 
 DEFAULT_GAMES = Games()
@@ -36,38 +61,74 @@ DEFAULT_GAMES = Games()
 def collect(
     game: DotsAndBoxes,
     players: Mapping[str, Player],
-    per_stratum: int,
+    per_stratum: Sequence[int],
     undrawn: tuple[int, int],
     seed: int,
     games: Games = DEFAULT_GAMES,
-) -> tuple[np.ndarray, list[str]]:
-    """Return distinct positions [P, A] bool and the name of the player of each.
+) -> Candidates:
+    """Return positions that differ also under the symmetries of the board.
 
-    A stratum is a player and a band of undrawn edges within `undrawn` (fewest, most). Each stratum
-    gives `per_stratum` positions, or fewer if its games have fewer.
+    A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. The
+    strata of a band give half of its number in `per_stratum`, or fewer if the games have fewer;
+    the last number stands for all further bands.
+    Raises: InputError where no game has such a position.
     """
-    rng = np.random.default_rng(seed)
     fewest, most = undrawn
-    drawn, origin, seen = [], [], set()
+    bands = [(max(low, fewest), min(high, most)) for low, high in BANDS]
+    bands = [(low, high) for low, high in bands if low <= high]
+    wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
+    found, seen = [], set()
     for number, (name, player) in enumerate(players.items()):
         boards = self_play(game, player, games.count, seed + number, games.noise)
-        boards = quiet_positions(game, boards) if games.quiet else boards
-        boards = boards[rng.permutation(len(boards))]
+        source = np.tile(np.arange(games.count), len(boards) // games.count)
+        half = np.random.default_rng((seed, number)).permutation(games.count)[source] % 2
         left = (~boards).sum(axis=1)
-        for low, high in BANDS:
-            inside = (left >= max(low, fewest)) & (left <= min(high, most))
-            fresh = [b for b in boards[inside] if b.tobytes() not in seen]
-            fresh = list({b.tobytes(): b for b in fresh}.values())[:per_stratum]
-            seen |= {b.tobytes() for b in fresh}
-            drawn += fresh
-            origin += [name] * len(fresh)
-    return np.array(drawn), origin
+        for (low, high), count in zip(bands, wanted, strict=True):
+            rng = np.random.default_rng((seed, number, low))
+            rows = np.flatnonzero((left >= low) & (left <= high))
+            if games.quiet:
+                rows = rows[is_quiet(game, boards[rows])]
+            rows = thin(rng.permutation(rows), source, games.per_game)
+            fresh = new_positions(game, boards, rows, seen)
+            for side in range(len(HALVES)):
+                chosen = [row for row in fresh if half[row] == side]
+                chosen = enumerate(chosen[: -(-count // 2)])
+                found += [(low, rank, boards[row], name, side) for rank, row in chosen]
+    if not found:
+        raise InputError(f"fewest: {fewest} to most: {most}: no game has such a position")
+    _, _, *columns = zip(*sorted(found, key=lambda entry: entry[:2]), strict=True)
+    return Candidates(*map(np.array, columns))
+
+
+def thin(rows: np.ndarray, source: np.ndarray, per_game: int) -> np.ndarray:
+    """Keep the first `per_game` rows of every game (`source` of a row); 0: all."""
+    if not per_game:
+        return rows
+    counts: dict[int, int] = {}
+    kept = []
+    for row in rows:
+        counts[source[row]] = counts.get(source[row], 0) + 1
+        if counts[source[row]] <= per_game:
+            kept.append(row)
+    return np.array(kept, int)
+
+
+def new_positions(game: DotsAndBoxes, boards: np.ndarray, rows: np.ndarray, seen: set) -> list[int]:
+    """Return the rows whose position, or its image under a symmetry, is not in `seen`; add them."""
+    permutations = edge_permutations(game)
+    fresh = []
+    for row in rows.tolist():
+        image = min(board.tobytes() for board in boards[row][permutations])
+        if image not in seen:
+            seen.add(image)
+            fresh.append(row)
+    return fresh
 
 
 def self_play(
     game: DotsAndBoxes, player: Player, games: int, seed: int, noise: float = 0.0
 ) -> np.ndarray:
-    """Return every position of games that a player plays against itself: [games * T, A] bool.
+    """Return every position of games that a player plays against itself: [T * games, A] bool.
 
     The first sixth of the moves is random, so that players without randomness play different games.
     Of the later moves a share `noise` is random.
@@ -92,30 +153,109 @@ def self_play(
     return np.concatenate(boards)
 
 
-def quiet_positions(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Take all free boxes of positions [P, A] bool and drop finished games: [Q, A] bool."""
+def is_quiet(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return whether positions [P, A] bool have no free box and are not finished: [P] bool."""
     quiet = jax.jit(jax.vmap(lambda board: structure(game, board).quiet))
-    chunks = np.array_split(drawn, -(-len(drawn) // CHUNK))
+    chunks = np.array_split(drawn, max(1, -(-len(drawn) // CHUNK)))
     behind = np.concatenate([np.asarray(quiet(jnp.asarray(chunk))) for chunk in chunks])
-    return behind[~behind.all(axis=1)]
+    return (behind == drawn).all(axis=1) & ~drawn.all(axis=1)
 
 
 def solve_all(
-    game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, say: Callable[[str], None]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exact value of every move [P, A] int8 and whether each position was solved [P]."""
+    game: DotsAndBoxes,
+    drawn: np.ndarray,
+    node_limit: int,
+    say: Callable[[str], None],
+    store: Path | None = None,
+) -> Solved:
+    """Solve positions [P, A] bool in their order.
+
+    With `store`, results are saved there as they come, and a later call with the same limit takes
+    them from there.
+    """
+    known = read_store(store, game, node_limit)
     moves = np.full(drawn.shape, ILLEGAL, np.int8)
     solved = np.zeros(len(drawn), bool)
     table = new_table(2**22)
-    began = time.monotonic()
-    for number, board in enumerate(drawn):
-        lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
-        moves[number], solved[number] = lower, (lower == upper).all()
-        done = number + 1
-        if done % REPORT_EVERY == 0 or done == len(drawn):
-            speed = done / (time.monotonic() - began)
-            say(
-                f"{done} of {len(drawn)} positions, {solved[:done].sum()} solved, "
-                f"{speed:,.0f} a second"
-            )
-    return moves, solved
+    began = saved = time.monotonic()
+    for row, board in enumerate(drawn):
+        if board.tobytes() not in known:
+            lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
+            known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
+        moves[row], solved[row] = known[board.tobytes()]
+        done, last = row + 1, row + 1 == len(drawn)
+        if store and (last or time.monotonic() > saved + SAVE_SECONDS):
+            write_store(store, game, node_limit, known)
+            saved = time.monotonic()
+        if done % REPORT_EVERY == 0 or last:
+            seconds = time.monotonic() - began
+            say(f"{done} of {len(drawn)} positions in {seconds:.0f} s, {solved.sum()} solved")
+    return Solved(moves, solved)
+
+
+Known = dict[bytes, tuple[np.ndarray, bool]]
+
+
+def read_store(store: Path | None, game: DotsAndBoxes, node_limit: int) -> Known:
+    """Return the stored results: {position: (values of the moves, solved)}.
+
+    A position that an earlier call with a lower limit did not solve is left out.
+    """
+    if store is None or not store.exists():
+        return {}
+    try:
+        with np.load(store) as file:
+            packed, moves, solved = (file[name] for name in ("drawn", "moves", "solved"))
+            limit = int(file["node_limit"])
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"out: {store} cannot be read ({error}); delete it") from error
+    drawn = np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
+    kept = solved | (limit >= node_limit)
+    return {
+        board.tobytes(): (values, bool(done))
+        for board, values, done in zip(drawn[kept], moves[kept], solved[kept], strict=True)
+    }
+
+
+def write_store(store: Path, game: DotsAndBoxes, node_limit: int, known: Known) -> None:
+    """Write results for `read_store`."""
+    drawn = np.frombuffer(b"".join(known), bool).reshape(-1, game.num_edges)
+    moves, solved = zip(*known.values(), strict=True)
+    with atomic_write(store) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            drawn=np.packbits(drawn, axis=1),
+            moves=np.stack(moves),
+            solved=np.array(solved),
+            node_limit=node_limit,
+        )
+
+
+def make_suites(
+    game: DotsAndBoxes, candidates: Candidates, found: Solved, decisive: bool, split: bool
+) -> dict[str, Suite]:
+    """Return the suites `tuning` and `test`, or with `split` False one suite without a name.
+
+    Unsolved positions are left out, and with `decisive` those whose moves are all worth the same.
+    Every suite counts what was left out by band.
+    """
+    whole = Suite("", game, candidates.drawn, found.moves, candidates.origin)
+    kept = found.solved & (whole.decisive | (not decisive))
+    halves = {name: candidates.half == side for side, name in enumerate(HALVES)}
+    suites = {}
+    for name, mask in (halves if split else {"": np.ones(len(kept), bool)}).items():
+        undrawn = (~candidates.drawn[mask]).sum(axis=1)
+        counts = [
+            (sum(inside), sum(inside & ~found.solved[mask]), sum(inside & kept[mask]))
+            for inside in ((undrawn >= low) & (undrawn <= high) for low, high in BANDS)
+        ]
+        rows = mask & kept
+        suites[name] = Suite(
+            name,
+            game,
+            candidates.drawn[rows],
+            found.moves[rows],
+            candidates.origin[rows],
+            np.array(counts, np.int32),
+        )
+    return suites

@@ -1,44 +1,30 @@
-"""Scores of a player on positions with exact values, as numbers, tables and figures.
+"""Scores of a player on positions with exact values.
 
 A player answers every position of a suite with a move, and a network also with a value. `score`
-compares the answers with perfect play.
+compares the answers with perfect play, `compare` the answers of two players with each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from matplotlib.figure import Figure
-from tabulate import tabulate
 
 from jaxzero.agent.choosing import by_policy, by_search, choose, win_probability
 from jaxzero.agent.network import Network, inference_copy
-from jaxzero.agent.players import Agent, Player
+from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
+from jaxzero.evaluation.arena import Z_95, wilson_interval
 from jaxzero.evaluation.suite import BANDS, Suite
-from jaxzero.files import save_figure
 from jaxzero.game import State
 from jaxzero.solver.tablebase import ILLEGAL
 
 BATCH = 512  # positions that a network answers in one call
-
-# Scores: key, heading of the table, format.
-COLUMNS = {
-    "positions": ("positions", "{:,}"),
-    "optimal_share": ("optimal", "{:.1%}"),
-    "decisive_optimal_share": ("decisive", "{:.1%}"),
-    "boxes_lost": ("boxes lost", "{:.3f}"),
-    "wins_lost_share": ("wins lost", "{:.1%}"),
-    "value_error": ("value error", "{:.3f}"),
-    "sign_accuracy": ("right sign", "{:.1%}"),
-}
 
 # (params, drawn [B, A]) to edges [B], values in boxes [B] and, without search, the probabilities
 # of a positive remaining margin [B]
@@ -101,41 +87,58 @@ def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
     return Answers(player.choose(keys, State(jnp.asarray(suite.drawn), zeros, zeros)))
 
 
+def named_answers(suite: Suite, name: str, agent: Agent) -> Answers:
+    """Answer a suite with the player that `name` describes. Raises: InputError for a bad name."""
+    player = make_player(name, suite.game, agent)
+    kind, _, simulations = name.partition(":")
+    if kind in ("policy", "search"):
+        return agent_answers(suite, agent, int(simulations or 0))
+    return player_answers(suite, player)
+
+
 def score(suite: Suite, answers: Answers) -> dict:
     """Return scores over `all` positions, and scores of each part `by_undrawn` and `by_origin`.
 
     Raises: ValueError for an answer that is a drawn edge.
     """
-    rows = np.arange(len(suite))
-    worth = suite.moves[rows, answers.edge].astype(int)
-    if (worth == ILLEGAL).any():
-        raise ValueError("a player chose an edge that is drawn")
-    bands = {
-        f"{low}-{high}": (suite.undrawn >= low) & (suite.undrawn <= high) for low, high in BANDS
-    }
     origins = {str(name): suite.origin == name for name in np.unique(suite.origin)}
-    of = _scorer(suite, answers, worth)
+    of = _scorer(suite, answers)
     return {
         "all": of(np.ones(len(suite), bool)),
-        "by_undrawn": {name: of(mask) for name, mask in bands.items() if mask.any()},
+        "by_undrawn": {name: of(mask) for name, mask in _bands(suite).items()},
         "by_origin": {name: of(mask) for name, mask in origins.items()},
     }
 
 
-def _scorer(suite: Suite, answers: Answers, worth: np.ndarray) -> Callable[[np.ndarray], dict]:
+def _bands(suite: Suite) -> dict[str, np.ndarray]:
+    """Return the bands of undrawn edges that have positions: {name: [P] bool}."""
+    undrawn = suite.undrawn
+    masks = {f"{low}-{high}": (undrawn >= low) & (undrawn <= high) for low, high in BANDS}
+    return {name: mask for name, mask in masks.items() if mask.any()}
+
+
+def _worth(suite: Suite, answers: Answers) -> np.ndarray:
+    """Return the exact value of the chosen moves: [P] int."""
+    worth = suite.moves[np.arange(len(suite)), answers.edge].astype(int)
+    if (worth == ILLEGAL).any():
+        raise ValueError("a player chose an edge that is drawn")
+    return worth
+
+
+def _scorer(suite: Suite, answers: Answers) -> Callable[[np.ndarray], dict]:
     """Return a function from a mask of positions to their scores."""
-    values = suite.values
-    lost = values - worth
-    # A position is decisive if its moves differ in value.
-    decisive = np.where(suite.moves == ILLEGAL, values[:, None], suite.moves).min(axis=1) < values
+    values, worth = suite.values, _worth(suite, answers)
+    lost, decisive = values - worth, suite.decisive
 
     def scores(mask: np.ndarray) -> dict:
+        safe = mask & (values >= 0)  # there is a result to throw away
         result = {
             "positions": int(mask.sum()),
             "optimal_share": _mean(lost[mask] == 0),
-            "decisive_optimal_share": _mean(lost[mask & decisive] == 0),
+            "decisive": int((mask & decisive).sum()),
+            **_share("wrong", lost[mask & decisive] > 0),
             "boxes_lost": _mean(lost[mask]),
-            "wins_lost_share": _mean(worth[mask & (values > 0)] < 0),
+            **_share("thrown", np.sign(worth[safe]) < np.sign(values[safe])),
         }
         if answers.value is not None:
             signed = mask & (values != 0)
@@ -146,6 +149,49 @@ def _scorer(suite: Suite, answers: Answers, worth: np.ndarray) -> Callable[[np.n
         return result
 
     return scores
+
+
+def _share(name: str, cases: np.ndarray) -> dict:
+    """Return the share of true cases [N] bool and its 95 % interval; None without cases."""
+    share = _mean(cases)
+    interval = None if share is None else _rounded(*wilson_interval(share, len(cases)))
+    return {f"{name}_share": share, f"{name}_interval": interval}
+
+
+def _rounded(*numbers: float) -> list[float]:
+    return [round(float(number), 5) for number in numbers]
+
+
+def compare(suite: Suite, first: Answers, second: Answers) -> dict:
+    """Return the difference of the wrong moves of two players, over `all` and `by_undrawn`."""
+    values, decisive = suite.values, suite.decisive
+    wrong, wrong2 = (_worth(suite, answers) < values for answers in (first, second))
+    parts = {
+        name: paired_difference(wrong[mask & decisive], wrong2[mask & decisive])
+        for name, mask in {"all": np.ones(len(suite), bool), **_bands(suite)}.items()
+    }
+    return {"all": parts.pop("all"), "by_undrawn": parts}
+
+
+def paired_difference(wrong: np.ndarray, wrong2: np.ndarray) -> dict:
+    """Compare two players by their wrong moves [N] bool in the same positions.
+
+    Returns `first_only` and `second_only`, the positions in which one alone is wrong, the
+    `difference` of the shares, and its 95 % `interval`. Only these positions tell the players apart
+    (McNemar 1947); the interval has half a position added to each of the four cells, so that it
+    keeps its coverage where they are few (Agresti and Min 2005).
+    """
+    first_only, second_only = int((wrong & ~wrong2).sum()), int((wrong2 & ~wrong).sum())
+    cells, difference = len(wrong) + 2, first_only - second_only
+    spread = np.sqrt(first_only + second_only + 1 - difference**2 / cells) / cells
+    low, high = (difference / cells + sign * Z_95 * spread for sign in (-1, 1))
+    return {
+        "positions": len(wrong),
+        "first_only": first_only,
+        "second_only": second_only,
+        "difference": round(difference / max(1, len(wrong)), 5),
+        "interval": _rounded(max(-1.0, low), min(1.0, high)),
+    }
 
 
 def _mean(numbers: np.ndarray) -> float | None:
@@ -167,52 +213,3 @@ def calibration(suite: Suite, answers: Answers, bins: int = 10) -> list[dict]:
         for b in range(bins)
         if (place == b).any()
     ]
-
-
-def format_scores(scores: dict[str, dict]) -> str:
-    """Return a table of the scores of several players, by undrawn edges: {player: score()}."""
-    rows = [
-        [player if part == "all" else "", part, *_cells(numbers)]
-        for player, parts in scores.items()
-        for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
-    ]
-    heads = ["player", "undrawn", *(title for title, _ in COLUMNS.values())]
-    left = ("left", "left")
-    return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
-
-
-def _cells(numbers: dict[str, float | None]) -> list[str]:
-    values = [(write, numbers.get(name)) for name, (_, write) in COLUMNS.items()]
-    return ["-" if value is None else write.format(value) for write, value in values]
-
-
-def draw_scores(
-    path: Path, title: str, scores: dict[str, dict], calibrations: dict[str, list[dict]]
-) -> None:
-    """Draw wrong moves and value error by undrawn edges, and the calibration, into a PNG."""
-    figure = Figure(figsize=(13, 4), layout="constrained")
-    figure.suptitle(title)
-    wrong, error, calibrated = figure.subplots(1, 3)
-    for player, parts in scores.items():
-        bands = parts["by_undrawn"]
-        shares = [100 * (1 - part["optimal_share"]) for part in bands.values()]
-        wrong.plot(list(bands), shares, marker="o", label=player)
-        errors = {
-            band: part["value_error"] for band, part in bands.items() if "value_error" in part
-        }
-        if errors:
-            error.plot(list(errors), list(errors.values()), marker="o", label=player)
-    for player, bins in calibrations.items():
-        predicted, true = ([100 * part[key] for part in bins] for key in ("predicted", "true"))
-        calibrated.plot(predicted, true, marker="o", label=player)
-    calibrated.plot([0, 100], [0, 100], color="grey", linewidth=0.8)
-    names = ("Wrong moves, %", "Value error, boxes", "Positions won, %: true against predicted")
-    for axis, name in zip((wrong, error, calibrated), names, strict=True):
-        axis.set_title(name, fontsize=10)
-        axis.grid(alpha=0.3)
-        axis.set_xlabel("predicted, %" if axis is calibrated else "undrawn edges")
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize=8)
-    wrong.set_ylim(bottom=0)
-    error.set_ylim(bottom=0)
-    save_figure(path, figure)

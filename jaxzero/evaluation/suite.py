@@ -14,13 +14,14 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from tabulate import tabulate
 
 from jaxzero.errors import InputError, nearest
 from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
-from jaxzero.solver.tablebase import build_table, move_values
+from jaxzero.solver.tablebase import ILLEGAL, build_table, move_values
 
-BANDS = ((1, 7), (8, 12), (13, 16), (17, 20), (21, 24), (25, 28), (29, 32), (33, 36), (37, 60))
+BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
 DATA = files("jaxzero.evaluation") / "data"
 
 
@@ -33,6 +34,8 @@ class Suite:
     drawn: np.ndarray  # [P, A] bool, edges on the board
     moves: np.ndarray  # [P, A] int8, exact value of every move for its mover, boxes; or ILLEGAL
     origin: np.ndarray  # [P] str, the player whose games the position comes from
+    # [BANDS, 3] int32: positions sampled, not solved, kept. None where no sample was taken.
+    counts: np.ndarray | None = None
 
     @property
     def values(self) -> np.ndarray:
@@ -43,6 +46,12 @@ class Suite:
     def undrawn(self) -> np.ndarray:
         return (~self.drawn).sum(axis=1)
 
+    @property
+    def decisive(self) -> np.ndarray:
+        """Whether the moves differ in value, so that some move is wrong: [P] bool."""
+        best = self.moves.max(axis=1, keepdims=True)
+        return ((self.moves != ILLEGAL) & (self.moves < best)).any(axis=1)
+
     def __len__(self) -> int:
         return len(self.drawn)
 
@@ -51,7 +60,11 @@ class Suite:
         # At random: every n-th position may be of one kind, such as of even plies.
         rows = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
         return replace(
-            self, drawn=self.drawn[rows], moves=self.moves[rows], origin=self.origin[rows]
+            self,
+            drawn=self.drawn[rows],
+            moves=self.moves[rows],
+            origin=self.origin[rows],
+            counts=None,
         )
 
 
@@ -88,17 +101,19 @@ def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
         with np.load(path) as file:
             board, packed, moves = file["board"], file["drawn"], file["moves"]
             origin = file["origins"][file["origin"]]
+            counts = file.get("counts")
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"suite: {path} cannot be read ({error})") from error
     if tuple(board) != (game.rows, game.cols):
         raise InputError(f"suite: {name} is of a {board[0]}x{board[1]} board, not {game}")
     drawn = np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
-    return Suite(name, game, drawn, moves, origin)
+    return Suite(name, game, drawn, moves, origin, counts)
 
 
 def write_suite(suite: Suite, path: Path) -> None:
     """Write a suite to a compressed file."""
     origins, origin = np.unique(suite.origin, return_inverse=True)
+    counts = {} if suite.counts is None else {"counts": suite.counts}
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
@@ -107,7 +122,19 @@ def write_suite(suite: Suite, path: Path) -> None:
             moves=suite.moves,
             origins=origins,
             origin=origin.astype(np.uint8),
+            **counts,
         )
+
+
+def format_counts(suite: Suite) -> str:
+    """Return a table of the positions sampled, not solved and kept, by undrawn edges."""
+    rows = [
+        (f"{low}-{high}", *counts)
+        for (low, high), counts in zip(BANDS, suite.counts, strict=True)
+        if counts[0]
+    ]
+    rows.append(("all", *suite.counts.sum(axis=0)))
+    return tabulate(rows, ["undrawn", "sampled", "not solved", "kept"], "plain")
 
 
 def berlekamp_suite(game: DotsAndBoxes) -> Suite:

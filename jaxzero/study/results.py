@@ -54,7 +54,7 @@ def errors_of(scores: dict[str, Any]) -> dict[str, float | None]:
     """Return the `ERRORS` of scores: shares of moves and positions, and boxes."""
     return {
         "wrong": _rest(scores["optimal_share"]),
-        "wrong_decisive": _rest(scores["decisive_optimal_share"]),
+        "wrong_decisive": scores["wrong_share"],
         "value_error": scores["value_error"],
         "right_sign": scores["sign_accuracy"],
     }

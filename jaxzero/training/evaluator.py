@@ -26,13 +26,11 @@ from jaxzero.evaluation.rating import (
 from jaxzero.evaluation.scoring import (
     agent_answers,
     answer_suite,
-    calibration,
     compile_answers,
-    draw_scores,
-    format_scores,
     score,
 )
 from jaxzero.evaluation.suite import Suite, load_suite, suite_names
+from jaxzero.evaluation.suite_report import format_scores
 from jaxzero.files import make_folder
 from jaxzero.game import DotsAndBoxes
 from jaxzero.runs.checkpoint import Checkpoints
@@ -54,8 +52,8 @@ from jaxzero.training.learner import (
 from jaxzero.training.parallel import local_copy
 
 TABLE_EDGES = 24  # a table of 3x3 takes seconds, larger ones minutes
-SUITE_POSITIONS = 2048
-TRACKED = ("optimal_share", "decisive_optimal_share", "boxes_lost", "value_error")
+TABLE_POSITIONS = 2048
+TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
 
 
 class Evaluator:
@@ -143,12 +141,16 @@ class Evaluator:
         )
 
 
-def suite_name(name: str, game: DotsAndBoxes) -> str:
-    """Return the suite that `auto` stands for on a board; any other name stays."""
+def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
+    """Return the suite that `auto` stands for on a board; any other name stays.
+
+    `half` of the stored suites is taken: tuning during training, test to report a result.
+    """
     if name != "auto":
         return name
+    stored = f"{game}_{half}"
     small = game.num_edges <= TABLE_EDGES
-    return "table" if small else str(game) if str(game) in suite_names() else "none"
+    return "table" if small else stored if stored in suite_names() else "none"
 
 
 def check_suite(name: str, game: DotsAndBoxes) -> None:
@@ -160,10 +162,13 @@ def check_suite(name: str, game: DotsAndBoxes) -> None:
         load_suite(name, game)
 
 
-def choose_suite(name: str, game: DotsAndBoxes) -> Suite | None:
-    """Return the suite that a config names, at most SUITE_POSITIONS of it, or None."""
-    name = suite_name(name, game)
-    return None if name == "none" else load_suite(name, game).sample(SUITE_POSITIONS)
+def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite | None:
+    """Return the suite that a config names, or None; of a table at most TABLE_POSITIONS."""
+    name = suite_name(name, game, half)
+    if name == "none":
+        return None
+    suite = load_suite(name, game)
+    return suite.sample(TABLE_POSITIONS) if name == "table" else suite
 
 
 def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict[str, float]:
@@ -198,26 +203,6 @@ def play_matches(
         print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
         results[opponent.name] = result.to_dict()
     return results
-
-
-def score_suite(loaded: LoadedAgent, name: str, simulations: int, figures: Path) -> dict[str, dict]:
-    """Examine policy and search on a suite, print, draw and return the scores."""
-    print(f"Scoring the suite {name} ...", flush=True)
-    suite = load_suite(name, loaded.config.game.board)
-    scores, calibrations = {}, {}
-    for player, count in (("policy", 0), (f"search:{simulations}", simulations)):
-        answers = agent_answers(suite, loaded.agent, count)
-        scores[player] = score(suite, answers)
-        if answers.win is not None:
-            calibrations[player] = calibration(suite, answers)
-    print(f"\nsuite {name}, {len(suite):,} positions with exact values")
-    print(format_scores(scores))
-    path = figures / f"suite_{name}.png"
-    make_folder("figures", figures)
-    title = f"{loaded.config.game.board}, iteration {loaded.iteration}, suite {name}"
-    draw_scores(path, title, scores, calibrations)
-    print(path)
-    return {"suite_name": name, "suite": scores, "calibration": calibrations}
 
 
 def rate_checkpoints(
@@ -275,14 +260,15 @@ def _as_shipped(loaded: LoadedAgent) -> LoadedAgent:
 def strength(
     loaded: LoadedAgent, opponents: str, games: int, simulations: int
 ) -> dict[str, dict[str, Any]]:
-    """Play matches, if there are opponents, sit the suite of the board, return the results."""
+    """Play matches, if there are opponents, and score on the test suite; return the results."""
     record = {}
     if opponents:
         record["versus"] = play_matches(
             loaded, opponents, simulations, games, opening_plies=4, seed=0
         )
-    suite = choose_suite("auto", loaded.config.game.board)
+    suite = choose_suite("auto", loaded.config.game.board, half="test")
     if suite is not None:
+        record["suite_name"] = suite.name
         record["suite"] = {
             player: score(suite, agent_answers(suite, loaded.agent, count))
             for player, count in (("policy", 0), (f"search:{simulations}", simulations))

@@ -5,14 +5,21 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from compiled import analyse
 
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent, make_player
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.evaluation.make_suite import Games, collect, self_play, solve_all
-from jaxzero.evaluation.scoring import Answers, agent_answers, calibration, player_answers, score
+from jaxzero.evaluation.make_suite import is_quiet, new_positions
+from jaxzero.evaluation.scoring import (
+    Answers,
+    agent_answers,
+    calibration,
+    compare,
+    paired_difference,
+    player_answers,
+    score,
+)
 from jaxzero.evaluation.suite import (
     BANDS,
     Suite,
@@ -21,7 +28,6 @@ from jaxzero.evaluation.suite import (
     read_suite,
     suite_names,
     table_suite,
-    write_suite,
 )
 from jaxzero.game import DotsAndBoxes
 from jaxzero.solver.endgame import solve_many
@@ -32,7 +38,7 @@ SMALL = DotsAndBoxes(2, 2)
 
 
 def board_of(name: str) -> DotsAndBoxes:
-    return DotsAndBoxes(*map(int, name.split("x")))
+    return DotsAndBoxes(*map(int, name.partition("_")[0].split("x")))
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +55,67 @@ def test_scores_by_hand():
     assert scores["all"] == {
         "positions": 2,
         "optimal_share": 0.5,
-        "decisive_optimal_share": 0.0,
+        "decisive": 1,
+        "wrong_share": 1.0,
+        "wrong_interval": [0.20655, 1.0],
         "boxes_lost": 2.0,
-        "wins_lost_share": 1.0,
+        "thrown_share": 1.0,
+        "thrown_interval": [0.20655, 1.0],
         "value_error": 1.25,
         "sign_accuracy": 1.0,
     }
     assert scores["by_origin"]["b"]["optimal_share"] == 1.0
-    assert scores["by_undrawn"]["1-7"]["positions"] == 2
+    assert scores["by_origin"]["b"]["wrong_share"] is None
+    assert scores["by_undrawn"]["1-8"]["positions"] == 2
     assert [part["positions"] for part in calibration(suite, answers)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("best", "chosen", "thrown"),
+    [(3, 1, 0.0), (3, 0, 1.0), (3, -1, 1.0), (0, -2, 1.0), (0, 0, 0.0), (-1, -3, None)],
+)
+def test_a_result_is_thrown_away_where_there_is_one(best, chosen, thrown):
+    drawn = np.array([[True, True, False, False]])
+    moves = np.array([[ILLEGAL, ILLEGAL, best, chosen]], np.int8)
+    suite = Suite("hand", DotsAndBoxes(1, 1), drawn, moves, np.array(["a"]))
+    assert score(suite, Answers(np.array([3])))["all"]["thrown_share"] == thrown
+
+
+def test_a_difference_by_hand():
+    """10 positions wrong for the first alone, 2 for the second, 8 for both, 100 in all."""
+    wrong = np.arange(100) < 18
+    wrong2 = (np.arange(100) >= 10) & (np.arange(100) < 20)
+    found = paired_difference(wrong, wrong2)
+    assert found["first_only"] == 10 and found["second_only"] == 2
+    assert found["difference"] == 0.08
+    assert found["interval"] == pytest.approx([0.0108, 0.1460], abs=1e-4)
+    back = paired_difference(wrong2, wrong)
+    assert back["difference"] == -0.08
+    assert back["interval"] == [-limit for limit in reversed(found["interval"])]
+
+
+@pytest.mark.parametrize("shares", [(0.02, 0.01), (0.2, 0.05), (0.1, 0.1)])
+def test_the_interval_of_a_difference_covers(shares):
+    rng = np.random.default_rng(0)
+    hits = []
+    for _ in range(800):
+        kind = rng.choice(3, size=120, p=[*shares, 1 - sum(shares)])
+        low, high = paired_difference(kind == 0, kind == 1)["interval"]
+        hits.append(low <= shares[0] - shares[1] <= high)
+    assert np.mean(hits) > 0.93
+
+
+def test_players_are_compared_on_the_same_positions(small):
+    perfect, random = (
+        player_answers(small, make_player(name, SMALL)) for name in ("perfect", "random")
+    )
+    found = compare(small, random, perfect)
+    assert found["all"]["second_only"] == 0 and found["all"]["interval"][0] > 0
+    assert found["all"]["positions"] == small.decisive.sum()
+    wrong = score(small, random)["all"]["wrong_share"]
+    assert found["all"]["difference"] == pytest.approx(wrong, abs=1e-5)
+    same = compare(small, random, random)["all"]
+    assert same["difference"] == 0 and same["interval"][0] < 0 < same["interval"][1]
 
 
 def test_a_sample_holds_every_ply_alike(small):
@@ -84,8 +142,8 @@ def test_choosing_a_drawn_edge_is_an_error(small):
 
 def test_perfect_play_scores_perfectly_and_random_does_not(small):
     perfect = score(small, player_answers(small, make_player("perfect", SMALL)))["all"]
-    assert perfect["optimal_share"] == perfect["decisive_optimal_share"] == 1
-    assert perfect["boxes_lost"] == perfect["wins_lost_share"] == 0
+    assert perfect["optimal_share"] == 1
+    assert perfect["boxes_lost"] == perfect["wrong_share"] == perfect["thrown_share"] == 0
     random = score(small, player_answers(small, make_player("random", SMALL)))["all"]
     assert random["optimal_share"] < 0.8
     assert random["boxes_lost"] > 0.3
@@ -117,15 +175,26 @@ def test_stored_suites_are_exact_and_full(name):
     np.testing.assert_array_equal(best, expected)
 
 
-def test_the_5x5_suite_covers_its_strata():
-    suite = load_suite("5x5", DotsAndBoxes(5, 5))
-    assert len(suite) >= 3000
-    for origin in ("random", "greedy", "search:16", "perfect:0.15"):
-        for low, high in BANDS[1:-1]:
-            if origin == "search:16" and low > 28:
-                continue  # too few could be solved: see the README beside the data
-            inside = (suite.undrawn >= low) & (suite.undrawn <= high) & (suite.origin == origin)
-            assert inside.sum() >= 190, (origin, low)
+@pytest.mark.parametrize("name", STORED)
+def test_stored_suites_hold_decisions_without_a_free_box(name):
+    suite = load_suite(name, board_of(name))
+    assert is_quiet(suite.game, suite.drawn).all()
+    assert suite.decisive.all()
+    held = [((suite.undrawn >= low) & (suite.undrawn <= high)).sum() for low, high in BANDS]
+    np.testing.assert_array_equal(held, suite.counts[:, 2])
+    lows = [low for (low, _), count in zip(BANDS, held, strict=True) if count]
+    first, last = (9, 29) if suite.game.num_boxes == 16 else (13, 37)
+    assert lows == list(range(first, last + 1, 4))
+    assert (
+        min(count for count, (low, _) in zip(held, BANDS, strict=True) if low in lows[:-1]) >= 300
+    )
+
+
+@pytest.mark.parametrize("board", ["4x4", "5x5"])
+def test_the_halves_share_no_position(board):
+    halves = [load_suite(f"{board}_{half}", board_of(board)) for half in ("tuning", "test")]
+    drawn = np.concatenate([half.drawn for half in halves])
+    assert len(new_positions(halves[0].game, drawn, np.arange(len(drawn)), set())) == len(drawn)
 
 
 def test_the_problems_of_the_book():
@@ -135,45 +204,12 @@ def test_the_problems_of_the_book():
 
 
 def test_wrong_suites_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"'5x6' does not exist, did you mean 5x5"):
-        load_suite("5x6", SMALL)
-    with pytest.raises(InputError, match="5x5 is of a 5x5 board, not 2x2"):
-        load_suite("5x5", SMALL)
+    with pytest.raises(InputError, match=r"'5x5_tset' does not exist, did you mean 5x5_test"):
+        load_suite("5x5_tset", SMALL)
+    with pytest.raises(InputError, match="5x5_test is of a 5x5 board, not 2x2"):
+        load_suite("5x5_test", SMALL)
     (tmp_path / "bad.npz").write_text("not a suite")
     with pytest.raises(InputError, match="cannot be read"):
         read_suite(tmp_path / "bad.npz", "bad", SMALL)
     with pytest.raises(InputError, match="table holds at most 31"):
         load_suite("table", DotsAndBoxes(4, 4))
-
-
-def test_suites_are_collected_solved_and_stored(tmp_path):
-    game = DotsAndBoxes(3, 3)
-    players = {name: make_player(name, game) for name in ("random", "greedy")}
-    drawn, origin = collect(game, players, per_stratum=20, undrawn=(8, 16), seed=0)
-    left = (~drawn).sum(axis=1)
-    assert left.min() >= 8 and left.max() <= 16
-    assert len(drawn) == 80 and set(origin) == set(players)
-    moves, solved = solve_all(game, drawn, 10**6, print)
-    suite = Suite("new", game, drawn[solved], moves[solved], np.array(origin)[solved])
-    write_suite(suite, tmp_path / "new.npz")
-    again = read_suite(tmp_path / "new.npz", "new", game)
-    np.testing.assert_array_equal(again.moves, suite.moves)
-    np.testing.assert_array_equal(again.origin, suite.origin)
-
-
-def test_quiet_positions_of_games_with_random_moves_can_be_collected():
-    game = DotsAndBoxes(3, 3)
-    players = {"greedy": make_player("greedy", game)}
-    games = Games(count=64, noise=0.3, quiet=True)
-    drawn, _ = collect(game, players, per_stratum=30, undrawn=(4, 16), seed=0, games=games)
-    assert len(drawn) > 60 and not drawn.all(axis=1).any()
-    quiet = analyse(game)(drawn).quiet
-    np.testing.assert_array_equal(drawn, quiet)
-
-
-def test_random_moves_come_on_top_of_the_opening():
-    game = DotsAndBoxes(2, 2)
-    quiet, noisy = (self_play(game, make_player("greedy", game), 8, 0, share) for share in (0, 1))
-    opening = 8 * (game.num_edges // 6 + 1)  # positions until the first move after it
-    np.testing.assert_array_equal(quiet[:opening], noisy[:opening])
-    assert (quiet != noisy).any()

@@ -30,7 +30,7 @@ def test_they_score_what_their_record_says(name):
     loaded, record = load_weights(name), read_record(name)
     game = loaded.agent.network.game
     assert str(game) == name
-    suite = choose_suite("auto", game)
+    suite = choose_suite("auto", game, half="test")
     measured = score(suite, agent_answers(suite, loaded.agent, 0))["all"]
     for key in ("positions", "optimal_share", "boxes_lost"):
         assert measured[key] == pytest.approx(record["suite"]["policy"]["all"][key], abs=2e-3)

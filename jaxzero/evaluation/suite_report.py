@@ -1,0 +1,170 @@
+"""Reports of players on a suite: scores, differences on the same positions, tables, a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from tabulate import tabulate
+
+from jaxzero.agent.players import Agent, make_players
+from jaxzero.evaluation.scoring import calibration, compare, named_answers, score
+from jaxzero.evaluation.suite import BANDS, Suite, format_counts, load_suite
+from jaxzero.files import make_folder, save_figure
+
+# Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
+COLUMNS = {
+    "decisive": ("decisive", "{:,}"),
+    "wrong_share": ("wrong", "{:.1%}"),
+    "boxes_lost": ("boxes lost", "{:.3f}"),
+    "thrown_share": ("thrown away", "{:.1%}"),
+    "value_error": ("value error", "{:.3f}"),
+    "sign_accuracy": ("right sign", "{:.1%}"),
+}
+
+
+def score_suite(
+    networks: dict[str, Agent], name: str, players: str, figures: Path
+) -> dict[str, dict]:
+    """Score players on a suite, print, draw and return the results.
+
+    `networks` are one or two agents of one board, by name; `players` have commas between. Of one
+    network, all players are compared with the first of them; of two, every player of the first
+    network with the same player of the second. Raises: InputError for a bad name.
+    """
+    (label, agent), *others = networks.items()
+    game = agent.network.game
+    names = [player.name for player in make_players(players, game, agent)]
+    print(f"Scoring the suite {name} ...", flush=True)
+    suite = load_suite(name, game)
+    answers = {player: named_answers(suite, player, agent) for player in names}
+    pairs = [(player, names[0]) for player in names[1:]]
+    if others:
+        ((other, second),) = others
+        learnt = [player for player in names if player.startswith(("policy", "search"))]
+        pairs = [(player, f"{player} of {other}") for player in learnt]
+        answers |= {renamed: named_answers(suite, one, second) for one, renamed in pairs}
+    scores = {player: score(suite, answer) for player, answer in answers.items()}
+    calibrations = {
+        player: calibration(suite, answer)
+        for player, answer in answers.items()
+        if answer.win is not None
+    }
+    differences = {
+        f"{first} - {second}": compare(suite, answers[first], answers[second])
+        for first, second in pairs
+    }
+    print(f"\nsuite {name}, {len(suite):,} positions with exact values")
+    print(format_scores(scores))
+    if differences:
+        print("\nDifferences of wrong moves on the same positions, percent\n")
+        print(format_differences(differences))
+    if suite.counts is not None:
+        print(f"\nHow the positions were sampled\n\n{format_counts(suite)}")
+    path = figures / f"suite_{name}.png"
+    make_folder("figures", figures)
+    draw_scores(path, f"{game}, {label}, suite {name}", scores, calibrations)
+    print(path)
+    return {
+        "suite_name": name,
+        "suite": scores,
+        "differences": differences,
+        "calibration": calibrations,
+        "sampled": sampled(suite),
+    }
+
+
+def sampled(suite: Suite) -> dict[str, dict[str, int]]:
+    """Return the positions sampled, not solved and kept, by undrawn edges; empty if not known."""
+    if suite.counts is None:
+        return {}
+    return {
+        f"{low}-{high}": dict(zip(("sampled", "not_solved", "kept"), map(int, counts), strict=True))
+        for (low, high), counts in zip(BANDS, suite.counts, strict=True)
+        if counts[0]
+    }
+
+
+def format_scores(scores: dict[str, dict]) -> str:
+    """Return a table of the scores of several players, by undrawn edges: {player: score()}."""
+    rows = [
+        [player if part == "all" else "", part, *_cells(numbers)]
+        for player, parts in scores.items()
+        for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
+    ]
+    heads = ["player", "undrawn", *(title for title, _ in COLUMNS.values())]
+    left = ("left", "left")
+    return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
+
+
+def _cells(numbers: dict) -> list[str]:
+    cells = []
+    for name, (_, write) in COLUMNS.items():
+        value = numbers.get(name)
+        interval = numbers.get(name.replace("_share", "_interval"))
+        text = "-" if value is None else write.format(value)
+        limits = isinstance(interval, list) and f" [{_percent(*interval)}]"
+        cells.append(text + (limits or ""))
+    return cells
+
+
+def _percent(low: float, high: float) -> str:
+    return f"{100 * low:.1f}, {100 * high:.1f}"
+
+
+def format_differences(differences: dict[str, dict]) -> str:
+    """Return a table of differences of wrong moves: {players: compare()}."""
+    rows = [
+        [players if part == "all" else "", part, *_difference_cells(numbers)]
+        for players, parts in differences.items()
+        for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
+    ]
+    heads = ["wrong moves", "undrawn", "positions", "difference", "first only", "second only"]
+    left = ("left", "left")
+    return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
+
+
+def _difference_cells(numbers: dict) -> list[str]:
+    low, high = (100 * limit for limit in numbers["interval"])
+    return [
+        f"{numbers['positions']:,}",
+        f"{100 * numbers['difference']:+.1f} [{low:+.1f}, {high:+.1f}]",
+        str(numbers["first_only"]),
+        str(numbers["second_only"]),
+    ]
+
+
+def draw_scores(
+    path: Path, title: str, scores: dict[str, dict], calibrations: dict[str, list[dict]]
+) -> None:
+    """Draw wrong moves and value error by undrawn edges, and the calibration, into a PNG."""
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    figure.suptitle(title)
+    wrong, error, calibrated = figure.subplots(1, 3)
+    for player, parts in scores.items():
+        bands = parts["by_undrawn"]
+        shares = {
+            band: 100 * part["wrong_share"]
+            for band, part in bands.items()
+            if part["wrong_share"] is not None
+        }
+        wrong.plot(list(shares), list(shares.values()), marker="o", label=player)
+        errors = {
+            band: part["value_error"] for band, part in bands.items() if "value_error" in part
+        }
+        if errors:
+            error.plot(list(errors), list(errors.values()), marker="o", label=player)
+    for player, bins in calibrations.items():
+        predicted, true = ([100 * part[key] for part in bins] for key in ("predicted", "true"))
+        calibrated.plot(predicted, true, marker="o", label=player)
+    calibrated.plot([0, 100], [0, 100], color="grey", linewidth=0.8)
+    names = ("Wrong moves, %", "Value error, boxes", "Positions won, %: true against predicted")
+    for axis, name in zip((wrong, error, calibrated), names, strict=True):
+        axis.set_title(name, fontsize=10)
+        axis.grid(alpha=0.3)
+        axis.set_xlabel("predicted, %" if axis is calibrated else "undrawn edges")
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(fontsize=8)
+    wrong.set_ylim(bottom=0)
+    error.set_ylim(bottom=0)
+    save_figure(path, figure)

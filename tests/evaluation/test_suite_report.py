@@ -1,0 +1,67 @@
+"""A report names every player, compares them in pairs and says how positions were sampled."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from jaxzero.errors import InputError
+from jaxzero.evaluation import suite_report
+from jaxzero.evaluation.suite import BANDS, table_suite
+from jaxzero.evaluation.suite_report import sampled, score_suite
+from jaxzero.runs.weights import load_weights
+
+
+@pytest.fixture(scope="module")
+def small():
+    return load_weights("2x2").agent
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    monkeypatch.setattr(
+        suite_report, "load_suite", lambda name, game: table_suite(game, positions=200)
+    )
+
+
+def test_players_are_compared_with_the_first(small, tmp_path, capsys):
+    found = score_suite({"2x2": small}, "table", "policy, greedy,random", tmp_path)
+    assert list(found["suite"]) == ["policy", "greedy", "random"]
+    assert list(found["differences"]) == ["greedy - policy", "random - policy"]
+    wrong = {player: parts["all"]["wrong_share"] for player, parts in found["suite"].items()}
+    difference = found["differences"]["random - policy"]["all"]["difference"]
+    assert difference == pytest.approx(wrong["random"] - wrong["policy"], abs=1e-4)
+    assert list(found["calibration"]) == ["policy"]
+    assert (tmp_path / "suite_table.png").exists()
+    json.dumps(found)
+    said = capsys.readouterr().out
+    low, high = found["suite"]["random"]["all"]["wrong_interval"]
+    assert f"{wrong['random']:.1%} [{100 * low:.1f}, {100 * high:.1f}]" in said
+    assert f"{100 * difference:+.1f} [" in said
+
+
+def test_two_networks_are_compared_player_by_player(small, tmp_path):
+    networks = {"2x2": small, "other": small}
+    found = score_suite(networks, "table", "policy,search:4,greedy", tmp_path)
+    assert list(found["differences"]) == [
+        "policy - policy of other",
+        "search:4 - search:4 of other",
+    ]
+    assert all(parts["all"]["first_only"] == 0 for parts in found["differences"].values())
+    assert "policy of other" in found["suite"]
+
+
+def test_unknown_players_are_refused(small, tmp_path):
+    with pytest.raises(InputError, match="player: 'nobody' is unknown"):
+        score_suite({"2x2": small}, "table", "policy,nobody", tmp_path)
+
+
+def test_what_was_sampled_is_reported(small):
+    suite = table_suite(small.network.game, positions=10)
+    assert sampled(suite) == {}
+    counts = np.zeros((len(BANDS), 3), np.int32)
+    counts[1] = 7, 2, 4
+    object.__setattr__(suite, "counts", counts)
+    assert sampled(suite) == {"9-12": {"sampled": 7, "not_solved": 2, "kept": 4}}
