@@ -25,23 +25,24 @@ from typing import Any, NamedTuple
 import tabulate
 from jsonargparse import ArgumentParser
 
-from jaxzero.cli import load_config, parse, run_script
+from jaxzero.cli import parse, run_script
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder, make_folder, write_json
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
 ENGINES = ("rounds", "mctx")
-PRESETS = {70_000: "gpu_80gb", 20_000: "gpu_24gb", 0: "gpu_8gb"}  # by MiB of memory
+# The preset and its games at once, by MiB of memory.
+PRESETS = {70_000: ("gpu_80gb", 2048), 20_000: ("gpu_24gb", 512), 0: ("gpu_8gb", 512)}
 # Files whose tests take one device of any kind.
 TESTS = (
     "tests/game tests/agent/test_search.py tests/agent/test_quiet_search.py "
     "tests/training/test_learner.py tests/training/test_replay.py"
 ).split()
-# The first stage of the recipe in docs/training.md, on 5x5: games that begin late.
-LATE = "--selfplay.start_ply 22 --selfplay.opening_plies 8 --selfplay.sampled_plies 4".split()
+# Speeds are those of whole games, a lane to each.
+WHOLE = "--selfplay.start_ply 0 --selfplay.start_falls 0"
 SWEEP = "--learner.updates_per_iteration 8 --rounds 1 --point_minutes 4".split()
-LATE_CALLS, TRIES = 3, 2
+TRAINING_CALLS, TRIES = 2, 2
 GRACE_SECONDS = 20  # between the request to stop and the end
 TRAINING_MARGIN = 1.0  # minutes of a call for what comes after the last iteration of a run
 STOPPED = (124, 130, 143)  # exit codes of what ran out of time, or was stopped
@@ -79,7 +80,7 @@ def main(arguments: list[str]) -> None:
         raise InputError(
             "config: no GPU answers (nvidia-smi); for a trial on the CPU name a config"
         )
-    config = Path(options.config or ROOT / "configs" / f"{preset_of(gpu)}.yaml").resolve()
+    config = Path(options.config or ROOT / "configs" / f"{preset_of(gpu)[0]}.yaml").resolve()
     name = gpu.name.replace(" ", "_") if gpu else "trial"
     out = (options.out or ROOT / "docs" / "results" / name).resolve()
     run_dir = options.run_dir.resolve()
@@ -108,7 +109,8 @@ def gpu_here() -> Gpu | None:
     return Gpu(name.strip(), int(memory))
 
 
-def preset_of(gpu: Gpu) -> str:
+def preset_of(gpu: Gpu) -> tuple[str, int]:
+    """Return the name of the preset for a GPU, and how many games it plays at once."""
     return next(preset for least, preset in PRESETS.items() if gpu.memory_mib >= least)
 
 
@@ -122,11 +124,13 @@ def target_of(gpu: Gpu | None) -> str | None:
 def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: float) -> list[Step]:
     """Return all steps in their order."""
     steps = [Step("tests", ["-m", "pytest", "--continue-on-collection-errors", *TESTS], 8)]
+    games = ["--selfplay.games", preset_of(gpu)[1]] if gpu else []
+    whole = ["--config", config, *WHOLE.split(), *games]
     for name, (channels, blocks) in NETWORKS.items():
         for engine in ENGINES:
             key = f"{name}_{engine}"
             network = f"--network.channels {channels} --network.blocks {blocks}"
-            settings = ["--config", config, *network.split(), "--search.engine", engine]
+            settings = [*whole, *network.split(), "--search.engine", engine]
             measure = ["scripts/benchmark.py", *settings, "--seconds", seconds]
             steps.append(Step(f"benchmark_{key}", [*measure, "--json", out / f"{key}.json"], 4))
             if target := target_of(gpu):
@@ -134,35 +138,22 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
                 file = out / f"{key}_predicted.json"
                 places = ["--parts", "iteration", "--json", file]
                 steps.append(Step(f"predict_{key}", [*predict, *places], 3))
-    profile = ["scripts/diagnose.py", "--config", config, "--trace", run_dir / "trace"]
-    sweep = ["scripts/sweep.py", "--config", config, "--out", out / "sweep", *SWEEP]
+    profile = ["scripts/diagnose.py", *whole, "--trace", run_dir / "trace"]
+    sweep = ["scripts/sweep.py", "--config", config, *WHOLE.split(), "--out", out / "sweep", *SWEEP]
     games = "1024,2048,4096,8192,16384" if gpu else "8,16"
     return [
         *steps,
         Step("profile", [*profile, "--json", out / "profile.json"], 4),
         Step("sweep", [*sweep, "--selfplay.games", games], 3, goes_on=True),
-        *training_steps(config, run_dir),
+        Step("train", train(run_dir / "train", config), 4, TRAINING_CALLS, goes_on=True),
     ]
 
 
-def training_steps(config: Path, run_dir: Path) -> list[Step]:
-    """Return the recipe: late games, then whole games, as long as there are calls."""
-    late, whole = run_dir / "late", run_dir / "whole"
-    board = load_config(config).game.board
-    first = ["--config", config]
-    if (board.rows, board.cols) != (5, 5):
-        return [Step("train_whole", train(whole, first), 4, 0, True)]
-    after = [*first, "--weights", late, "--learner.learning_rate", "5e-4"]
-    return [
-        Step("train_late", train(late, [*first, *LATE]), 4, LATE_CALLS, True),
-        Step("train_whole", train(whole, after), 4, 0, True),
-    ]
-
-
-def train(run_dir: Path, settings: list) -> list:
+def train(run_dir: Path, config: Path) -> list:
     """Return the command that begins or continues a run; `run` adds the minutes."""
     begun = (run_dir / "config.yaml").exists()
-    return ["scripts/train.py", "--run_dir", run_dir, *(["--resume"] if begun else settings)]
+    how = ["--resume"] if begun else ["--config", config]
+    return ["scripts/train.py", "--run_dir", run_dir, *how]
 
 
 # Running them

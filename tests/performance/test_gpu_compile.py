@@ -124,8 +124,7 @@ def test_a_prediction_says_that_it_is_one():
 
 
 def test_a_slower_gpu_is_predicted_slower():
-    small = ("--selfplay.games=8", "--learner.batch_size=8", "--network.blocks=1")
-    config = load_config("configs/gpu_8gb.yaml", *small)
+    config = load_config("configs/tiny.yaml", "--network.channels=2048")
     seconds = [
         predict(config, gpu_named(name), counted_example().launches).seconds
         for name in ("H200", "RTX 4090", "RTX 4060")
