@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 
 from jaxzero.agent.network import Network, Prediction, expected_margin, init_params
 from jaxzero.config import Config, LearnerConfig
@@ -108,15 +109,21 @@ def learning_rate(
 
 
 def make_optimizer(config: Config, fraction: chex.Numeric = 0.0) -> optax.GradientTransformation:
-    """Return AdamW on gradients clipped by their global norm, at `fraction` [] of the run."""
+    """Return AdamW on gradients clipped by their global norm, at `fraction` [] of the run.
+
+    The norm and the moments are those of one long vector: a kernel for each array would cost a GPU
+    more than what it computes.
+    """
     settings = config.learner
     return optax.chain(
-        optax.clip_by_global_norm(settings.gradient_clip),
-        optax.adamw(
-            partial(learning_rate, settings, fraction=fraction),
-            weight_decay=settings.weight_decay,
+        optax.flatten(
+            optax.chain(optax.clip_by_global_norm(settings.gradient_clip), optax.scale_by_adam())
+        ),
+        optax.add_decayed_weights(
+            settings.weight_decay,
             mask=lambda params: jax.tree.map(lambda leaf: leaf.ndim > 1, params),
         ),
+        optax.scale_by_learning_rate(partial(learning_rate, settings, fraction=fraction)),
     )
 
 
@@ -203,7 +210,7 @@ def update(
     gradient, metrics = gradient_of(learner.params, batch, axis_name)
     if axis_name is not None:
         gradient, metrics = jax.lax.pmean((gradient, metrics), axis_name)
-    metrics["gradient_norm"] = optax.tree.norm(gradient)
+    metrics["gradient_norm"] = jnp.linalg.norm(ravel_pytree(gradient)[0])
     optimizer = make_optimizer(config, fraction)
     updates, opt_state = optimizer.update(gradient, learner.opt_state, learner.params)
     params = optax.apply_updates(learner.params, updates)

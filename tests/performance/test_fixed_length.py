@@ -26,7 +26,7 @@ from jaxzero.performance.gpu_compile import PROGRAMS, as_on_gpu
 SMALL = ("--selfplay.games=4", "--learner.batch_size=4", "--network.blocks=3")
 CONFIGS = {
     "5x5, quiet game": ("gpu_8gb", "--search.simulations=32"),
-    "5x5, all positions": ("gpu_8gb", "--search.nodes=all", "--search.win_weight=0.5"),
+    "5x5, all positions": ("standard", "--search.nodes=all", "--search.win_weight=0.5"),
     "5x5, attention": ("gpu_8gb", "--network.attention_heads=4"),
     "7x7, dense": ("cpu", "--game.rows=7", "--game.cols=7"),
     "5x5, graph": ("gpu_8gb", "--network.trunk=graph"),
