@@ -25,7 +25,8 @@ from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
 from jaxzero.training.learner import Learner, augment, learn, loss, make_optimizer
 from jaxzero.training.replay import Replay, add, empty_replay, sample
-from jaxzero.training.selfplay import Positions, begin_play, play_games, play_step
+from jaxzero.training.selfplay import begin_play, play_games, play_step
+from jaxzero.training.targets import Positions
 
 UNREACHED = 1e30  # no output is as large, but the compiler does not know
 RING_BYTES = 2**28  # a ring beyond every cache is as slow as a larger one

@@ -25,7 +25,7 @@ from jaxzero.game.structure import structure
 from jaxzero.solver.tablebase import ILLEGAL, Table, build_table, move_values
 from jaxzero.training.evaluator import TABLE_EDGES
 from jaxzero.training.learner import augment
-from jaxzero.training.selfplay import Positions
+from jaxzero.training.targets import Positions
 
 HELD_OUT_SHARE = 0.05  # of all positions
 TEST_POSITIONS = 4096  # at most

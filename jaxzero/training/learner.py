@@ -16,7 +16,7 @@ from jaxzero.agent.network import Network, Prediction, expected_margin, init_par
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.training.replay import Replay, sample
-from jaxzero.training.selfplay import Positions, policy_entropy
+from jaxzero.training.targets import Positions, policy_entropy
 
 # Of the squared logarithm of the sum that a softmax divides by, for both heads. The losses do not
 # see a constant that all logits share: it drifts, and bfloat16 cannot tell large logits apart.

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.training.selfplay import Positions
+from jaxzero.training.targets import Positions
 
 
 class Replay(NamedTuple):

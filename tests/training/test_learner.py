@@ -25,7 +25,7 @@ from jaxzero.training.learner import (
     sample_losses,
     update,
 )
-from jaxzero.training.selfplay import Positions
+from jaxzero.training.targets import Positions
 
 CONFIG = load_config("configs/tiny.yaml", "--network.channels=16", "--network.features=raw")
 GAME = CONFIG.game.board

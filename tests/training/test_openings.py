@@ -19,7 +19,7 @@ from jaxzero.game import DotsAndBoxes, boxes_closed
 from jaxzero.game.board import edge_centres
 from jaxzero.game.quiet import fewest_decisions, most_decisions, settle
 from jaxzero.training.openings import Opened, first_ply, open_games
-from jaxzero.training.selfplay import Decisions, label
+from jaxzero.training.targets import Decisions, label
 
 GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0

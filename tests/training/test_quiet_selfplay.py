@@ -22,15 +22,8 @@ from jaxzero.game.structure import structure
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
-from jaxzero.training.selfplay import (
-    Positions,
-    begin_play,
-    label,
-    play_games,
-    play_step,
-    resample,
-    sampling_weights,
-)
+from jaxzero.training.selfplay import begin_play, play_games, play_step
+from jaxzero.training.targets import Positions, label, resample, sampling_weights
 
 GAMES = 24
 CONFIG = load_config(

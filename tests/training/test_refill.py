@@ -11,12 +11,8 @@ from quiet_referee import GAME, hashed, play_all, play_to
 from referee import Referee
 
 from jaxzero.cli import load_config
-from jaxzero.training.selfplay import (
-    label,
-    make_queue,
-    new_games,
-    play_games,
-)
+from jaxzero.training.selfplay import make_queue, new_games, play_games
+from jaxzero.training.targets import label
 
 GAMES, KEY = 64, jax.random.key(5)
 CONFIG = load_config(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxzero.training.replay import Replay, add, empty_replay, relayout, sample
-from jaxzero.training.selfplay import Positions
+from jaxzero.training.targets import Positions
 
 EDGES, BLOCK, CAPACITY = 12, 8, 24
 

@@ -9,7 +9,7 @@ import pytest
 
 from jaxzero.config import Config, SearchConfig, SelfplayConfig
 from jaxzero.errors import InputError
-from jaxzero.training.selfplay import Decisions, possible_margin, totals
+from jaxzero.training.targets import Decisions, possible_margin, totals
 
 EDGES = 12
 

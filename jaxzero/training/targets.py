@@ -1,0 +1,147 @@
+"""What the decisions of self-play teach: targets of the margin, and which positions are stored.
+
+The policy of a position is that of its search. Its margin is the result of the game, or early in a
+game a lambda-return: what the searches after the next moves expect, mixed with the result.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxzero.config import Config, SelfplayConfig
+from jaxzero.game import boxes_closed
+
+TICKETS = 2**30  # weights of resampling are rounded to whole numbers, whose sums are exact
+TINY = 1e-30  # smaller priors count as this; keeps the divergence finite
+
+
+class Positions(NamedTuple):
+    """Positions to learn from: P of them."""
+
+    drawn: jax.Array  # [P, A] bool, edges on the board
+    policy: jax.Array  # [P, A] float32, improved policy of the search
+    margin: jax.Array  # [P] int32, boxes the side to move wins from here on minus those it loses
+    margin_known: jax.Array  # [P] bool, no random move comes between here and what says so
+
+
+class Decisions(NamedTuple):
+    """The decisions in all lanes, step by step; `played` masks those past the end of a game."""
+
+    drawn: jax.Array  # [T, B, A] bool, edges of the searched position
+    policy: jax.Array  # [T, B, A] float32, improved policy, split evenly over the edges of one move
+    player: jax.Array  # [T, B] int32, side to move
+    ahead: jax.Array  # [T, B] int32, boxes of the first player minus those of the second
+    entropy: jax.Array  # [T, B] float32, of the improved policy over moves, in nats
+    surprise: jax.Array  # [T, B] float32, its divergence from the network's policy, in nats
+    random: jax.Array  # [T, B] bool, the move was a random one
+    played: jax.Array  # [T, B] bool, the game was not over
+    game: jax.Array  # [T, B] int32, number of the game, 0 to N - 1
+    value: jax.Array  # [T, B] float32, what the search expects from here on, boxes, side to move
+
+
+def label(
+    config: Config, decisions: Decisions, first_margin: jax.Array, key: jax.Array
+) -> Positions:
+    """Return all decisions [T * B] as positions, given the first player's final margins [N]."""
+    total, known = totals(config.selfplay, decisions, first_margin)
+    to_come = total - decisions.ahead
+    to_come = jnp.where(decisions.player == 0, to_come, -to_come)
+    uniform = jax.random.uniform(key, to_come.shape)
+    closed = jax.vmap(jax.vmap(partial(boxes_closed, config.game.board)))(decisions.drawn)
+    positions = Positions(
+        drawn=decisions.drawn,
+        policy=decisions.policy,
+        margin=possible_margin(to_come, config.game.board.num_boxes - closed, uniform),
+        margin_known=known,
+    )
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)
+
+
+def totals(
+    settings: SelfplayConfig, decisions: Decisions, first_margin: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return the first player's final margins to learn, and where they are known: [T, B] each.
+
+    They are the results [N] of the games, which no random move may precede, or lambda-returns: at
+    each decision of more than `td_above` undrawn edges the share 1 - `td_lambda` comes from the
+    search after the next move, and all of it where the result is not known.
+    """
+    value = jnp.where(decisions.player == 0, decisions.value, -decisions.value)
+    expected = decisions.ahead + value
+    early = jnp.sum(~decisions.drawn, axis=-1) > settings.td_above
+    share = jnp.where(early, settings.td_lambda, 1.0)
+    result = first_margin[decisions.game].astype(jnp.float32)
+
+    def back(behind: tuple, here: tuple) -> tuple[tuple, tuple[jax.Array, jax.Array]]:
+        """Take one step back; `behind` is what is known about the decision after this one."""
+        game, played, total, known, expected = behind
+        decision, result, share, own = here
+        goes_on = (game == decision.game) & played
+        weight = jnp.where(known | (share == 1), share, 0.0)
+        # Not weighed with 0: a result is a whole number and stays one.
+        mixed = jnp.where(weight == 1, total, weight * total + (1 - weight) * expected)
+        total = jnp.where(goes_on, mixed, result)
+        known = ~decision.random & (known | (share < 1) | ~goes_on)
+        return (decision.game, decision.played, total, known, own), (total, known)
+
+    lanes = decisions.played.shape[1]
+    nothing = jnp.zeros(lanes, bool)
+    last = jnp.full(lanes, -1, jnp.int32), nothing, jnp.zeros(lanes), nothing, jnp.zeros(lanes)
+    steps = decisions._replace(drawn=None, policy=None), result, share, expected
+    return jax.lax.scan(back, last, steps, reverse=True)[1]
+
+
+def possible_margin(margin: jax.Array, left: jax.Array, uniform: jax.Array) -> jax.Array:
+    """Round margins [...] float32 to possible ones with `left` [...] boxes to come: [...] int32.
+
+    Possible ones lie in -left to left, two apart. Up or down by chance, `uniform` [...] 0 to 1, so
+    that the mean stays what it is.
+    """
+    steps = jnp.floor((margin + left) / 2 + jnp.minimum(uniform, 0.999)).astype(jnp.int32)
+    return 2 * jnp.clip(steps, 0, left) - left
+
+
+def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:
+    """Return the weight of every decision in resampling: [T * B] bool or int32.
+
+    A share `surprise_weight` of the total weight is in proportion to the policy's surprise, the
+    rest is even; what was not played weighs nothing.
+    Source: Wu 2019 and KataGo's documents, "policy surprise weighting".
+    """
+    played = decisions.played.ravel()
+    if not surprise_weight:
+        return played
+    surprise = jnp.where(played, decisions.surprise.ravel(), 0.0)
+    count, total = played.sum(), surprise.sum()
+    # Even weights where the total surprise is 0.
+    relative = jnp.where(total > 0, surprise / jnp.maximum(total, TINY), played / count)
+    share = (1 - surprise_weight) * played / count + surprise_weight * relative
+    return (share * TICKETS).astype(jnp.int32)
+
+
+def resample(positions: Positions, weights: jax.Array, count: int, offset: jax.Array) -> Positions:
+    """Sample `count` positions in proportion to whole-number `weights` [T * B], in their order.
+
+    Systematic resampling: the weights, laid end to end, form a line; samples lie on it at equal
+    distances, the first `offset` [], 0 to 1, of a distance from its start.
+    """
+    rank = jnp.cumsum(weights)
+    total = rank[-1]
+    wanted = (jnp.arange(count) + offset) * (total / count)
+    wanted = jnp.minimum(wanted.astype(jnp.int32), total - 1)
+    rows = jnp.searchsorted(rank, wanted + 1)
+    return jax.tree.map(lambda x: x[rows], positions)
+
+
+def policy_entropy(policy: jax.Array) -> jax.Array:
+    """Return the entropy of policies, in nats: [..., A] to [...]."""
+    return -jnp.sum(jax.scipy.special.xlogy(policy, policy), axis=-1)
+
+
+def policy_divergence(policy: jax.Array, prior: jax.Array) -> jax.Array:
+    """Return KL(policy || prior) in nats: [..., A] to [...]."""
+    return jnp.sum(jax.scipy.special.rel_entr(policy, jnp.maximum(prior, TINY)), axis=-1)
