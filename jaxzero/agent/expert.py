@@ -36,7 +36,6 @@ PROOF_ALONE = 0.1  # until then the solver works without a long search beside it
 SEARCH_ENDS = 0.5  # until then a long search may take
 LAST_LOOK = 0.05  # seconds to find a best edge once the value is proven, even if time is up
 PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
-CHECKED_MOVES = 4  # moves that are proven one by one
 ENTRIES = 2**21  # positions of a transposition table, 64 MiB
 
 
@@ -44,6 +43,7 @@ class Opinion(NamedTuple):
     """What a search thinks of one position."""
 
     edge: jax.Array  # [] int32, the edge to draw
+    value: jax.Array  # [] float32, remaining margin of the side to move, boxes
     policy: jax.Array  # [A] float32, over the moves of the position without its free boxes
 
 
@@ -68,9 +68,16 @@ def new_expert(
 ) -> Expert:
     """Return an expert. Raises: InputError for a board beyond 7x7."""
     game = network.game
-    full = proof.new_problem(game, np.ones(game.num_edges, bool), endgame.new_table(2))
-    proof.first_best(full, proof.prove_value(full), [])  # compiles
+    _warm_up(game)
     return Expert(network, jax.device_put(params), settings, seconds)
+
+
+def _warm_up(game: DotsAndBoxes) -> None:
+    """Compile the solver, which would take the time of the first decision."""
+    last_ply = np.arange(game.num_edges) > 0
+    problem = proof.new_problem(game, last_ply, endgame.new_table(2))
+    proof.prove_value(problem, 0.0)
+    proof.first_worth(problem, problem.value, [0])
 
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
@@ -87,27 +94,21 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
     begin, free, game = time.monotonic(), np.flatnonzero(~drawn), expert.network.game
     if len(free) > PROVEN_UNDRAWN:
         return int(expert.think(simulations, drawn).edge)
-    whole, moves = (proof.new_problem(game, drawn, table) for table in _tables(game))
+    problem = proof.new_problem(game, drawn, _table(game))
     deadline = begin + expert.seconds
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(1) as pool:
         try:
-            proving = pool.submit(proof.prove_value, whole)
             opinion = expert.think(SIMULATIONS[0], drawn)
+            proving = pool.submit(proof.prove_value, problem, float(opinion.value))
             wait([proving], max(0.0, begin + PROOF_ALONE * expert.seconds - time.monotonic()))
             if not proving.done():
                 opinion = expert.think(simulations, drawn)
+            proof.finish(problem, proving, deadline)
             order = preference(opinion, drawn)
-            checking = pool.submit(proof.better_move, moves, order[:CHECKED_MOVES])
-            value = proof.finish(whole, proving, deadline)
-            checked = proof.finish(moves, checking, 0.0 if value is not None else deadline)
-            if value is None:
-                return order[0] if checked is None else checked
-            looking = pool.submit(proof.first_best, whole, value, order)
-            best = proof.finish(whole, looking, max(deadline, time.monotonic() + LAST_LOOK))
-            return order[0] if best is None else best
+            looking = pool.submit(proof.first_worth, problem, int(problem.bounds[0]), order)
+            return proof.finish(problem, looking, max(deadline, time.monotonic() + LAST_LOOK))
         finally:
-            whole.stop()
-            moves.stop()
+            problem.stop()
 
 
 def preference(opinion: Opinion, drawn: np.ndarray) -> list[int]:
@@ -161,10 +162,10 @@ def _think(
 
     zero = jnp.zeros(1, jnp.int32)
     choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
-    return Opinion(choice.edge[0], policies[0][0])
+    return Opinion(choice.edge[0], choice.value[0], policies[0][0])
 
 
 @lru_cache(maxsize=2)
-def _tables(game: DotsAndBoxes) -> tuple[TranspositionTable, TranspositionTable]:
-    """Return the tables of a board, which last from move to move: one for each thread."""
-    return endgame.new_table(ENTRIES), endgame.new_table(ENTRIES)
+def _table(game: DotsAndBoxes) -> TranspositionTable:
+    """Return the table of a board, which lasts from move to move."""
+    return endgame.new_table(ENTRIES)

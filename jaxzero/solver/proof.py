@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver import endgame, null_window
-from jaxzero.solver.bitboards import draw
+from jaxzero.solver.bitboards import BOXES, STRIDE, boxes_beside
 from jaxzero.solver.endgame import TranspositionTable
 
 NO_LIMIT = 2**62  # nodes
@@ -32,11 +32,18 @@ class Problem:
     across: np.uint64  # undrawn horizontal edges
     down: np.uint64  # undrawn vertical edges
     bits: np.ndarray  # [A] int64, the bit of each edge
+    bounds: np.ndarray  # [2] int64, proven bounds on the margin of the side to move, boxes
     memory: tuple[np.ndarray, ...]  # board, scratch, table, control
 
     @property
     def control(self) -> np.ndarray:
         return self.memory[-1]
+
+    @property
+    def value(self) -> int | None:
+        """The proven margin of the side to move in boxes, None where it is not proven."""
+        lower, upper = self.bounds.tolist()
+        return lower if lower == upper else None
 
     def stop(self) -> None:
         """End the proof that runs, from any thread, within microseconds."""
@@ -45,27 +52,32 @@ class Problem:
 
 def new_problem(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) -> Problem:
     """Return the problem of a position [A] bool. Raises: InputError for a board beyond 7x7."""
-    return Problem(*_position(*endgame._prepare(game, drawn, table)))
+    across, down, bits, memory = endgame._prepare(game, drawn, table)
+    board, control = memory[0], memory[-1]
+    control[null_window.NODE_LIMIT] = NO_LIMIT
+    left = boxes_beside(across, down, board[STRIDE], board[BOXES])
+    left = bin(left).count("1")
+    return Problem(across, down, bits, np.array([-left, left]), memory)
 
 
-def _position(across, down, bits, memory):
-    memory[-1][null_window.NODE_LIMIT] = NO_LIMIT
-    return across, down, bits, memory
+def prove_value(problem: Problem, guess: float) -> None:
+    """Narrow the bounds of a problem until they meet or the proof is stopped.
 
-
-def prove_value(problem: Problem) -> int | None:
-    """Return the margin of the side to move in boxes, or None once stopped."""
-    lower, upper = null_window.bounds(problem.across, problem.down, *problem.memory)
-    return int(lower) if lower == upper else None
-
-
-def prove_move(problem: Problem, edge: int) -> int | None:
-    """Return the margin after drawing `edge`, for the side that draws it, or None once stopped."""
-    across, down, gained = draw(problem.across, problem.down, problem.bits[edge], problem.memory[0])
-    lower, upper = null_window.bounds(np.uint64(across), np.uint64(down), *problem.memory)
-    if lower != upper:
-        return None
-    return int(gained + lower if gained else -lower)
+    Each step tests one margin, beginning with the one nearest to `guess` boxes. Where the guess is
+    right, the first step finds a best edge, and the second proves that none is better.
+    """
+    bounds = problem.bounds
+    while bounds[0] < bounds[1]:
+        lower, upper = bounds.tolist()
+        test = lower + 2 * max(1, round((guess - lower) / 2))
+        test = min(test, upper)
+        reached = null_window.at_least(problem.across, problem.down, test, *problem.memory)
+        if problem.control[null_window.STOP]:
+            return
+        if reached:
+            bounds[0] = test
+        else:
+            bounds[1] = test - 2
 
 
 def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> bool | None:
@@ -82,44 +94,26 @@ def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> 
     return None if stopped else bool(found)
 
 
-def first_best(problem: Problem, value: int, order: Sequence[int]) -> int | None:
-    """Return the first edge of `order` that is worth `value`, the proven value of the position.
+def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | None:
+    """Return the first edge of `order` that is worth at least `least`, None if there is none.
 
-    When stopped, the first edge found to be worth it so far; None if there is none.
+    When stopped, the first edge that is known to be worth it, else the first not refuted.
     """
-    known, left = None, []
+    known, open_edges = None, []
     for edge in order:  # what the table knows comes at once
-        worth = is_worth(problem, edge, value, GLANCE_NODES)
+        worth = is_worth(problem, edge, least, GLANCE_NODES)
         if worth:
             known = edge
             break
         if worth is None:
-            left.append(edge)
-    for edge in left:
-        worth = is_worth(problem, edge, value)
+            open_edges.append(edge)
+    for edge in open_edges:
+        worth = is_worth(problem, edge, least)
         if worth is None:
-            break
+            return edge if known is None else known
         if worth:
             return edge
     return known
-
-
-def better_move(problem: Problem, order: Sequence[int]) -> int | None:
-    """Return the best of some edges, the first among equals; when stopped, the best so far.
-
-    The first edge is proven, every other one is tested against the best before it. None if stopped
-    before anything was proven.
-    """
-    best, value = None, None
-    for edge in order:
-        if best is None or is_worth(problem, edge, value + 2):
-            worth = prove_move(problem, edge)
-            if worth is None:
-                return edge if best is not None else None
-            best, value = edge, worth
-        if problem.control[null_window.TIME_UP]:
-            break
-    return best
 
 
 def finish(problem: Problem, running: Future[Result], deadline: float) -> Result:
