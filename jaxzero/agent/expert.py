@@ -1,9 +1,10 @@
 """The expert: a network and the exact solver share the time of a decision.
 
-A thread tries to prove the value of the position while the network searches. Once it is proven, the
-expert draws an exact best edge: of several the one that the search prefers, so that a weaker
-opponent has problems to solve. Where time is too short for a proof, the moves that the search
-prefers are proven one by one, and what is proven replaces what the search believes.
+A short search orders the moves and guesses the value. From there a thread tries to prove the value,
+while a longer search of the network runs beside it. Once the value is proven, the expert draws an
+exact best edge: of several the one that the search prefers, so that a weaker opponent has problems
+to solve. Where time ends before, the expert leaves out the edges that are proven to be worth less
+than the proven lower bound, and draws what the search prefers of the others.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SIMULATIONS = (16, 64, 256, 1024, 4096)
 # Shares of the time for a decision.
 PROOF_ALONE = 0.1  # until then the solver works without a long search beside it
 SEARCH_ENDS = 0.5  # until then a long search may take
-LAST_LOOK = 0.05  # seconds to find a best edge once the value is proven, even if time is up
+PROOF_ENDS = 0.9  # the rest is for the edges that keep what is proven
 PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
 ENTRIES = 2**21  # positions of a transposition table, 64 MiB
 
@@ -81,10 +82,7 @@ def _warm_up(game: DotsAndBoxes) -> None:
 
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Choose an edge in every position [B, A] bool, one after the other: [B] int32.
-
-    Positions that are over get edge 0.
-    """
+    """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
     simulations = prepare(expert)
     return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
 
@@ -95,18 +93,21 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
     if len(free) > PROVEN_UNDRAWN:
         return int(expert.think(simulations, drawn).edge)
     problem = proof.new_problem(game, drawn, _table(game))
-    deadline = begin + expert.seconds
+
+    def at(share: float) -> float:
+        return begin + share * expert.seconds
+
     with ThreadPoolExecutor(1) as pool:
         try:
             opinion = expert.think(SIMULATIONS[0], drawn)
             proving = pool.submit(proof.prove_value, problem, float(opinion.value))
-            wait([proving], max(0.0, begin + PROOF_ALONE * expert.seconds - time.monotonic()))
-            if not proving.done():
+            wait([proving], max(0.0, at(PROOF_ALONE) - time.monotonic()))
+            if not proving.done() and simulations > SIMULATIONS[0]:
                 opinion = expert.think(simulations, drawn)
-            proof.finish(problem, proving, deadline)
+            proof.finish(problem, proving, at(PROOF_ENDS))
             order = preference(opinion, drawn)
             looking = pool.submit(proof.first_worth, problem, int(problem.bounds[0]), order)
-            return proof.finish(problem, looking, max(deadline, time.monotonic() + LAST_LOOK))
+            return proof.finish(problem, looking, at(1.0))
         finally:
             problem.stop()
 

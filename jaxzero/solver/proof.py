@@ -52,11 +52,10 @@ class Problem:
 
 def new_problem(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) -> Problem:
     """Return the problem of a position [A] bool. Raises: InputError for a board beyond 7x7."""
-    across, down, bits, memory = endgame._prepare(game, drawn, table)
+    across, down, bits, memory = endgame.prepare(game, drawn, table)
     board, control = memory[0], memory[-1]
     control[null_window.NODE_LIMIT] = NO_LIMIT
-    left = boxes_beside(across, down, board[STRIDE], board[BOXES])
-    left = bin(left).count("1")
+    left = int(boxes_beside(across, down, board[STRIDE], board[BOXES])).bit_count()
     return Problem(across, down, bits, np.array([-left, left]), memory)
 
 
@@ -69,8 +68,7 @@ def prove_value(problem: Problem, guess: float) -> None:
     bounds = problem.bounds
     while bounds[0] < bounds[1]:
         lower, upper = bounds.tolist()
-        test = lower + 2 * max(1, round((guess - lower) / 2))
-        test = min(test, upper)
+        test = min(upper, lower + 2 * max(1, round((guess - lower) / 2)))
         reached = null_window.at_least(problem.across, problem.down, test, *problem.memory)
         if problem.control[null_window.STOP]:
             return
