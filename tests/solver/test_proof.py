@@ -50,8 +50,7 @@ def test_a_proof_that_takes_too_long_is_stopped_and_its_bounds_are_true():
         proof.finish(problem, proving, time.monotonic() + 0.05)
     assert problem.value is None
     assert problem.bounds.tolist() == [-25, 25]
-    # Ready for the next proof: every edge is worth losing all boxes.
-    assert proof.first_worth(problem, -25, [7, 3]) == 7
+    assert proof.is_worth(problem, 7, -25) is True  # ready for the next proof
 
 
 def test_a_stopped_look_keeps_the_order():
