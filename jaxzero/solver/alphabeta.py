@@ -66,7 +66,9 @@ def move_values(game: DotsAndBoxes, depth: int, drawn: np.ndarray) -> np.ndarray
 @lru_cache(maxsize=4)
 def _tables(game: DotsAndBoxes) -> Tables:
     """Return the tables of a board, which last from move to move."""
-    words = np.random.default_rng(0).integers(2**64, size=game.num_edges + _DEEPEST, dtype=np.uint64)
+    words = np.random.default_rng(0).integers(
+        2**64, size=game.num_edges + _DEEPEST, dtype=np.uint64
+    )
     beside = np.ascontiguousarray(box_neighbours(game).astype(np.int16))
     return Tables(beside, words, np.zeros(_ENTRIES, np.uint64), np.zeros((_ENTRIES, 2), np.int16))
 
