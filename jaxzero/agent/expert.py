@@ -33,8 +33,8 @@ from jaxzero.solver.endgame import TranspositionTable
 # compiled: it orders the moves at once, and shows how fast the network is here.
 SIMULATIONS = (16, 64, 256, 1024, 4096)
 # Shares of the time for a decision.
-PROOF_ALONE = 0.1  # until then the solver works without a long search beside it
-SEARCH_ENDS = 0.5  # until then a long search may take
+PROOF_ALONE = 0.3  # until then the solver has the cores for itself
+LONG_SEARCH = 0.2  # what a long search may take; beside the solver it takes more
 PROOF_ENDS = 0.9  # the rest is for the edges that keep what is proven
 PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
 ENTRIES = 2**21  # positions of a transposition table, 64 MiB
@@ -121,7 +121,7 @@ def preference(opinion: Opinion, drawn: np.ndarray) -> list[int]:
 
 def prepare(expert: Expert) -> int:
     """Compile what the expert needs; return how many simulations a long search has."""
-    allowed = (SEARCH_ENDS - PROOF_ALONE) * expert.seconds
+    allowed = LONG_SEARCH * expert.seconds
     shortest = SIMULATIONS[0]
     while True:
         if not expert.searches:

@@ -105,7 +105,7 @@ def test_the_longest_search_that_fits_is_compiled(monkeypatch):
     monkeypatch.setattr(expert, "_compile", pretend)
     made = expert.Expert(made.network, made.params, made.settings, 10.0)
     assert expert.prepare(made) == expert.prepare(made) == 64
-    assert compiled == [16, 256, 64]  # 256 should have taken 1.6 of 4 seconds
+    assert compiled == [16, 256, 64]  # 256 should have taken 1.6 of 2 seconds
 
 
 def test_it_plays_matches_and_in_the_terminal(monkeypatch):
