@@ -35,7 +35,7 @@ def evaluate_parser() -> ArgumentParser:
         "--opponents",
         default="",
         help="players to play a match against, separated by commas: random, greedy, "
-        "alphabeta:DEPTH, perfect, policy, search:SIMULATIONS",
+        "alphabeta:DEPTH, perfect, policy, search:SIMULATIONS, expert:SECONDS",
     )
     parser.add_argument(
         "--games",

@@ -15,7 +15,10 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import parse, run_script, source_of, use_compilation_cache
 from jaxzero.errors import InputError
 
-PLAYERS = "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS"
+PLAYERS = (
+    "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
+    "expert:SECONDS"
+)
 ONLY_IN = {  # the modes of options that do not apply to every mode
     "player2": ("ai", "dual"),
     "run_dir2": ("ai", "dual"),

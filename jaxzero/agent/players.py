@@ -1,6 +1,7 @@
 """Players: whatever chooses moves, behind one interface, batched on the device where possible.
 
 `random`, `greedy`, `policy` and `search` run on the device, `alphabeta` and `perfect` on the host.
+`expert` uses both.
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ KNOWN = {
     "perfect:SHARE": "the same with this share of random moves, such as perfect:0.1",
     "policy": "the network without search",
     "search:SIMULATIONS": "the network with search",
+    "expert:SECONDS": "network and exact solver together, with this time for a decision",
 }
 # Boards up to 3x4 are always solved. On larger ones a position is tried from so many undrawn edges
 # on and gets so many nodes, some 0.1 s: nearly always enough at 36 undrawn edges of 5x5.
 ALWAYS_SOLVED_EDGES = 31
 TRIED_UNDRAWN = 38
 NODE_LIMIT = 200_000
+LONGEST_DECISION = 3600  # seconds
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Pl
         "perfect": _perfect,
         "policy": _policy,
         "search": _search,
+        "expert": _expert,
     }
     if kind not in makers:
         raise InputError(
@@ -275,6 +279,23 @@ def _act_search(
     params = inference_copy(network, params, len(state.drawn))
     chooser = by_search(network.game, settings, evaluate, params)
     return choose(network.game, settings, chooser, state).edge
+
+
+def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    try:
+        seconds = float(argument)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST_DECISION:
+        raise InputError(
+            f"player: {name!r} needs seconds for a decision, above 0 and at most "
+            f"{LONGEST_DECISION}, such as expert:1"
+        )
+    agent = _needed(name, agent)
+    from jaxzero.agent import expert  # compiles, so only when asked for
+
+    made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
+    return Player(name, partial(expert.choose_edges, made), on_host=True)
 
 
 def analyse(agent: Agent, edges: str | Sequence[str | int], simulations: int) -> tuple[str, float]:

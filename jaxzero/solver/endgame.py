@@ -70,7 +70,7 @@ def solve(
     Raises: InputError for a board beyond 7x7 or an impossible edge.
     """
     start = time.perf_counter()
-    across, down, bits, work = _prepare(game, drawn, table)
+    across, down, bits, work = prepare(game, drawn, table)
     best, control = np.zeros(game.num_edges, bool), work[-1]
 
     def search() -> tuple[int, int]:
@@ -99,7 +99,7 @@ def move_bounds(
     Margins are for the side that draws the edge and include the boxes that it closes. Drawn edges
     hold ILLEGAL. Raises: as `solve`.
     """
-    across, down, bits, work = _prepare(game, drawn, table)
+    across, down, bits, work = prepare(game, drawn, table)
     lowers, uppers = (np.full(game.num_edges, ILLEGAL) for _ in range(2))
 
     def search() -> None:
@@ -180,7 +180,7 @@ def drawn_edges(game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.nda
     return edges
 
 
-def _prepare(
+def prepare(
     game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None
 ) -> tuple:
     """Return a position as two words, the bits of the edges [A] and the memory of a search."""

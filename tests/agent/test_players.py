@@ -9,8 +9,8 @@ from referee import exact_values
 from jaxzero.agent.players import make_player
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_match
-from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
-from jaxzero.solver.alphabeta import _move_values, choose_edges
+from jaxzero.game import DotsAndBoxes, box_sides_table
+from jaxzero.solver.alphabeta import choose_edges, move_values
 
 GAME = DotsAndBoxes(2, 2)
 
@@ -22,10 +22,36 @@ def boards(count: int, fewest_left: int) -> np.ndarray:
 
 
 def test_deep_alphabeta_is_exact():
-    solve, beside = exact_values(GAME), np.ascontiguousarray(box_neighbours(GAME), np.int16)
+    solve = exact_values(GAME)
     for board in boards(60, 1):
         value, worth = solve(frozenset(np.flatnonzero(board).tolist()))
-        found = _move_values(board.copy(), count_sides(GAME, board), beside, GAME.num_edges)
+        found = move_values(GAME, GAME.num_edges, board)
+        assert found.max() == value
+        assert set(np.flatnonzero(found == value)) == {e for e in worth if worth[e] == value}
+
+
+def minimax(drawn: frozenset[int], depth: int) -> dict[int, int]:
+    """Return the value of every edge as alpha-beta defines it, in plain Python."""
+    boxes = [set(sides.tolist()) for sides in box_sides_table(GAME)]
+    worth = {}
+    for edge in set(range(GAME.num_edges)) - drawn:
+        after = drawn | {edge}
+        closed = sum(edge in box and box <= after for box in boxes)
+        rest = minimax(after, depth - 1) if depth > 1 else {}
+        value = max(rest.values(), default=0)
+        if depth == 1:
+            while free := [e for box in boxes if len(rest := box - after) == 1 for e in rest]:
+                value += sum(free[0] in box and box <= after | {free[0]} for box in boxes)
+                after |= {free[0]}
+        worth[edge] = closed + value if closed else -value
+    return worth
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_alphabeta_sees_what_plain_minimax_sees(depth):
+    for board in boards(30, 2):
+        worth = minimax(frozenset(np.flatnonzero(board).tolist()), depth)
+        found, value = move_values(GAME, depth, board), max(worth.values())
         assert found.max() == value
         assert set(np.flatnonzero(found == value)) == {e for e in worth if worth[e] == value}
 

@@ -1,0 +1,172 @@
+"""The expert: a network and the exact solver share the time of a decision.
+
+A short search orders the moves and guesses the value. From there a thread tries to prove the value,
+while a longer search of the network runs beside it. Once the value is proven, the expert draws an
+exact best edge: of several the one that the search prefers, so that a weaker opponent has problems
+to solve. Where time ends before, the expert leaves out the edges that are proven to be worth less
+than the proven lower bound, and draws what the search prefers of the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.agent.choosing import Choice, choose
+from jaxzero.agent.network import Network, inference_copy
+from jaxzero.agent.search import network_evaluator, search
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, State
+from jaxzero.solver import endgame, proof
+from jaxzero.solver.endgame import TranspositionTable
+
+# Simulations of a search. Each number compiles a program, so there are few. The first is always
+# compiled: it orders the moves at once, and shows how fast the network is here.
+SIMULATIONS = (16, 64, 256, 1024, 4096)
+# Shares of the time for a decision.
+PROOF_ALONE = 0.3  # until then the solver has the cores for itself
+LONG_SEARCH = 0.2  # what a long search may take; beside the solver it takes more
+PROOF_ENDS = 0.9  # the rest is for the edges that keep what is proven
+PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
+ENTRIES = 2**21  # positions of a transposition table, 64 MiB
+
+
+class Opinion(NamedTuple):
+    """What a search thinks of one position."""
+
+    edge: jax.Array  # [] int32, the edge to draw
+    value: jax.Array  # [] float32, remaining margin of the side to move, boxes
+    policy: jax.Array  # [A] float32, over the moves of the position without its free boxes
+
+
+@dataclass(frozen=True)
+class Expert:
+    """A network, the time for a decision, and the searches compiled so far."""
+
+    network: Network
+    params: chex.ArrayTree  # on the device
+    settings: SearchConfig
+    seconds: float
+    searches: dict[int, Callable] = field(default_factory=dict)  # by simulations
+    durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
+
+    def think(self, simulations: int, drawn: np.ndarray) -> Opinion:
+        """Search one position [A] bool."""
+        return jax.device_get(self.searches[simulations](self.params, drawn))
+
+
+def new_expert(
+    network: Network, params: chex.ArrayTree, settings: SearchConfig, seconds: float
+) -> Expert:
+    """Return an expert. Raises: InputError for a board beyond 7x7."""
+    game = network.game
+    _warm_up(game)
+    return Expert(network, jax.device_put(params), settings, seconds)
+
+
+def _warm_up(game: DotsAndBoxes) -> None:
+    """Compile the solver, which would take the time of the first decision."""
+    last_ply = np.arange(game.num_edges) > 0
+    problem = proof.new_problem(game, last_ply, endgame.new_table(2))
+    proof.prove_value(problem, 0.0)
+    proof.first_worth(problem, problem.value, [0])
+
+
+def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
+    simulations = prepare(expert)
+    return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
+
+
+def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
+    """Choose an edge in one position [A] bool; a long search has so many `simulations`."""
+    begin, free, game = time.monotonic(), np.flatnonzero(~drawn), expert.network.game
+    if len(free) > PROVEN_UNDRAWN:
+        return int(expert.think(simulations, drawn).edge)
+    problem = proof.new_problem(game, drawn, _table(game))
+
+    def at(share: float) -> float:
+        return begin + share * expert.seconds
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            opinion = expert.think(SIMULATIONS[0], drawn)
+            proving = pool.submit(proof.prove_value, problem, float(opinion.value))
+            wait([proving], max(0.0, at(PROOF_ALONE) - time.monotonic()))
+            if not proving.done() and simulations > SIMULATIONS[0]:
+                opinion = expert.think(simulations, drawn)
+            proof.finish(problem, proving, at(PROOF_ENDS))
+            order = preference(opinion, drawn)
+            looking = pool.submit(proof.first_worth, problem, int(problem.bounds[0]), order)
+            return proof.finish(problem, looking, at(1.0))
+        finally:
+            problem.stop()
+
+
+def preference(opinion: Opinion, drawn: np.ndarray) -> list[int]:
+    """Return the undrawn edges of a position [A] bool, the preferred first."""
+    rank = np.where(drawn, -1.0, opinion.policy)
+    rank[opinion.edge] = 2.0
+    return np.argsort(-rank, kind="stable")[: np.count_nonzero(~drawn)].tolist()
+
+
+def prepare(expert: Expert) -> int:
+    """Compile what the expert needs; return how many simulations a long search has."""
+    allowed = LONG_SEARCH * expert.seconds
+    shortest = SIMULATIONS[0]
+    while True:
+        if not expert.searches:
+            simulations = shortest
+        else:
+            cost = expert.durations[shortest] / shortest  # of a simulation
+            fits = [n for n in SIMULATIONS if expert.durations.get(n, cost * n) <= allowed]
+            simulations = max(fits, default=shortest)
+        if simulations in expert.searches:
+            return simulations
+        _compile(expert, simulations)
+
+
+def _compile(expert: Expert, simulations: int) -> None:
+    """Compile a search and measure how long it takes."""
+    settings = replace(expert.settings, simulations=simulations)
+    expert.searches[simulations] = jax.jit(partial(_think, expert.network, settings))
+    empty, durations = np.zeros(expert.network.game.num_edges, bool), []
+    for _ in range(3):  # the first call compiles
+        begin = time.monotonic()
+        expert.think(simulations, empty)
+        durations.append(time.monotonic() - begin)
+    expert.durations[simulations] = min(durations)
+
+
+def _think(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+) -> Opinion:
+    """Search one position [A] bool."""
+    game, evaluate = network.game, network_evaluator(network, settings)
+    params = inference_copy(network, params, 1)
+    policies = []
+
+    def chooser(state: State, _view: chex.ArrayTree) -> Choice:
+        key = jax.random.key(0)  # not used without Gumbel noise
+        found = search(game, settings, evaluate, params, key, state, gumbel_scale=0.0)
+        policies.append(found.policy)
+        return Choice(found.edge, found.value * game.num_boxes)
+
+    zero = jnp.zeros(1, jnp.int32)
+    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
+    return Opinion(choice.edge[0], choice.value[0], policies[0][0])
+
+
+@lru_cache(maxsize=2)
+def _table(game: DotsAndBoxes) -> TranspositionTable:
+    """Return the table of a board, which lasts from move to move."""
+    return endgame.new_table(ENTRIES)

@@ -1,0 +1,133 @@
+"""Proofs with a deadline: the value of a position, and which of some preferred edges keeps it.
+
+All proofs of a position share a transposition table. What an interrupted proof has found stays in
+it, for the next proof and for the next position of the game.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from jaxzero.game.rules import DotsAndBoxes
+from jaxzero.solver import endgame, null_window
+from jaxzero.solver.bitboards import BOXES, STRIDE, boxes_beside
+from jaxzero.solver.endgame import TranspositionTable
+
+NO_LIMIT = 2**62  # nodes
+GLANCE_NODES = 2_000  # about a millisecond; enough to find again what the table knows
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A position, its proven bounds and the memory for proofs. For one thread at a time."""
+
+    across: np.uint64  # undrawn horizontal edges
+    down: np.uint64  # undrawn vertical edges
+    bits: np.ndarray  # [A] int64, the bit of each edge
+    bounds: np.ndarray  # [2] int64, proven bounds on the margin of the side to move, boxes
+    memory: tuple[np.ndarray, ...]  # board, scratch, table, control
+
+    @property
+    def control(self) -> np.ndarray:
+        return self.memory[-1]
+
+    @property
+    def value(self) -> int | None:
+        """The proven margin of the side to move in boxes, None where it is not proven."""
+        lower, upper = self.bounds.tolist()
+        return lower if lower == upper else None
+
+    def stop(self) -> None:
+        """End the proof that runs, from any thread, within microseconds."""
+        self.control[null_window.TIME_UP] = 1
+
+
+def new_problem(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) -> Problem:
+    """Return the problem of a position [A] bool. Raises: InputError for a board beyond 7x7."""
+    across, down, bits, memory = endgame.prepare(game, drawn, table)
+    board, control = memory[0], memory[-1]
+    control[null_window.NODE_LIMIT] = NO_LIMIT
+    left = int(boxes_beside(across, down, board[STRIDE], board[BOXES])).bit_count()
+    return Problem(across, down, bits, np.array([-left, left]), memory)
+
+
+def prove_value(problem: Problem, guess: float) -> None:
+    """Narrow the bounds of a problem until they meet or the proof is stopped.
+
+    Each step tests one margin, beginning with the one nearest to `guess` boxes. Where the guess is
+    right, the first step finds a best edge, and the second proves that none is better.
+    """
+    bounds = problem.bounds
+    while bounds[0] < bounds[1]:
+        lower, upper = bounds.tolist()
+        test = min(upper, lower + 2 * max(1, round((guess - lower) / 2)))
+        reached = null_window.at_least(problem.across, problem.down, test, *problem.memory)
+        if problem.control[null_window.STOP]:
+            return
+        if reached:
+            bounds[0] = test
+        else:
+            bounds[1] = test - 2
+
+
+def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> bool | None:
+    """Tell whether drawing `edge` is worth at least `least`; None if stopped or out of nodes.
+
+    `least` has the parity of the boxes left.
+    """
+    control = problem.control
+    control[null_window.NODE_LIMIT] = min(NO_LIMIT, control[null_window.NODES] + nodes)
+    bit = problem.bits[edge]
+    found = null_window.move_at_least(problem.across, problem.down, bit, least, *problem.memory)
+    stopped, control[null_window.STOP] = bool(control[null_window.STOP]), 0
+    control[null_window.NODE_LIMIT] = NO_LIMIT
+    return None if stopped else bool(found)
+
+
+def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | None:
+    """Return the first edge of `order` that is worth at least `least`, None if there is none.
+
+    When stopped, the first edge that is known to be worth it, else the first not refuted.
+    """
+    known, open_edges = None, []
+    for edge in order:  # what the table knows comes at once
+        worth = is_worth(problem, edge, least, GLANCE_NODES)
+        if worth:
+            known = edge
+            break
+        if worth is None:
+            open_edges.append(edge)
+    for edge in open_edges:
+        worth = is_worth(problem, edge, least)
+        if worth is None:
+            return edge if known is None else known
+        if worth:
+            return edge
+    return known
+
+
+def finish(problem: Problem, running: Future[Result], deadline: float) -> Result:
+    """Return the result of a proof that runs in a thread, stopped at `deadline`.
+
+    `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too. Afterwards the
+    problem is ready for another proof.
+    """
+    try:
+        return running.result(max(0.0, deadline - time.monotonic()))
+    except TimeoutError:
+        problem.stop()
+        return running.result()
+    except BaseException:
+        problem.stop()
+        wait([running])
+        raise
+    finally:
+        problem.control[[null_window.TIME_UP, null_window.STOP]] = 0

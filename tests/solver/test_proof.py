@@ -1,0 +1,69 @@
+"""Proofs with a deadline: exact when they end, true and of use later when they do not."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from jaxzero.game import DotsAndBoxes
+from jaxzero.solver import endgame, proof
+
+GAME, LARGE = DotsAndBoxes(3, 3), DotsAndBoxes(5, 5)
+NOTHING = np.zeros(LARGE.num_edges, bool)
+
+
+def positions(count: int) -> np.ndarray:
+    """Return random positions [count, A] bool with 1 to 16 undrawn edges."""
+    rng = np.random.default_rng(0)
+    ranks = rng.permuted(np.tile(np.arange(GAME.num_edges), (count, 1)), axis=1)
+    return ranks >= rng.integers(1, 17, (count, 1))
+
+
+@pytest.mark.parametrize("guess", [-20.0, -0.6, 3.0, 20.0])
+def test_any_guess_ends_with_the_value(guess):
+    table = endgame.new_table(2**12)
+    for drawn in positions(60):
+        problem = proof.new_problem(GAME, drawn, table)
+        proof.prove_value(problem, guess)
+        assert problem.value == endgame.solve(GAME, drawn).value
+
+
+def test_the_first_edge_that_is_worth_enough_is_found():
+    table, rng = endgame.new_table(2**12), np.random.default_rng(1)
+    for drawn in positions(60):
+        worth = endgame.move_values(GAME, drawn)
+        order = rng.permutation(np.flatnonzero(~drawn)).tolist()
+        problem = proof.new_problem(GAME, drawn, table)
+        for least in sorted({int(worth[edge]) for edge in order}):
+            first = next(edge for edge in order if worth[edge] >= least)
+            assert proof.first_worth(problem, least, order) == first
+        assert proof.first_worth(problem, int(worth[order].max()) + 2, order) is None
+
+
+def test_a_proof_that_takes_too_long_is_stopped_and_its_bounds_are_true():
+    problem = proof.new_problem(LARGE, NOTHING, endgame.new_table(2**12))
+    with ThreadPoolExecutor(1) as pool:
+        proving = pool.submit(proof.prove_value, problem, 0.0)
+        proof.finish(problem, proving, time.monotonic() + 0.05)
+    assert problem.value is None
+    assert problem.bounds.tolist() == [-25, 25]
+    assert proof.is_worth(problem, 7, -25) is True  # ready for the next proof
+
+
+def test_a_stopped_look_keeps_the_order():
+    problem = proof.new_problem(LARGE, NOTHING, endgame.new_table(2**12))
+    problem.stop()
+    assert proof.first_worth(problem, 1, [7, 3]) == 7
+    assert proof.is_worth(problem, 7, 1) is None
+
+
+def test_slices_of_nodes_add_up_to_a_proof():
+    """What a slice has found is in the table, so many short slices do what one long one does."""
+    empty = np.zeros(GAME.num_edges, bool)
+    problem = proof.new_problem(GAME, empty, endgame.new_table(2**16))
+    worth = [proof.is_worth(problem, 0, -3, nodes=1000) for _ in range(200)]
+    assert worth[0] is None
+    assert worth[-1] is True  # 3x3 is worth -3, and every first edge is as good
