@@ -207,7 +207,7 @@ class Config:
                 f"selfplay.start_ply: {self.selfplay.start_ply} needs search.nodes quiet, not "
                 f"{self.search.nodes}"
             )
-        if self.shortest_game - self.selfplay.start_ply + self.selfplay.shortest_start < 1:
+        if self.shortest_whole_game <= self.selfplay.start_ply:
             raise InputError(
                 f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
                 f"{self.game.board}"
@@ -264,12 +264,15 @@ class Config:
         return self.steps_per_game * (2 if self.selfplay.start_ply else 1)
 
     @property
+    def shortest_whole_game(self) -> int:
+        """Decisions of the shortest game from the first move on."""
+        board = self.game.board
+        return fewest_decisions(board) if self.search.nodes == "quiet" else board.num_edges
+
+    @property
     def shortest_game(self) -> int:
         """Decisions of the shortest whole game after the random moves at its start."""
-        board = self.game.board
-        quiet = self.search.nodes == "quiet"
-        fewest = fewest_decisions(board) if quiet else board.num_edges
-        return fewest - self.selfplay.shortest_start
+        return self.shortest_whole_game - self.selfplay.shortest_start
 
     @property
     def steps_per_game(self) -> int:
@@ -297,9 +300,7 @@ class Config:
 
     @property
     def evaluations_per_iteration(self) -> int:
-        """Network evaluations of self-play in one iteration: one per simulation, one per root.
-
-        They are those of `decisions_per_lane`."""
+        """Network evaluations of self-play in one iteration: one per simulation, one per root."""
         lanes = self.lanes(self.selfplay.games)
         return lanes * self.decisions_per_lane * (self.search.simulations + 1)
 

@@ -197,7 +197,7 @@ def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric
     open_key, random_key = jax.random.split(key)
     plies = first_ply(settings, fraction)
     state = open_games(game, open_key, count, plies)
-    moves = config.shortest_game + settings.shortest_start - plies
+    moves = config.shortest_whole_game - plies
     return Games(
         number=jnp.arange(count, dtype=jnp.int32),
         ply=jnp.zeros(count, jnp.int32),

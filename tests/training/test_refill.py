@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -118,3 +119,17 @@ def test_games_and_decisions_are_counted_as_played(played, stored):
     assert metrics["selfplay/used"] == pytest.approx(decisions.played.mean())
     assert metrics["selfplay/first_margin"] == pytest.approx(results[begun].mean(), abs=1e-5)
     assert decisions.played.mean() > 0.7
+
+
+def test_a_falling_start_fills_the_lanes_at_both_ends_of_the_run():
+    falls = replace(CONFIG.selfplay, games=96, start_ply=10, start_falls=0.5)
+    config = replace(CONFIG, selfplay=falls)
+    play = jax.jit(lambda fraction: play_games(config, hashed, (), KEY, 96, fraction))
+    (first, _), (last, _) = both = [jax.device_get(play(fraction)) for fraction in (0.0, 1.0)]
+    for positions, metrics in both:
+        assert len(positions.margin) == config.positions_per_iteration
+        assert metrics["selfplay/used"] > 0.85
+        assert metrics["selfplay/moves"] > 0.85 * config.lanes(96) * config.steps
+    # Positions of the quiet game: at least a move is behind each, and each edge drawn counts once.
+    assert first.drawn.sum(-1).min() >= 10
+    assert (last.drawn.sum(-1) == 0).any() and (last.drawn.sum(-1) > 12).any()

@@ -123,6 +123,11 @@ def test_margins_are_rounded_to_possible_ones_without_a_bias():
     assert int(edge) == 12
 
 
+def test_only_a_start_can_fall():
+    with pytest.raises(InputError, match=r"selfplay\.start_falls: 0\.5 .*start_ply above 0"):
+        SelfplayConfig(start_falls=0.5)
+
+
 def test_lambda_returns_need_a_search_that_values_boxes():
     with pytest.raises(InputError, match=r"selfplay\.td_lambda: 0\.9 .*search\.win_weight"):
         Config(
