@@ -87,7 +87,9 @@ def result_of(config: Config, gpu: Gpu, counted: list[Counted]) -> Result:
         if one.part == "iteration":
             found = predict(config, gpu, one.launches)
             result["predicted"] = {"seconds": found._asdict() | {"iteration": found.seconds}}
-            result["predicted"]["games_per_second"] = config.selfplay.games / found.seconds
+            # As if each game were as long as the longest that begins at the earliest start.
+            games = config.lanes(config.selfplay.games) * config.steps / config.steps_per_game
+            result["predicted"]["games_per_second"] = games / found.seconds
     return result
 
 
