@@ -25,15 +25,14 @@ from typing import Any, NamedTuple
 import tabulate
 from jsonargparse import ArgumentParser
 
-from jaxzero.cli import parse, run_script
+from jaxzero.cli import load_config, parse, run_script
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder, make_folder, write_json
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
 ENGINES = ("rounds", "mctx")
-# The preset and its games at once, by MiB of memory.
-PRESETS = {70_000: ("gpu_80gb", 2048), 20_000: ("gpu_24gb", 512), 0: ("gpu_8gb", 512)}
+PRESETS = {70_000: "gpu_80gb", 20_000: "gpu_24gb", 0: "gpu_8gb"}  # by MiB of memory
 # Files whose tests take one device of any kind.
 TESTS = (
     "tests/game tests/agent/test_search.py tests/agent/test_quiet_search.py "
@@ -80,7 +79,7 @@ def main(arguments: list[str]) -> None:
         raise InputError(
             "config: no GPU answers (nvidia-smi); for a trial on the CPU name a config"
         )
-    config = Path(options.config or ROOT / "configs" / f"{preset_of(gpu)[0]}.yaml").resolve()
+    config = Path(options.config or ROOT / "configs" / f"{preset_of(gpu)}.yaml").resolve()
     name = gpu.name.replace(" ", "_") if gpu else "trial"
     out = (options.out or ROOT / "docs" / "results" / name).resolve()
     run_dir = options.run_dir.resolve()
@@ -109,8 +108,7 @@ def gpu_here() -> Gpu | None:
     return Gpu(name.strip(), int(memory))
 
 
-def preset_of(gpu: Gpu) -> tuple[str, int]:
-    """Return the name of the preset for a GPU, and how many games it plays at once."""
+def preset_of(gpu: Gpu) -> str:
     return next(preset for least, preset in PRESETS.items() if gpu.memory_mib >= least)
 
 
@@ -124,8 +122,9 @@ def target_of(gpu: Gpu | None) -> str | None:
 def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: float) -> list[Step]:
     """Return all steps in their order."""
     steps = [Step("tests", ["-m", "pytest", "--continue-on-collection-errors", *TESTS], 8)]
-    games = ["--selfplay.games", preset_of(gpu)[1]] if gpu else []
-    whole = ["--config", config, *WHOLE.split(), *games]
+    preset = load_config(config)
+    at_once = preset.lanes(preset.selfplay.games)
+    whole = ["--config", config, *WHOLE.split(), "--selfplay.games", at_once]
     for name, (channels, blocks) in NETWORKS.items():
         for engine in ENGINES:
             key = f"{name}_{engine}"

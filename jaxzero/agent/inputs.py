@@ -27,7 +27,7 @@ from jaxzero.game.features import (
 )
 from jaxzero.game.structure import Structure
 
-PLANES_GROUP = 16
+PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
 
 
 def edge_inputs(

@@ -212,7 +212,6 @@ class Config:
                 f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
                 f"{self.game.board}"
             )
-
         if self.selfplay.td_lambda < 1 and self.search.win_weight:
             raise InputError(
                 f"selfplay.td_lambda: {self.selfplay.td_lambda} needs search.win_weight 0, not "

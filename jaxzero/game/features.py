@@ -53,9 +53,9 @@ BOX_CLASSES = (
     "three or four open sides",
 )
 JOINED_CLASSES = ("in a chain with one end at a joint", "in a chain with both ends at joints")
-# Of the planes of the structure: the number of all, and the place of the lengths among them.
-STRUCTURE_PLANES = len(BOX_CLASSES) + len(JOINED_CLASSES) + 1 + 2 * len(EDGE_CLASSES)
+# Of the planes of the structure: the place of the lengths among them, and the number of all.
 LENGTHS_PLANE = len(BOX_CLASSES) + len(JOINED_CLASSES)
+STRUCTURE_PLANES = LENGTHS_PLANE + 1 + 2 * len(EDGE_CLASSES)
 
 LONGEST = 12  # boxes; longer chains are counted together with chains of this length
 LOOPS = (4, 6, 8, 10)  # boxes; longer loops are counted together with loops of the last length
@@ -74,19 +74,14 @@ def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     horizontal, vertical = split_edges(game, drawn)
     sides = box_sides(game, drawn)
     boxes = [sides == count for count in range(5)]
-    return sum(
-        on_dots(game, pack(planes, first))
-        for planes, first in (
-            ([horizontal], 0),
-            ([vertical], 1),
-            ([~horizontal], 2),
-            ([~vertical], 3),
-            ([*boxes, jnp.ones_like(boxes[0])], 4),
-        )
+    return (
+        on_dots(game, pack_planes([horizontal, ~horizontal], 0, 2))
+        | on_dots(game, pack_planes([vertical, ~vertical], 1, 2))
+        | on_dots(game, pack_planes([*boxes, jnp.ones_like(boxes[0])], 4))
     )
 
 
-def pack(planes: Sequence[jax.Array], first: int, stride: int = 1) -> jax.Array:
+def pack_planes(planes: Sequence[jax.Array], first: int, stride: int = 1) -> jax.Array:
     """Return planes [...] bool as bits `first`, `first` + `stride`, ...: [...] uint32."""
     bits = (plane.astype(jnp.uint32) << (first + stride * i) for i, plane in enumerate(planes))
     return reduce(or_, bits)
@@ -176,13 +171,13 @@ def structure_planes(game: DotsAndBoxes, features: StructureFeatures) -> jax.Arr
     of edges horizontals and verticals.
     """
     boxes = [*jnp.moveaxis(features.boxes, -1, 0), *jnp.moveaxis(features.joined, -1, 0)]
-    first = len(boxes) + 1
+    first = LENGTHS_PLANE + 1
     edges = [split_edges(game, edge_class) for edge_class in jnp.moveaxis(features.edges, -1, 0)]
     horizontals, verticals = zip(*edges, strict=True)
     return (
-        on_dots(game, pack(boxes, 0))
-        | on_dots(game, pack(horizontals, first, 2))
-        | on_dots(game, pack(verticals, first + 1, 2))
+        on_dots(game, pack_planes(boxes, 0))
+        | on_dots(game, pack_planes(horizontals, first, 2))
+        | on_dots(game, pack_planes(verticals, first + 1, 2))
     )
 
 

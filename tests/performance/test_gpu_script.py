@@ -67,7 +67,7 @@ def test_training_goes_on_as_long_as_there_are_calls(call, tmp_path):
 @pytest.mark.parametrize("name", GPUS)
 def test_every_command_is_one_of_its_script(name, tmp_path):
     here = gpu.Gpu(name, GPUS[name])
-    config = ROOT / "configs" / f"{gpu.preset_of(here)[0]}.yaml"
+    config = ROOT / "configs" / f"{gpu.preset_of(here)}.yaml"
     steps = gpu.steps_of(here, config, tmp_path, tmp_path, 60)
     assert len({step.name for step in steps}) == len(steps)
     known = name != "NVIDIA A10"
