@@ -32,6 +32,12 @@ def evaluate_parser() -> ArgumentParser:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     add_source_options(parser)
     parser.add_argument(
+        "--rows",
+        type=int,
+        help="rows of boxes; default: those of the network. A conv network plays every board",
+    )
+    parser.add_argument("--cols", type=int, help="columns of boxes; default: as for rows")
+    parser.add_argument(
         "--opponents",
         default="",
         help="players to play a match against, separated by commas: random, greedy, "
@@ -92,6 +98,9 @@ def check_options(options: Namespace) -> None:
     """Raise an InputError for values out of range and options that need another."""
     if options.ladder and options.run_dir is None:
         raise InputError("ladder: True needs --run_dir")
+    for name in ("rows", "cols"):
+        if options.ladder and options[name] is not None:
+            raise InputError(f"{name}: {options[name]} cannot stand beside --ladder")
     if options.games < 2 or options.games % 2:
         raise InputError(f"games: {options.games} must be even and at least 2")
     if not 0 <= options.seed < 2**32:
@@ -115,15 +124,17 @@ def main(arguments: list[str]) -> None:
         check_folder("figures", figures)
 
     from jaxzero.evaluation.suite_report import score_suite
+    from jaxzero.runs.resize import asked_board, resize
     from jaxzero.training.evaluator import play_matches, rate_checkpoints
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
     loaded, loaded2 = source.load(), source2 and source2.load()
-    board = loaded.config.game.board
-    if loaded2 and loaded2.config.game.board != board:
-        other = loaded2.config.game.board
-        raise InputError(f"{source2.field}: {source2.name} plays {other}, not {board}")
+    board = asked_board(options.rows, options.cols, loaded.agent.network.game)
+    loaded, loaded2 = (
+        one and one._replace(agent=resize(one.agent, board, f"{which.field}: {which.name}"))
+        for one, which in ((loaded, source), (loaded2, source2))
+    )
     print(f"{source.field} {source.name}, iteration {loaded.iteration}, {board}")
     results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:

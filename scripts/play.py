@@ -48,7 +48,13 @@ def play_parser() -> ArgumentParser:
     add("weights2", str, None, "instead of a run: a network for the second player")
     add("checkpoint2", int, None, "iteration of the checkpoint; default: the newest")
     add("player2", str, None, "second player; default: search:64 with run_dir2, else perfect")
-    add("rows", int, None, "rows of boxes; default: the rows of the network, else 3")
+    add(
+        "rows",
+        int,
+        None,
+        "rows of boxes; default: the rows of the network, else 3. A conv network, such as 5x5, plays "
+        "every board",
+    )
     add("cols", int, None, "columns of boxes; default: as for rows")
     add("first", Literal["human", "ai"], "human", "who moves first (mode human)")
     add("seconds", float, 5.0, "time limit of the solver for solve and hint (mode human)")
@@ -88,6 +94,7 @@ def play(options: Namespace) -> None:
     from jaxzero.play.modes import (
         choose_board,
         choose_player,
+        fit,
         load_named,
         play_human,
         report_match,
@@ -98,8 +105,9 @@ def play(options: Namespace) -> None:
     network, network2 = (load_named(source_of(options, number)) for number in ("", "2"))
     networks = [one for one in (network, network2) if one]
     board = choose_board(options.rows, options.cols, networks)
+    network, network2 = (one and fit(one, board) for one in (network, network2))
     player = choose_player("player", options.player, board, network)
-    for one in networks:
+    for one in filter(None, (network, network2)):
         print(f"{one.field}: {one}")
     if options.mode == "human":
         return play_human(board, player, options.first, options.seed, options.seconds)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxzero.game.quiet import fewest_decisions
 from jaxzero.game.rules import DotsAndBoxes, box_sides, highest_beside, split_edges
@@ -181,18 +182,77 @@ def structure_planes(game: DotsAndBoxes, features: StructureFeatures) -> jax.Arr
     )
 
 
-def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
-    """Code the counts over the whole board: [C] bool.
+class CountCode(NamedTuple):
+    """How a count over the whole board is coded: one bit for each value, perhaps one for odd."""
 
-    A new code here reaches every trunk; weights that were trained before no longer fit.
+    values: range  # larger counts have the bit of the last
+    odd: bool = True
+    counts: int = 1  # this many counts have the code, one after the other
+
+    @property
+    def bits(self) -> int:
+        return len(self.values) + self.odd
+
+
+def count_codes(game: DotsAndBoxes) -> dict[str, CountCode]:
+    """Return the codes of the counts in their order.
+
+    A change here reaches every trunk; weights that were trained before no longer fit.
+    """
+
+    def up_to(most: int, counts: int = 1) -> CountCode:
+        return CountCode(range(most + 1), counts=counts)
+
+    boxes = game.num_boxes
+    longest, longest_joined = min(LONGEST, boxes), min(LONGEST_JOINED, boxes)
+    control = CountCode(range(-CONTROL, CONTROL + 1), odd=False)
+    return {
+        "boxes taken": CountCode(range(boxes + 1), odd=False),
+        "boxes declined": CountCode(range(0, 5, 2), odd=False),
+        "open boxes": up_to(boxes),
+        "boxes with three open sides": up_to(boxes),
+        "boxes with four open sides": up_to(boxes),
+        "safe edges": up_to(game.num_edges),
+        "chains by length": up_to(MOST_CHAINS, longest),
+        "loops by length": up_to(MOST_LOOPS, len(LOOPS)),
+        "long chains": up_to(MOST_LONG),
+        "control": control,
+        "moves left": up_to(fewest_decisions(game)),
+        "chains without a joint": up_to(MOST_CHAINS, longest),
+        "chains with one joint": up_to(MOST_JOINED, longest_joined),
+        "chains with two joints": up_to(MOST_JOINED, longest_joined),
+        "control without joints": control,
+    }
+
+
+def count_rows(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
+    """Return which bit of the counts of one board means what each bit means on another: [C] int.
+
+    What the source cannot say, such as 30 open boxes on a board of 25, is its largest count.
+    """
+    rows, first, wanted = [], 0, count_codes(target)
+    for name, code in count_codes(source).items():
+        largest = len(code.values) - 1
+        for count in range(wanted[name].counts):
+            begin = first + min(count, code.counts - 1) * code.bits
+            rows += [begin + min(i, largest) for i in range(len(wanted[name].values))]
+            rows += [begin + largest + 1] * code.odd
+        first += code.counts * code.bits
+    return np.array(rows)
+
+
+def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
+    """Code the counts over the whole board, those of `count_codes`: [C] bool.
 
     A chain that ends at a joint is not opened as it is: it becomes part of a longer chain. So the
     last codes count chains by their joints. The number of moves left is exact: open edges minus
     open boxes.
     """
-    boxes = game.num_boxes
-    longest, longest_joined = min(LONGEST, boxes), min(LONGEST_JOINED, boxes)
-    box = jnp.arange(boxes).reshape(game.rows, game.cols)
+    codes = count_codes(game)
+    longest, longest_joined = (
+        codes[name].counts for name in ("chains by length", "chains with one joint")
+    )
+    box = jnp.arange(game.num_boxes).reshape(game.rows, game.cols)
     starts = found.first == box  # every chain and loop once, at its first box
     loop_kind = jnp.clip((found.length - LOOPS[0]) // 2, 0, len(LOOPS) - 1)
     chain_kind = found.joined * longest + jnp.minimum(found.length, longest) - 1
@@ -213,27 +273,26 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
             control + jnp.where(long_chain & (found.joined == 0), found.length - 4, 0),
         ]
     )
-    control = jnp.clip(jnp.sum(control, axis=(1, 2)), -CONTROL, CONTROL)
+    control = jnp.sum(control, axis=(1, 2))
     left = jnp.sum(found.open_sides > 0, dtype=jnp.int32)
-    moves = jnp.sum(~found.quiet, dtype=jnp.int32) - left
-    codes = [
-        _one_hot(found.taken, jnp.arange(boxes + 1)),
-        _one_hot(found.declined, jnp.arange(0, 5, 2)),
-        _count_code(left, boxes),
-        _count_code(jnp.sum(found.open_sides == 3, dtype=jnp.int32), boxes),
-        _count_code(jnp.sum(found.open_sides == 4, dtype=jnp.int32), boxes),
-        _count_code(jnp.sum(found.safe, dtype=jnp.int32), game.num_edges),
-        _count_code(chains, MOST_CHAINS),
-        _count_code(loops, MOST_LOOPS),
-        _count_code(jnp.sum(chains[2:]), MOST_LONG),
-        _one_hot(control[0], jnp.arange(-CONTROL, CONTROL + 1)),
-        _count_code(jnp.maximum(moves, 0), fewest_decisions(game)),
-        _count_code(alone, MOST_CHAINS),
-        _count_code(joined[0], MOST_JOINED),
-        _count_code(joined[1], MOST_JOINED),
-        _one_hot(control[1], jnp.arange(-CONTROL, CONTROL + 1)),
-    ]
-    return jnp.concatenate([code.ravel() for code in codes])
+    counts = {
+        "boxes taken": found.taken,
+        "boxes declined": found.declined,
+        "open boxes": left,
+        "boxes with three open sides": jnp.sum(found.open_sides == 3, dtype=jnp.int32),
+        "boxes with four open sides": jnp.sum(found.open_sides == 4, dtype=jnp.int32),
+        "safe edges": jnp.sum(found.safe, dtype=jnp.int32),
+        "chains by length": chains,
+        "loops by length": loops,
+        "long chains": jnp.sum(chains[2:]),
+        "control": control[0],
+        "moves left": jnp.sum(~found.quiet, dtype=jnp.int32) - left,
+        "chains without a joint": alone,
+        "chains with one joint": joined[0],
+        "chains with two joints": joined[1],
+        "control without joints": control[1],
+    }
+    return jnp.concatenate([encode(code, counts[name]).ravel() for name, code in codes.items()])
 
 
 def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
@@ -252,13 +311,11 @@ def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
     return counts.astype(jnp.int32).ravel()[:kinds]
 
 
-def _one_hot(value: jax.Array, values: jax.Array) -> jax.Array:
-    """Return where a value [] is in a list of values [n]: [n] bool."""
-    return value == values
-
-
-def _count_code(counts: jax.Array, most: int) -> jax.Array:
-    """Code counts [...] as one-hot up to `most`, and one bit of parity: [..., most + 2] bool."""
-    column = jnp.arange(most + 2).reshape((1,) * jnp.ndim(counts) + (-1,))
+def encode(code: CountCode, counts: jax.Array) -> jax.Array:
+    """Code counts [...]: [..., bits] bool."""
+    values = code.values
+    first, step, last = values.start, values.step, values[-1]
+    column = jnp.arange(code.bits).reshape((1,) * jnp.ndim(counts) + (-1,))
     counts = counts[..., None]
-    return jnp.where(column <= most, jnp.minimum(counts, most) == column, counts % 2 == 1)
+    bits = first + step * column == jnp.clip(counts, first, last)
+    return jnp.where(column == len(values), counts % 2 == 1, bits) if code.odd else bits

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.cli import Source
-from jaxzero.config import GameConfig
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_match
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play.game import Side, warm_up
 from jaxzero.play.terminal import Setup, play_game
+from jaxzero.runs.resize import asked_board, resize
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
 # The default players.
@@ -28,9 +28,12 @@ class NamedAgent:
     source: str  # its value
     agent: Agent
     iteration: int
+    trained_on: DotsAndBoxes
 
     def __str__(self) -> str:
-        return f"{self.source}, iteration {self.iteration}"
+        board = self.agent.network.game
+        at_sight = f", trained on {self.trained_on} alone" if board != self.trained_on else ""
+        return f"{self.source}, iteration {self.iteration}{at_sight}"
 
 
 def load_named(source: Source | None) -> NamedAgent | None:
@@ -38,35 +41,19 @@ def load_named(source: Source | None) -> NamedAgent | None:
     if source is None:
         return None
     loaded = source.load()
-    return NamedAgent(source.field, source.name, loaded.agent, loaded.iteration)
+    board = loaded.agent.network.game
+    return NamedAgent(source.field, source.name, loaded.agent, loaded.iteration, board)
 
 
 def choose_board(rows: int | None, cols: int | None, networks: list[NamedAgent]) -> DotsAndBoxes:
-    """Return the board asked for, else the board of the networks, else 3x3.
+    """Return the board asked for, else the board of the networks, else 3x3. Raises: InputError."""
+    default = networks[0].agent.network.game if networks else DEFAULT_BOARD
+    return asked_board(rows, cols, default)
 
-    Raises: InputError, with both values, for a network of another board.
-    """
-    trained = networks[0].agent.network.game if networks else DEFAULT_BOARD
-    asked = {
-        "rows": trained.rows if rows is None else rows,
-        "cols": trained.cols if cols is None else cols,
-    }
-    try:
-        board = GameConfig(**asked).board
-    except InputError as error:
-        raise InputError(str(error).removeprefix("game.")) from error
-    for network in networks:
-        known = network.agent.network.game
-        if known == board:
-            continue
-        if rows is None and cols is None:
-            raise InputError(f"{network.field}: {network.source} plays {known}, not {board}")
-        name = "rows" if known.rows != board.rows else "cols"
-        raise InputError(
-            f"{name}: {asked[name]} contradicts {getattr(known, name)} "
-            f"of {network.field} {network.source}"
-        )
-    return board
+
+def fit(named: NamedAgent, board: DotsAndBoxes) -> NamedAgent:
+    """Return a network for this board. Raises: InputError where it cannot play there."""
+    return replace(named, agent=resize(named.agent, board, f"{named.field}: {named.source}"))
 
 
 def choose_player(

@@ -5,9 +5,9 @@ NAME.safetensors with the weights, NAME.yaml with the config of its training, NA
 was trained and how strong it was measured to be. The package ships one network a board, in
 `jaxzero/weights/`.
 
-Initial weights of a run may come from another board: arrays that do not depend on its size carry
-over, such as the kernels of a convolutional trunk and the inner blocks of a dense one. The rest
-starts fresh.
+Initial weights of a run may come from another board: those of a convolutional trunk are resized,
+of others the arrays carry over that do not depend on its size, such as the inner blocks of a dense
+one, and the rest starts fresh.
 """
 
 from __future__ import annotations
@@ -184,6 +184,7 @@ class Effort(NamedTuple):
 class InitialWeights(NamedTuple):
     """Weights to start from."""
 
+    network: Network
     params: chex.ArrayTree
     name: str  # of the folder of a run, or of what is shipped
     effort: Effort
@@ -201,7 +202,8 @@ def read_initial_weights(name: str) -> InitialWeights:
     except InputError as error:  # here the folder of a run is no --run_dir
         raise InputError(str(error).replace("run_dir:", "weights:", 1)) from error
     training = training_record(source, loaded)
-    return InitialWeights(loaded.agent.params, name, Effort(training["games"], training["minutes"]))
+    effort = Effort(training["games"], training["minutes"])
+    return InitialWeights(loaded.agent.network, loaded.agent.params, name, effort)
 
 
 def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def play_matches(
     loaded: LoadedAgent, opponents: str, simulations: int, games: int, opening_plies: int, seed: int
 ) -> dict[str, dict]:
     """Play a match against each of `opponents`, print and return the results."""
-    game = loaded.config.game.board
+    game = loaded.agent.network.game
     players = make_players(opponents, game, loaded.agent)
     me = make_player(f"search:{simulations}", game, loaded.agent)
     results = {}

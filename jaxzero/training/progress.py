@@ -16,6 +16,7 @@ from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.resize import fits_all_boards, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
@@ -45,26 +46,33 @@ class Progress(NamedTuple):
         return config.fraction_done(self.iteration, self.minutes)
 
 
-def refuse_misfit(network: Network, weights: chex.ArrayTree) -> None:
-    """Raise an InputError when no array of `weights` fits the network."""
-    if not transfer(weights, param_shapes(network)).taken:
+def refuse_misfit(network: Network, initial: InitialWeights) -> None:
+    """Raise an InputError when no array of the initial weights fits the network."""
+    if not transfer(fitted(network, initial), param_shapes(network)).taken:
         raise InputError("weights: no array of theirs fits this network")
+
+
+def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
+    """Return initial weights, resized where the network differs in its board alone."""
+    source = initial.network
+    alike = source.config == network.config and fits_all_boards(source)
+    return resize_params(source, network, initial.params) if alike else initial.params
 
 
 def start(
     config: Config, network: Network, devices: list[jax.Device], initial: InitialWeights | None
 ) -> Progress:
     """Return a run with an empty replay and fresh weights, or all of `initial` that fits."""
-    learner = first_learner(config, network, initial.params if initial else None)
+    learner = first_learner(config, network, initial)
     return Progress(replicate(learner, devices), _empty_actor(config, devices))
 
 
-def first_learner(config: Config, network: Network, weights: chex.ArrayTree | None) -> Learner:
-    """Return a learner with fresh weights, or with all of `weights` that fits its network."""
+def first_learner(config: Config, network: Network, initial: InitialWeights | None) -> Learner:
+    """Return a learner with fresh weights, or with all of `initial` that fits its network."""
     learner = init_learner(network, config)
-    if weights is None:
+    if initial is None:
         return learner
-    found = transfer(weights, learner.params)
+    found = transfer(fitted(network, initial), learner.params)
     print(f"weights       {found.taken} of {found.arrays} arrays taken over, the rest is fresh")
     return start_from(learner, found.params)
 

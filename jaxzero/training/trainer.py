@@ -51,7 +51,7 @@ def train(
     if resume and initial is None:
         initial = noted_initial_weights(run_dir)
     if initial:
-        refuse_misfit(network, initial.params)
+        refuse_misfit(network, initial)
     print("Compiling the program of an iteration ...", flush=True)
     with new_run_dir(run_dir):  # an unwritable place is told before the compiler runs
         program = compile_iteration(config, network, devices)

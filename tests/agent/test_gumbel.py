@@ -44,7 +44,9 @@ def test_a_game_with_few_moves_has_the_rounds_that_fit():
 
 def chaotic(game: DotsAndBoxes):
     """Return an evaluator whose priors and values are all over the place, so that trees bush."""
-    weights = jax.random.randint(jax.random.key(3), (game.num_edges, game.num_edges + 1), 0, 1 << 20)
+    weights = jax.random.randint(
+        jax.random.key(3), (game.num_edges, game.num_edges + 1), 0, 1 << 20
+    )
 
     def evaluate(_params, state: State, _found) -> Evaluation:
         # Integers, because a sum of floats differs with the size of the batch in its last bits.

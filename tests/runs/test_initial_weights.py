@@ -14,7 +14,8 @@ from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.runs.weights import transfer
+from jaxzero.runs.resize import resize_params
+from jaxzero.runs.weights import Effort, InitialWeights, transfer
 from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import first_learner, refuse_misfit
 
@@ -24,6 +25,10 @@ CONV = NetworkConfig(channels=8, blocks=2)
 
 def weights(rows: int, seed: int, config: NetworkConfig = CONV):
     return init_params(Network(DotsAndBoxes(rows, rows), config), jax.random.key(seed))
+
+
+def initial(network: Network, params) -> InitialWeights:
+    return InitialWeights(network, params, "some", Effort())
 
 
 def test_the_same_network_takes_everything():
@@ -48,13 +53,25 @@ def test_another_board_takes_the_kernels_and_keeps_its_own_heads():
 def test_a_run_begins_with_them_and_so_does_its_average():
     network = Network(TINY.game.board, TINY.network)
     source = init_learner(network, replace(TINY, seed=5)).params
-    learner = first_learner(TINY, network, source)
+    learner = first_learner(TINY, network, initial(network, source))
     chex.assert_trees_all_equal(learner.params, source)
     chex.assert_trees_all_equal(learner.average, source)
     assert int(learner.step) == 0
 
 
+def test_a_conv_of_another_board_begins_as_it_plays_there():
+    config = load_config(
+        "configs/tiny.yaml", "--network.trunk=conv", "--network.channels=8", "--network.blocks=2"
+    )
+    network, small = Network(config.game.board, config.network), DotsAndBoxes(1, 2)
+    source = Network(small, config.network)
+    params = init_params(source, jax.random.key(1))
+    learner = first_learner(config, network, initial(source, params))
+    chex.assert_trees_all_equal(learner.params, resize_params(source, network, params))
+
+
 def test_weights_of_which_nothing_fits_are_refused():
     network = Network(TINY.game.board, TINY.network)
+    other = Network(DotsAndBoxes(3, 3), CONV)
     with pytest.raises(InputError, match="weights: no array"):
-        refuse_misfit(network, weights(3, 0))
+        refuse_misfit(network, initial(other, weights(3, 0)))

@@ -15,7 +15,7 @@ from jaxzero.agent.players import make_player
 from jaxzero.cli import Source, load_config, save_config
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_match
-from jaxzero.play.modes import choose_board, choose_player, load_named
+from jaxzero.play.modes import choose_board, choose_player, fit, load_named
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.weights import (
     load_agent,
@@ -139,13 +139,13 @@ def test_what_is_not_there_is_named(whole, run, tmp_path):
     assert not (run / "checkpoints").exists()
 
 
-def test_the_board_is_that_of_the_run_unless_that_is_contradicted(whole):
+def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
     run = load_named(Source(whole, None))
     board = choose_board(None, 2, [run])
     assert str(board) == "2x2"
     assert choose_player("player", None, board, run).name == "search:64"
-    with pytest.raises(InputError, match=r"^cols: 4 contradicts 2 of run_dir "):
-        choose_board(2, 4, [run])
+    with pytest.raises(InputError, match=r"^run_dir: .* cannot play 2x4: its trunk is dense"):
+        fit(run, choose_board(2, 4, [run]))
     with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
         load_named(Source(whole, None, 9, "2"))
 

@@ -65,7 +65,7 @@ def test_a_run_is_read_where_it_was_measured(runs):
 
 def test_games_and_minutes_count_from_zero(tmp_path):
     run = make_run(tmp_path / "run")
-    note_initial_weights(run, InitialWeights({}, "5x5", Effort(games=1000, minutes=20.0)))
+    note_initial_weights(run, InitialWeights(None, {}, "5x5", Effort(games=1000, minutes=20.0)))
     first = read_run(run).measurements[0]
     assert (first.games, first.minutes) == (1100, 20.5)
 

@@ -1,0 +1,93 @@
+"""A network on a board that it was not trained on.
+
+The kernels of a convolutional trunk fit every board. The other arrays are carried over by meaning:
+rows that read the counts over the whole board, columns of the bins of the margin, and the input of
+the lengths of chains, which are shares of all boxes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import chex
+import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from jaxzero.agent.inputs import grid_planes
+from jaxzero.agent.network import Network
+from jaxzero.agent.players import Agent
+from jaxzero.config import GameConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.game.features import LENGTHS_PLANE, PLANES, count_rows
+from jaxzero.runs.weights import param_shapes
+
+
+def asked_board(rows: int | None, cols: int | None, default: DotsAndBoxes) -> DotsAndBoxes:
+    """Return the board that the options rows and cols ask for. Raises: InputError."""
+    asked = (default.rows if rows is None else rows, default.cols if cols is None else cols)
+    try:
+        return GameConfig(*asked).board
+    except InputError as error:
+        raise InputError(str(error).removeprefix("game.")) from error
+
+
+def fits_all_boards(network: Network) -> bool:
+    """Return whether a network can play boards that it was not trained on."""
+    return network.config.trunk == "conv" and not network.config.attention_heads
+
+
+def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
+    """Return the agent for another board; `option` names where it came from, for the error.
+
+    Raises: InputError where its trunk has one size.
+    """
+    network = agent.network
+    if network.game == game:
+        return agent
+    if not fits_all_boards(network):
+        raise InputError(
+            f"{option} was trained on {network.game} and cannot play {game}: its trunk is "
+            f"{network.config.trunk}, and only conv without attention plays every board"
+        )
+    target = Network(game, network.config)
+    return replace(agent, network=target, params=resize_params(network, target, agent.params))
+
+
+def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> chex.ArrayTree:
+    """Return the weights of `source` for `target`, which differs in its board alone: NumPy."""
+    flat = {name: np.asarray(leaf) for name, leaf in flatten_dict(params, sep="/").items()}
+    wanted = flatten_dict(param_shapes(target), sep="/")
+    if source.config.features == "structure":
+        rows = count_rows(source.game, target.game)
+        bits = len(count_rows(source.game, source.game))
+        for name, like in wanted.items():
+            others = like.shape[0] - len(rows)  # inputs before the counts
+            if flat[name].ndim == 2 and others == len(flat[name]) - bits:
+                flat[name] = flat[name][np.concatenate([np.arange(others), others + rows])]
+        _rescale_lengths(source, target, flat)
+    columns = margin_columns(source.game, target.game)
+    for name in ("params/margin/kernel", "params/margin/bias"):
+        flat[name] = flat[name][..., columns]
+    for name, like in wanted.items():
+        chex.assert_shape(flat[name], like.shape, custom_message=name)
+    return unflatten_dict({name: flat[name] for name in wanted}, sep="/")
+
+
+def margin_columns(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
+    """Return which bin of the margin on one board stands for each bin of another: [M] int.
+
+    Margins beyond those of the source are its largest of the same parity.
+    """
+    margins = np.arange(-target.num_boxes, target.num_boxes + 1)
+    size, most = np.abs(margins), source.num_boxes
+    size = np.where(size > most, most - (size - most) % 2, size)
+    return np.sign(margins) * size + most
+
+
+def _rescale_lengths(source: Network, target: Network, flat: dict[str, np.ndarray]) -> None:
+    """Make the first kernel read shares of the boxes of `target` as lengths on `source`."""
+    name = "params/Conv3x3_0/kernel"
+    scale = np.ones(grid_planes(structure=True), np.float32)
+    scale[len(PLANES) + LENGTHS_PLANE] = target.game.num_boxes / source.game.num_boxes
+    flat[name] = flat[name] * scale[None, None, :, None]

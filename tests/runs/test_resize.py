@@ -1,0 +1,76 @@
+"""Laws of networks on other boards: counts and margins keep their meaning, sizes come and go."""
+
+from __future__ import annotations
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from compiled import analyse
+
+from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.players import Agent
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, margin_bins
+from jaxzero.game.features import count_codes, count_rows, encode
+from jaxzero.runs.resize import margin_columns, resize, resize_params
+
+CONV = NetworkConfig(trunk="conv", channels=8, blocks=2)
+SMALL, LARGE = DotsAndBoxes(2, 2), DotsAndBoxes(3, 4)
+
+
+@pytest.mark.parametrize("boards", [(SMALL, LARGE), (LARGE, SMALL), (LARGE, DotsAndBoxes(4, 3))])
+def test_a_count_means_on_one_board_what_it_means_on_another(boards):
+    source, target = boards
+    rng = np.random.default_rng(0)
+    read = rng.normal(size=len(count_rows(source, source)))
+    counts, bits, there = {}, [], []
+    for name, code in count_codes(target).items():
+        counts[name] = rng.choice(list(code.values), size=code.counts)
+        bits.append(encode(code, jnp.asarray(counts[name])).ravel())
+    for name, code in count_codes(source).items():
+        # What the source cannot say has the code of its largest.
+        known = np.resize(counts[name], code.counts)[: code.counts]
+        there.append(encode(code, jnp.asarray(known)))
+    rows, first = count_rows(source, target), 0
+    said, begin = read[rows] * np.concatenate(bits), 0
+    for (name, code), own in zip(count_codes(source).items(), there, strict=True):
+        wanted = count_codes(target)[name]
+        both = min(code.counts, wanted.counts)
+        part = said[begin : begin + both * wanted.bits].sum()
+        weights = read[first : first + code.counts * code.bits].reshape(code.counts, -1)
+        assert part == pytest.approx((weights * np.asarray(own))[:both].sum()), name
+        first, begin = first + code.counts * code.bits, begin + wanted.counts * wanted.bits
+
+
+def test_a_margin_has_the_bin_of_the_same_margin():
+    ours, theirs = np.asarray(margin_bins(SMALL)), np.asarray(margin_bins(LARGE))
+    found = ours[margin_columns(SMALL, LARGE)]
+    inside = np.abs(theirs) <= SMALL.num_boxes
+    np.testing.assert_array_equal(found[inside], theirs[inside])
+    assert (np.abs(found[~inside]) >= SMALL.num_boxes - 1).all()
+    assert ((found - theirs) % 2 == 0).all()
+    np.testing.assert_array_equal(theirs[margin_columns(LARGE, SMALL)], ours)
+
+
+def test_a_network_that_went_to_a_larger_board_and_back_says_the_same():
+    network, large = Network(SMALL, CONV), Network(LARGE, CONV)
+    params = jax.tree.map(
+        lambda leaf: leaf + 0.1 * np.random.default_rng(0).normal(size=leaf.shape),
+        init_params(network, jax.random.key(1)),
+    )
+    there = resize_params(network, large, params)
+    chex.assert_trees_all_close(resize_params(large, network, there), params, rtol=1e-6)
+    drawn = np.random.default_rng(0).random((8, LARGE.num_edges)) < 0.5
+    said = large.apply(there, jnp.asarray(drawn), analyse(LARGE)(drawn))
+    assert np.isfinite(said.policy_logits).all() and said.margin_logits.shape == (8, 25)
+
+
+def test_only_a_trunk_of_no_size_plays_another_board():
+    for config in (NetworkConfig(trunk="dense"), NetworkConfig(trunk="conv", attention_heads=2)):
+        agent = Agent(Network(SMALL, config), {}, SearchConfig())
+        assert resize(agent, SMALL, "weights: x") is agent
+        with pytest.raises(InputError, match=r"^weights: x was trained on 2x2 and cannot play 3x4"):
+            resize(agent, LARGE, "weights: x")
