@@ -48,13 +48,7 @@ def play_parser() -> ArgumentParser:
     add("weights2", str, None, "instead of a run: a network for the second player")
     add("checkpoint2", int, None, "iteration of the checkpoint; default: the newest")
     add("player2", str, None, "second player; default: search:64 with run_dir2, else perfect")
-    add(
-        "rows",
-        int,
-        None,
-        "rows of boxes; default: the rows of the network, else 3. A conv network, such as 5x5, plays "
-        "every board",
-    )
+    add("rows", int, None, "rows of boxes; default: the network's, else 3; 5x5 plays every board")
     add("cols", int, None, "columns of boxes; default: as for rows")
     add("first", Literal["human", "ai"], "human", "who moves first (mode human)")
     add("seconds", float, 5.0, "time limit of the solver for solve and hint (mode human)")

@@ -1,0 +1,323 @@
+"""What is known about a position: every edge's worth, the expected end, chains, what is proven.
+
+An analysis gets better while one waits. It begins with the structure of the position, which is the
+rules' alone. One evaluation by the network then values every edge, a search improves on the best,
+and the exact solver replaces guesses by proofs where it comes to an end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jaxzero.agent.players import Agent
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, count_sides
+from jaxzero.game.structure import Structure
+from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of, think
+from jaxzero.solver.endgame import Solution, move_bounds, new_table, solve
+from jaxzero.solver.tablebase import ILLEGAL
+
+LONG = 3  # boxes of the shortest long chain
+FIRST_SLICE = 0.2  # seconds of the solver until its first answer
+TABLE_ENTRIES = 2**20  # positions, 32 MiB
+KINDS = ("takes", "safe", "half-hearted", "loony")
+
+
+@dataclass(frozen=True)
+class EdgeFacts:
+    """One undrawn edge. Values are boxes still to come for the side to move."""
+
+    edge: int
+    kind: str  # one of KINDS
+    prior: float | None = None  # the network's probability
+    visits: int | None = None
+    value: float | None = None
+    lost: float | None = None  # boxes worse than the best edge
+    exact: bool = False  # value and lost are proven
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain or loop, as it stands once all free boxes are taken, or the free boxes themselves."""
+
+    boxes: tuple[int, ...]
+    kind: str  # chain, loop or free
+    edges: tuple[int, ...]  # undrawn edges of its boxes
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """All that is known about a position at one stage, in boxes, for the side to move."""
+
+    stage: str  # structure, policy, search or exact
+    edges: tuple[EdgeFacts, ...]
+    chains: tuple[Chain, ...]
+    safe: int  # edges that give no box away, once all free boxes are taken
+    simulations: int = 0
+    value: float | None = None  # boxes still to come
+    final: tuple[tuple[int, float], ...] = ()  # margins at the end of the game, and their chances
+    best: int | None = None  # the edge to draw
+    line: tuple[int, ...] = ()  # principal variation
+    bounds: tuple[int, int] | None = None  # proven bounds of the value; equal: proven
+
+    @property
+    def proven(self) -> int | None:
+        """The proven value, None where it is not proven."""
+        known = self.bounds is not None and self.bounds[0] == self.bounds[1]
+        return self.bounds[0] if known else None
+
+    @property
+    def chances(self) -> tuple[float, float, float]:
+        """The probabilities to win, draw and lose the game."""
+        total = sum(chance for _, chance in self.final) or 1.0
+        parts = ((m > 0, m == 0, m < 0) for m, _ in self.final)
+        each = np.array([np.array(p) * c for p, (_, c) in zip(parts, self.final, strict=True)])
+        return tuple((each.sum(axis=0) / total).tolist()) if len(each) else (0.0, 0.0, 0.0)
+
+
+def stages(
+    agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
+) -> Iterator[Analysis]:
+    """Yield analyses of a position [A] bool, each better than the one before.
+
+    `ahead` are boxes of the side to move minus the opponent's so far. The solver gets `seconds`, 0:
+    no solver. Where no edge is left there is nothing to yield.
+    """
+    game = agent.network.game
+    if drawn.all():
+        return
+    found = by_structure(game, drawn)
+    yield found
+    found = by_network(agent, found, drawn, ahead)
+    yield found
+    if simulations:
+        found = by_search(agent, found, drawn, simulations)
+        yield found
+    if seconds > 0:
+        yield from by_solver(game, found, drawn, ahead, seconds)
+
+
+def analyse(
+    agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
+) -> Analysis:
+    """Return the last of `stages`. Raises: InputError where no edge is left."""
+    found = list(stages(agent, drawn, ahead, simulations, seconds))
+    if not found:
+        raise InputError(f"position: no edge is left on a {agent.network.game} board")
+    return found[-1]
+
+
+def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
+    """Return what the rules alone say about a position [A] bool."""
+    found = structure_of(game, drawn)
+    kinds = _kinds(game, drawn, found)
+    edges = tuple(EdgeFacts(edge, kinds[edge]) for edge in np.flatnonzero(~drawn).tolist())
+    chains = tuple(_chains(game, drawn, found))
+    return Analysis("structure", edges, chains, int(found.safe.sum()))
+
+
+def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> Analysis:
+    """Return what the network says without a search."""
+    look = look_at(agent, drawn)
+    line = line_of_play(agent, drawn)
+    highest = look.values[~drawn].max()
+    edges = tuple(
+        replace(
+            one,
+            prior=float(look.prior[one.edge]),
+            value=float(look.values[one.edge]),
+            lost=float(highest - look.values[one.edge]),
+        )
+        for one in known.edges
+    )
+    final: dict[int, float] = {}
+    for margin, chance in zip(look.margins.tolist(), look.chances.tolist(), strict=True):
+        end = round(margin) + ahead
+        final[end] = final.get(end, 0.0) + chance
+    return replace(
+        known,
+        stage="policy",
+        edges=edges,
+        value=float(look.value),
+        final=tuple(sorted((m, c) for m, c in final.items() if c >= 5e-4)),
+        best=line[0],
+        line=line,
+    )
+
+
+def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int) -> Analysis:
+    """Return what a search with so many simulations says, on top of what is known."""
+    thought = think(agent, drawn, simulations)
+    best, value = int(thought.edge), float(thought.value)
+    values = {one.edge: one.value for one in known.edges}
+    visits = dict.fromkeys(values, 0)
+    if not any(one.kind == "takes" for one in known.edges):
+        for edge, move in enumerate(moves_of(agent.network.game, drawn).tolist()):
+            if move >= 0 and thought.visits[move]:
+                visits[edge] = int(thought.visits[move])
+                values[edge] = float(thought.values[move])
+    # What the search chose is worth its value, and nothing is worth more.
+    values = {edge: min(value, worth) for edge, worth in values.items()} | {best: value}
+    edges = tuple(
+        replace(one, value=values[one.edge], visits=visits[one.edge], lost=value - values[one.edge])
+        for one in known.edges
+    )
+    return replace(
+        known,
+        stage="search",
+        simulations=simulations,
+        edges=edges,
+        value=value,
+        best=best,
+        line=line_of_play(agent, drawn, best),
+    )
+
+
+def by_solver(
+    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, seconds: float
+) -> Iterator[Analysis]:
+    """Yield what the exact solver proves within so many seconds; nothing beyond 7x7.
+
+    The time comes in slices, each twice as long, so that bounds show early and an observer who
+    leaves is not waited for. What a slice has proven stays in the table.
+    """
+    begin, table, slice_ = time.monotonic(), new_table(TABLE_ENTRIES), FIRST_SLICE
+
+    def left() -> float:
+        return seconds - (time.monotonic() - begin)
+
+    while left() > 0 and known.proven is None:
+        try:
+            solution = solve(game, drawn, seconds=min(slice_, left()), table=table)
+        except InputError:  # the board is too large
+            return
+        slice_ *= 2
+        known = _proven(game, known, drawn, ahead, solution)
+        yield known
+    while left() > 0 and known.proven is not None and not all(one.exact for one in known.edges):
+        lower, upper = move_bounds(game, drawn, seconds=min(slice_, left()), table=table)
+        slice_ *= 2
+        exact = (lower == upper) & (lower != ILLEGAL)
+        known = replace(
+            known,
+            edges=tuple(
+                _proven_edge(one, known.proven, int(lower[one.edge])) if exact[one.edge] else one
+                for one in known.edges
+            ),
+        )
+        yield known
+
+
+def _proven(
+    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, solution: Solution
+) -> Analysis:
+    """Return an analysis with what the solver has proven about the position."""
+    value, best = solution.value, solution.best
+    if value is None:
+        open_boxes = int(np.sum(~drawn[box_sides_table(game)].all(axis=1)))
+        bounds = max(solution.lower, -open_boxes), min(solution.upper, open_boxes)
+        return replace(known, stage="exact", bounds=bounds)
+    keeps = known.best in best or not best
+    return replace(
+        known,
+        stage="exact",
+        edges=tuple(
+            _proven_edge(one, value, value) if one.edge in best else one for one in known.edges
+        ),
+        value=float(value),
+        final=((value + ahead, 1.0),),
+        best=known.best if keeps else best[0],
+        line=known.line if keeps else (best[0],),
+        bounds=(value, value),
+    )
+
+
+def _proven_edge(one: EdgeFacts, best: int, value: int) -> EdgeFacts:
+    return replace(one, value=float(value), lost=float(best - value), exact=True)
+
+
+def to_json(found: Analysis) -> dict[str, Any]:
+    """Return an analysis as data of JSON; numbers are rounded."""
+    win, draw, lose = (round(chance, 4) for chance in found.chances)
+    exact = None
+    if found.bounds is not None:
+        exact = {"lower": found.bounds[0], "upper": found.bounds[1]}
+    if found.proven is not None:
+        best = [one.edge for one in found.edges if one.exact and one.lost == 0]
+        exact = {"value": found.proven, "best": best}
+    chains = [
+        {
+            "boxes": list(chain.boxes),
+            "kind": chain.kind if chain.kind == "loop" else "chain",
+            "length": len(chain.boxes),
+            "free": chain.kind == "free",
+            "edges": list(chain.edges),
+        }
+        for chain in found.chains
+    ]
+    long = sum(chain.kind != "free" and len(chain.boxes) >= LONG for chain in found.chains)
+    control = None
+    if not found.safe:  # who opens the next chain has lost control
+        control = "mover" if any(chain.kind == "free" for chain in found.chains) else "other"
+    return {
+        "stage": found.stage,
+        "simulations": found.simulations,
+        "value": _rounded(found.value),
+        "final": [[margin, round(chance, 4)] for margin, chance in found.final],
+        "win": win,
+        "draw": draw,
+        "lose": lose,
+        "best": found.best,
+        "edges": [_edge_json(one) for one in found.edges],
+        "line": list(found.line),
+        "exact": exact,
+        "structure": {"chains": chains, "safe": found.safe, "long": long, "control": control},
+    }
+
+
+def _edge_json(one: EdgeFacts) -> dict[str, Any]:
+    return {
+        "edge": one.edge,
+        "class": one.kind,
+        "prior": _rounded(one.prior, 4),
+        "visits": one.visits,
+        "value": _rounded(one.value),
+        "lost": _rounded(one.lost),
+        "exact": one.exact,
+    }
+
+
+def _rounded(number: float | None, digits: int = 2) -> float | None:
+    return None if number is None else round(number, digits)
+
+
+def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:
+    """Return the kind of every edge: list [A]; it means nothing for drawn edges."""
+    beside, sides = box_neighbours(game), count_sides(game, drawn)
+    sides[-1] = 0
+    takes = (sides[beside] == 3).any(axis=1)
+    opened = np.append(found.length.ravel(), 0)[beside].max(axis=1)
+    gives = np.where(opened >= LONG, "loony", "half-hearted")
+    return np.where(takes, "takes", np.where(found.safe, "safe", gives)).tolist()
+
+
+def _chains(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterator[Chain]:
+    """Yield the free boxes, then the chains and loops by their first box."""
+    beside, undrawn = box_neighbours(game), np.flatnonzero(~drawn)
+
+    def chain(boxes: np.ndarray, kind: str) -> Chain:
+        touches = np.isin(beside[undrawn], boxes).any(axis=1)
+        return Chain(tuple(boxes.tolist()), kind, tuple(undrawn[touches].tolist()))
+
+    free = np.flatnonzero(found.free)
+    if len(free):
+        yield chain(free, "free")
+    first, length, loop = (field.ravel() for field in (found.first, found.length, found.loop))
+    for start in np.unique(first[length > 0]):
+        boxes = np.flatnonzero((first == start) & (length > 0))
+        yield chain(boxes, "loop" if loop[start] else "chain")

@@ -1,0 +1,122 @@
+"""An engine for programs: it keeps a game and a clock, and chooses moves.
+
+The player is the expert: network and exact solver together. `Clock` shares the time of the whole
+game out over its decisions: most goes to those that the solver can just about prove.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from jaxzero.agent import expert
+from jaxzero.agent.players import Agent
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, count_sides
+from jaxzero.play.game import Record
+from jaxzero.runs.resize import resize
+
+# Undrawn edges between which a proof is hard and yet may succeed: these decisions get more time.
+HARD = range(34, 49)
+HARD_WEIGHT, EASY_WEIGHT, OPENING_WEIGHT = 3.0, 0.5, 1.0
+MOST_OF_CLOCK = 0.2  # of what is left, for one decision
+RESERVE, LEAST_RESERVE = 0.05, 1.0  # share and seconds of the clock kept for delays and endings
+CAPTURE_SECONDS = 0.3  # a turn goes on: the table knows the position already
+LEAST_SECONDS = 0.02
+
+
+@dataclass
+class Clock:
+    """The time of one side for a whole game, in seconds."""
+
+    left: float
+
+    def for_decision(self, undrawn: int, boxes_left: int) -> float:
+        """Return the seconds for a decision with so many undrawn edges and boxes not closed."""
+        # Every edge but one for each box passes the turn; half of these turns are ours.
+        weights = [weight(edges) for edges in range(undrawn, boxes_left, -2)] or [EASY_WEIGHT]
+        usable = max(0.0, self.left - max(RESERVE * self.left, LEAST_RESERVE))
+        share = min(usable * weights[0] / sum(weights), MOST_OF_CLOCK * usable)
+        return max(LEAST_SECONDS, share)
+
+
+def weight(undrawn: int) -> float:
+    """Return how much of the time a decision deserves, relative to others."""
+    if undrawn in HARD:
+        return HARD_WEIGHT
+    return EASY_WEIGHT if undrawn < HARD.start else OPENING_WEIGHT
+
+
+@dataclass
+class Session:
+    """A game in play, who plays it and how long it may think."""
+
+    agent: Agent
+    seconds: float  # of a decision, where there is no clock
+    clock: Clock | None = None  # of a whole game
+    plays: int | None = None  # the player that the engine is, where a protocol says so
+    done: bool = False  # asked to quit
+    record: Record = field(init=False)
+    _full: float | None = field(init=False)  # seconds of the clock at the start of a game
+    _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._full = self.clock.left if self.clock else None
+        self.record = Record(self.agent.network.game)
+
+    @property
+    def game(self) -> DotsAndBoxes:
+        return self.record.game
+
+    def new_game(self, game: DotsAndBoxes | None = None) -> None:
+        """Begin a game with a full clock. Raises: InputError for a board it cannot play."""
+        game = game or self.game
+        resize(self.agent, game, "board: this network")
+        self.record, self.plays = Record(game), None
+        if self._full is not None:
+            self.clock = Clock(self._full)
+
+    def get_ready(self) -> None:
+        """Compile what this board needs, so that no decision waits for it."""
+        self._prepared()
+
+    def draw(self, edge: int) -> None:
+        """Draw an edge for the side to move. Raises: InputError."""
+        if self.record.is_over:
+            raise InputError("edge: the game is over")
+        self.record = self.record.draw(edge)
+
+    def decide(self) -> int:
+        """Return the edge to draw now; the clock runs. Raises: InputError after the end."""
+        if self.record.is_over:
+            raise InputError("edge: the game is over")
+        begin, drawn, seconds = time.monotonic(), self.record.drawn, self.seconds
+        player, simulations = self._prepared()
+        if self.clock:
+            seconds = self.clock.for_decision(int(np.sum(~drawn)), self.record.boxes_left)
+        if (count_sides(self.game, drawn)[:-1] == 3).any():
+            seconds = min(seconds, CAPTURE_SECONDS)
+        if player.durations[simulations] > expert.LONG_SEARCH * seconds:
+            simulations = expert.SIMULATIONS[0]
+        edge = expert.decide(replace(player, seconds=seconds), simulations, drawn)
+        if self.clock:
+            self.clock.left -= time.monotonic() - begin
+        return edge
+
+    def play_turn(self) -> list[int]:
+        """Draw edges until the turn passes or the game is over; return them."""
+        mover, edges = self.record.player, []
+        while self.record.player == mover and not self.record.is_over:
+            edges.append(self.decide())
+            self.draw(edges[-1])
+        return edges
+
+    def _prepared(self) -> tuple[expert.Expert, int]:
+        if self.game not in self._experts:
+            agent = resize(self.agent, self.game, "board: this network")
+            made = expert.new_expert(agent.network, agent.params, agent.settings, self.seconds)
+            self._experts[self.game] = made
+        made = self._experts[self.game]
+        return made, expert.prepare(made)

@@ -1,0 +1,98 @@
+"""Opponents from beginner to expert, on every board, and the network that plays each board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import jax
+import numpy as np
+
+from jaxzero.agent.players import Agent, Player, make_player
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, count_sides
+from jaxzero.play.game import Record, choose
+from jaxzero.play.looking import line_of_play, look_at
+from jaxzero.runs.resize import resize
+from jaxzero.runs.weights import load_weights
+
+EVERY_BOARD = "5x5"  # the shipped network that plays boards without one of their own
+LARGEST = 7  # rows and columns; the exact solver goes no further
+
+
+@dataclass(frozen=True)
+class Level:
+    """How strong an opponent is."""
+
+    name: str
+    player: str  # as in `make_player`
+    random_share: float = 0.0  # of its moves, any edge that is not drawn
+    temperature: float = 0.0  # above 0 moves are drawn from the policy to this power
+
+
+LEVELS = (
+    Level("beginner", "greedy", random_share=0.5),
+    Level("novice", "greedy", random_share=0.2),
+    Level("casual", "greedy"),
+    Level("learner", "policy", random_share=0.15, temperature=1.0),
+    Level("regular", "policy", random_share=0.04, temperature=0.7),
+    Level("strong", "policy", temperature=0.4),
+    Level("advanced", "search:16"),
+    Level("master", "search:256"),
+    Level("expert", "expert:2"),
+)
+
+
+def find_level(text: str) -> Level:
+    """Return a level by its number or its name. Raises: InputError."""
+    for number, level in enumerate(LEVELS):
+        if text in (str(number), level.name):
+            return level
+    names = ", ".join(f"{number} {level.name}" for number, level in enumerate(LEVELS))
+    raise InputError(f"level: {text!r} does not exist (known: {names})")
+
+
+@lru_cache(maxsize=64)
+def agent_of(game: DotsAndBoxes) -> Agent:
+    """Return the shipped network of a board, else the one that plays every board."""
+    name = str(game) if str(game) in OWN_NETWORK else EVERY_BOARD
+    return resize(load_weights(name).agent, game, f"weights: {name}")
+
+
+# The shipped 4x4 is weaker on its board than the shipped 5x5.
+OWN_NETWORK = ("2x2", "2x3", "3x3", "5x5")
+
+
+@lru_cache(maxsize=64)
+def player_of(level: Level, game: DotsAndBoxes) -> Player:
+    """Return the player of a level; it compiles at its first move."""
+    return make_player(level.player, game, agent_of(game))
+
+
+def choose_edge(level: Level, record: Record, seed: int) -> int:
+    """Return the edge that a level draws; it depends on the position, the ply and the seed."""
+    game, free = record.game, np.flatnonzero(~record.drawn)
+    rng = np.random.default_rng([seed, len(record.moves)])
+    if rng.random() < level.random_share:
+        return int(rng.choice(free))
+    if not level.temperature:
+        return choose(player_of(level, game), record, seed)
+    if (count_sides(game, record.drawn)[:-1] == 3).any():  # free boxes: no matter of taste
+        return line_of_play(agent_of(game), record.drawn, edges=1)[0]
+    look = look_at(agent_of(game), record.drawn)
+    weights = look.prior[free].astype(float) ** (1 / level.temperature)
+    return int(rng.choice(free, p=weights / weights.sum()))
+
+
+def play_level(level: Level, record: Record, seed: int) -> Record:
+    """Let a level draw edges until the turn passes or the game is over."""
+    mover = record.player
+    while record.player == mover and not record.is_over:
+        record = record.draw(choose_edge(level, record, seed))
+    return record
+
+
+def warm_up(level: Level, game: DotsAndBoxes) -> None:
+    """Compile a level before its first move."""
+    choose_edge(Level(level.name, level.player, 0.0, level.temperature), Record(game), 0)
+    jax.block_until_ready(agent_of(game).params)

@@ -1,0 +1,172 @@
+"""One position on the device: what the rules, the network and a search say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.agent.choosing import Choice, by_policy, choose
+from jaxzero.agent.network import Network, expected_margin, inference_copy, margin_probabilities
+from jaxzero.agent.players import Agent
+from jaxzero.agent.search import game_of, network_evaluator, search
+from jaxzero.agent.tree import ROOT
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over, margin_bins
+from jaxzero.game.quiet import equivalence
+from jaxzero.game.rules import highest_beside
+from jaxzero.game.structure import Structure, structure
+
+LINE = 12  # edges of a principal variation
+
+
+class Look(NamedTuple):
+    """What one evaluation by the network says about a position and all that follow it."""
+
+    prior: jax.Array  # [A] float32
+    values: jax.Array  # [A] float32, boxes still to come if this edge is drawn, side to move
+    value: jax.Array  # [] float32, boxes still to come, side to move
+    margins: jax.Array  # [M] float32, what may come, boxes
+    chances: jax.Array  # [M] float32, and how likely
+
+
+class Thought(NamedTuple):
+    """What a search says about a position."""
+
+    edge: jax.Array  # [] int32, the edge to draw
+    value: jax.Array  # [] float32, boxes still to come, side to move
+    visits: jax.Array  # [A] int32, of the moves of the position without its free boxes
+    values: jax.Array  # [A] float32, of these moves, boxes
+
+
+def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
+    """Return the structure of one position [A] bool: NumPy."""
+    return jax.device_get(_structure(game)(drawn))
+
+
+def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the move of the quiet game that each edge of a quiet position is: [A] int32.
+
+    The outer edges of a chain of two are no move: they are worse than its middle. They hold -1, as
+    drawn edges do.
+    """
+    return jax.device_get(_moves(game)(drawn))
+
+
+def look_at(agent: Agent, drawn: np.ndarray) -> Look:
+    """Evaluate one position [A] bool and all that follow it by the network: NumPy."""
+    return jax.device_get(_looker(agent.network, agent.settings)(agent.params, drawn))
+
+
+def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
+    """Search one position [A] bool: NumPy."""
+    settings = replace(agent.settings, simulations=simulations)
+    return jax.device_get(_thinker(agent.network, settings)(agent.params, drawn))
+
+
+def line_of_play(
+    agent: Agent, drawn: np.ndarray, first: int | None = None, edges: int = LINE
+) -> tuple[int, ...]:
+    """Return how play may go on: the edge `first`, then what the network draws for both sides."""
+    act, drawn, line = _policy(agent.network, agent.settings), drawn.copy(), []
+    while len(line) < edges and not drawn.all():
+        here = line or first is None
+        line.append(int(act(agent.params, drawn)) if here else first)
+        drawn[line[-1]] = True
+    return tuple(line)
+
+
+@lru_cache
+def _structure(game: DotsAndBoxes) -> Callable[[np.ndarray], Structure]:
+    return jax.jit(partial(structure, game))
+
+
+@lru_cache
+def _moves(game: DotsAndBoxes) -> Callable[[np.ndarray], jax.Array]:
+    def moves(drawn: jax.Array) -> jax.Array:
+        found = structure(game, drawn)
+        same = equivalence(game, found)
+        in_pair = highest_beside((found.length == 2).astype(jnp.int32)) > 0
+        is_move = ~found.quiet & (same.moves | ~in_pair)
+        return jnp.where(is_move, same.canonical, -1)
+
+    return jax.jit(moves)
+
+
+@lru_cache
+def _looker(network: Network, settings: SearchConfig) -> Callable[..., Look]:
+    return jax.jit(partial(_look, network, settings))
+
+
+def _look(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+) -> Look:
+    """Evaluate one position and the positions behind all its edges in one batch of A + 1."""
+    game, rules = network.game, game_of(settings)
+    boards = drawn[None] | jnp.eye(game.num_edges + 1, game.num_edges, -1, dtype=bool)
+    zeros = jnp.zeros(len(boards), jnp.int32)
+    view = jax.vmap(partial(rules.view, game))(boards)
+    searched = jax.vmap(rules.searched)(State(boards, zeros, zeros), view)
+    prepared = inference_copy(network, params, len(boards))
+    prediction = network.apply(
+        prepared, searched.drawn, jax.vmap(rules.structure_of_searched)(view)
+    )
+    value = jnp.where(is_over(searched), 0.0, expected_margin(game, prediction))
+    whole = jax.vmap(rules.total)(view, value, value)
+    closed = jax.vmap(partial(boxes_closed, game))(boards)
+    closed = closed[1:] - closed[0]
+    values = closed + jnp.where(closed > 0, whole[1:], -whole[1:])
+    own = jax.tree.map(lambda field: field[0], view)
+    logits = rules.prior(game, own, prediction.policy_logits[0])
+    bins = jax.vmap(partial(rules.total, own, value[0]))(margin_bins(game).astype(jnp.float32))
+    return Look(
+        prior=rules.target(game, own, jax.nn.softmax(logits)),
+        values=jnp.where(drawn, -jnp.inf, values),
+        value=whole[0],
+        margins=bins,
+        chances=margin_probabilities(prediction)[0],
+    )
+
+
+@lru_cache
+def _thinker(network: Network, settings: SearchConfig) -> Callable[..., Thought]:
+    return jax.jit(partial(_think, network, settings))
+
+
+def _think(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+) -> Thought:
+    game, evaluate, seen = network.game, network_evaluator(network, settings), []
+    prepared = inference_copy(network, params, 1)
+
+    def chooser(state: State, _view: chex.ArrayTree) -> Choice:
+        key = jax.random.key(0)  # not used without Gumbel noise
+        found = search(game, settings, evaluate, prepared, key, state, gumbel_scale=0.0)
+        seen.append(found)
+        return Choice(found.edge, found.value * game.num_boxes)
+
+    zero = jnp.zeros(1, jnp.int32)
+    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
+    found = seen[0]
+    return Thought(
+        edge=choice.edge[0],
+        value=choice.value[0],
+        visits=found.visits[0],
+        values=found.tree.moves.values[0, ROOT] * game.num_boxes,
+    )
+
+
+@lru_cache
+def _policy(network: Network, settings: SearchConfig) -> Callable[..., jax.Array]:
+    def edge(params: chex.ArrayTree, drawn: jax.Array) -> jax.Array:
+        chooser = by_policy(network, settings, inference_copy(network, params, 1))
+        zero = jnp.zeros(1, jnp.int32)
+        return choose(network.game, settings, chooser, State(drawn[None], zero, zero)).edge[0]
+
+    return jax.jit(edge)

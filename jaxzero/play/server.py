@@ -1,0 +1,357 @@
+"""The server of the page: the browser keeps the game, the server answers questions about it.
+
+Every request carries the whole game, so nothing of one visitor is kept and none sees another's
+game. All input is checked, sizes and times are bounded, and no text of a client becomes a path.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from jaxzero import __version__
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.game.notation import FORMATS, GameRecord, read_game, write_game
+from jaxzero.play.analysis import Analysis, stages, to_json
+from jaxzero.play.game import Record
+from jaxzero.play.levels import LARGEST, LEVELS, agent_of, find_level, play_level, warm_up
+from jaxzero.runs.weights import shipped_names
+
+WEB = Path(__file__).parent / "web"
+MOST_BYTES = 64 * 1024  # of a request
+MOST_SIMULATIONS, MOST_SECONDS = 1024, 60
+REVIEW_SECONDS = 0.3  # of the solver for each position of a review
+AT_ONCE = 2  # questions that are answered at the same time; others wait
+MOST_WAITING = 200  # questions; more are refused
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+HEADERS = {
+    # Nothing from another host, and no page of another host may show this one.
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+Answer = dict[str, Any]
+
+
+class TooMuch(Exception):
+    """More than the server takes: the status and why."""
+
+    def __init__(self, status: int, why: str):
+        super().__init__(why)
+        self.status = status
+
+
+class Desk:
+    """Where questions queue for the engine: a few at a time, not too many in all."""
+
+    def __init__(self) -> None:
+        self._turn = threading.BoundedSemaphore(AT_ONCE)
+        self._count = threading.Lock()
+        self._waiting = 0
+
+    def __enter__(self) -> None:
+        with self._count:
+            if self._waiting >= MOST_WAITING:
+                raise TooMuch(503, f"{MOST_WAITING} questions wait already; try again later")
+            self._waiting += 1
+        self._turn.acquire()
+
+    def __exit__(self, *_) -> None:
+        self._turn.release()
+        with self._count:
+            self._waiting -= 1
+
+
+def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
+    """Return the application; requests to other `hosts` are refused."""
+    desk = Desk()
+
+    def answer(work: Callable[[Answer], Answer]):
+        """Return an endpoint that answers a JSON question with JSON, in a thread."""
+
+        async def endpoint(request: Request) -> Response:
+            return await guarded(request, partial(in_turn, desk, work))
+
+        return endpoint
+
+    def stream(work: Callable[[Answer], Iterator[Answer]]):
+        """Return an endpoint that answers with lines of JSON, each as soon as it is known."""
+
+        async def endpoint(request: Request) -> Response:
+            return await guarded(request, work, partial(lines_in_turn, desk))
+
+        return endpoint
+
+    async def info(_request: Request) -> Response:
+        return JSONResponse(about())
+
+    routes = [
+        Route("/api/info", info),
+        Route("/api/warm", answer(warm), methods=["POST"]),
+        Route("/api/move", answer(move), methods=["POST"]),
+        Route("/api/read", answer(read), methods=["POST"]),
+        Route("/api/write", answer(write), methods=["POST"]),
+        Route("/api/analyse", stream(analyse), methods=["POST"]),
+        Route("/api/review", stream(review), methods=["POST"]),
+        Mount("/", StaticFiles(directory=WEB, html=True, check_dir=False)),
+    ]
+    middleware = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
+        Middleware(WithHeaders),
+    ]
+    return Starlette(routes=routes, middleware=middleware)
+
+
+class WithHeaders:
+    """Add `HEADERS` to every response (ASGI)."""
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        async def send_more(message):
+            if message["type"] == "http.response.start":
+                more = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        await self.app(scope, receive, send_more if scope["type"] == "http" else send)
+
+
+async def guarded(request: Request, work: Callable, then: Callable | None = None) -> Response:
+    """Answer a question; what is wrong with it is one line with status 400."""
+    try:
+        question = await body_of(request)
+        found = await anyio.to_thread.run_sync(work, question)
+        if then is None:
+            return JSONResponse(found)
+        return StreamingResponse(then(found), media_type="application/x-ndjson")
+    except (InputError, ValueError) as error:
+        return JSONResponse({"error": " ".join(str(error).split())}, 400)
+    except TooMuch as error:
+        return JSONResponse({"error": str(error)}, error.status)
+    except ClientDisconnect:
+        return Response(status_code=499)
+
+
+async def body_of(request: Request) -> Answer:
+    """Return the JSON object of a request. Raises: InputError, TooMuch."""
+    origin = request.headers.get("origin")
+    if origin and origin.split("//")[-1] != request.headers.get("host"):
+        raise TooMuch(403, "requests from pages of other hosts are refused")
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > MOST_BYTES:
+            raise TooMuch(413, f"body: more than {MOST_BYTES} bytes")
+    try:
+        found = json.loads(bytes(data))
+    except (ValueError, RecursionError) as error:
+        raise InputError("body: is not JSON") from error
+    if not isinstance(found, dict):
+        raise InputError("body: must be a JSON object")
+    return found
+
+
+def in_turn(desk: Desk, work: Callable[[Answer], Answer], question: Answer) -> Answer:
+    with desk:
+        return work(question)
+
+
+def lines_in_turn(desk: Desk, found: Iterator[Answer]) -> Iterator[str]:
+    """Yield answers as lines; each is worked out when it is this stream's turn."""
+    end = object()
+    while True:
+        try:
+            with desk:
+                line = next(found, end)
+        except TooMuch as error:
+            line, found = {"error": str(error)}, iter(())
+        if line is end:
+            return
+        yield json.dumps(line) + "\n"
+
+
+def about() -> Answer:
+    """Return what the page has to know at its start."""
+    boards = [name.split("x") for name in shipped_names()]
+    return {
+        "version": __version__,
+        "boards": [
+            {"rows": int(rows), "cols": int(cols), "name": f"{rows}x{cols}", "trained": True}
+            for rows, cols in boards
+        ],
+        "sizes": {"min": 1, "max": LARGEST},
+        "default": {"rows": 5, "cols": 5},
+        "levels": [{"id": str(i), "name": level.name} for i, level in enumerate(LEVELS)],
+        "formats": list(FORMATS),
+    }
+
+
+def whole(
+    question: Answer, name: str, lowest: int, highest: int, default: int | None = None
+) -> int:
+    """Return a whole number of a question. Raises: InputError naming field and value."""
+    found = question.get(name, default)
+    if isinstance(found, bool) or not isinstance(found, int) or not lowest <= found <= highest:
+        shown = json.dumps(found)[:40]
+        raise InputError(f"{name}: {shown} must be a whole number from {lowest} to {highest}")
+    return found
+
+
+def record_of(question: Answer) -> Record:
+    """Return the game of a question. Raises: InputError."""
+    rows, cols = (whole(question, name, 1, LARGEST) for name in ("rows", "cols"))
+    game = DotsAndBoxes(rows, cols)
+    drawn: set[int] = set()
+    edges: dict[str, tuple[int, ...]] = {}
+    for name in ("start", "moves"):
+        found = question.get(name, [])
+        if not isinstance(found, list) or len(found) > game.num_edges:
+            raise InputError(f"{name}: must be a list of at most {game.num_edges} edges")
+        for edge in found:
+            whole({name: edge}, name, 0, game.num_edges - 1)
+            if edge in drawn:
+                raise InputError(f"{name}: edge {edge} is drawn twice")
+            drawn.add(edge)
+        edges[name] = tuple(found)
+    return Record(game, edges["moves"], edges["start"])
+
+
+def warm(question: Answer) -> Answer:
+    """Compile what plays a board."""
+    record = record_of({**question, "start": [], "moves": []})
+    warm_up(find_level(text_of(question, "level", "5")), record.game)
+    return {"ready": True}
+
+
+def text_of(question: Answer, name: str, default: str | None = None) -> str:
+    found = question.get(name, default)
+    if not isinstance(found, str) or len(found) > MOST_BYTES:
+        raise InputError(f"{name}: must be a text")
+    return found
+
+
+def move(question: Answer) -> Answer:
+    """Return the whole turn of the side to move."""
+    record = record_of(question)
+    level = find_level(text_of(question, "level", "5"))
+    seed = whole(question, "seed", 0, 2**32 - 1, 0)
+    if record.is_over:
+        raise InputError("moves: the game is over")
+    after = play_level(level, record, seed)
+    return {"edges": list(after.moves[len(record.moves) :])}
+
+
+def read(question: Answer) -> Answer:
+    """Return the game that a text holds."""
+    found = read_game(text_of(question, "text"))
+    if max(found.rows, found.cols) > LARGEST:
+        raise InputError(f"text: a {found.rows}x{found.cols} board is beyond {LARGEST}x{LARGEST}")
+    return {
+        "format": found.format,
+        "rows": found.rows,
+        "cols": found.cols,
+        "start": list(found.start),
+        "moves": list(found.moves),
+        "names": list(found.names),
+        "title": found.title,
+    }
+
+
+def write(question: Answer) -> Answer:
+    """Return a game as a text."""
+    record, names = record_of(question), question.get("names", ["", ""])
+    if not (
+        isinstance(names, list)
+        and len(names) == 2
+        and all(isinstance(name, str) and len(name) <= 100 for name in names)
+    ):
+        raise InputError("names: must be two texts of at most 100 characters")
+    board = record.game.rows, record.game.cols
+    found = GameRecord(*board, record.start, record.moves, tuple(names))
+    return {"text": write_game(found, text_of(question, "format", "json"))}
+
+
+def analyse(question: Answer) -> Iterator[Answer]:
+    """Return better and better analyses of the position; the question is checked at once."""
+    record = record_of(question)
+    simulations = whole(question, "simulations", 0, MOST_SIMULATIONS, 256)
+    seconds = whole(question, "seconds", 0, MOST_SECONDS, 10)
+    return analyses(record, simulations, seconds)
+
+
+def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
+    found = analyses_of(record, simulations, seconds)
+    last: Answer = {"edges": []}
+    for last in map(to_json, found):
+        yield last
+    yield {**last, "stage": "done"}
+
+
+def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[Analysis]:
+    return stages(agent_of(record.game), record.drawn, record.margin, simulations, seconds)
+
+
+def review(question: Answer) -> Iterator[Answer]:
+    """Return what the moves of a game were worth; the question is checked at once."""
+    record = record_of(question)
+    return reviews(record, whole(question, "simulations", 1, MOST_SIMULATIONS, 64))
+
+
+def reviews(record: Record, simulations: int) -> Iterator[Answer]:
+    """Yield the expected end of every position, and what the move before it lost."""
+    before: Answer | None = None
+    for ply in range(len(record.moves) + 1):
+        here = record.cut(ply)
+        line = {"ply": ply, "player": here.player, "exact": True, "best": None}
+        sign = 1 if here.player == 0 else -1
+        found = list(analyses_of(here, simulations, REVIEW_SECONDS))
+        value = found[-1].value if found else 0.0
+        if found:
+            line |= {"exact": found[-1].proven is not None, "best": found[-1].best}
+        line["margin"] = round(sign * (here.margin + value), 2)
+        if before is not None:
+            mover = 1 if before["player"] == 0 else -1
+            loss = max(0.0, mover * (before["margin"] - line["margin"]))
+            yield {**before, "lost": round(loss, 2)}
+        before = line
+    yield {**before, "lost": None}
+    yield {"done": True}
+
+
+def serve(host: str, port: int) -> None:
+    """Serve the page until interrupted. Raises: InputError where the port is taken."""
+    import socket
+
+    import uvicorn
+
+    hosts = LOOPBACK if host in LOOPBACK else ("*",)
+    try:
+        listening = socket.create_server((host, port), reuse_port=False)
+    except OSError as error:
+        raise InputError(f"port: {port} of {host} cannot be used ({error.strerror})") from error
+    if host not in LOOPBACK:
+        print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
+    port = listening.getsockname()[1]
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    print(f"Play at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
+    config = uvicorn.Config(make_app(hosts), log_level="warning", timeout_keep_alive=30)
+    with listening:
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,230 @@
+"""Laws of the engine: whole games by the rules in every protocol; bad lines change nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+import jaxzero
+from jaxzero.agent.players import make_player
+from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
+from jaxzero.play.engine import Clock, Session
+from jaxzero.play.game import Record, choose
+from jaxzero.play.protocols import KEEP_RUNNING, PROTOCOLS, sau_edges, sau_message
+
+GAME = DotsAndBoxes(2, 2)
+Say = Callable[[str], list[str]]  # a line to the lines of the answer
+Opponent = Callable[[Record], int]
+
+
+@pytest.fixture(scope="module")
+def made() -> Session:
+    made = Session(jaxzero.load("2x2"), seconds=0.02)
+    made.get_ready()
+    return made
+
+
+@pytest.fixture
+def engine(made) -> Session:
+    made.clock, made._full, made.done = None, None, False
+    made.new_game(GAME)
+    return made
+
+
+def whole_turn(record: Record, opponent: Opponent) -> Record:
+    mover = record.player
+    while record.player == mover and not record.is_over:
+        record = record.draw(opponent(record))
+    return record
+
+
+def by_gtp(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
+    assert say(f"new_game {record.game.rows} {record.game.cols}") == ["=\n"]
+    while not record.is_over:
+        if record.player == plays:
+            (answer,) = say("genmove")
+            assert answer.startswith("= ")
+            for name in answer[2:].split():
+                assert record.player == plays
+                record = record.draw(parse_edge(record.game, name))
+        else:
+            after = whole_turn(record, opponent)
+            edges = after.moves[len(record.moves) :]
+            assert say("play " + " ".join(edge_name(record.game, e) for e in edges)) == ["=\n"]
+            record = after
+    assert say("score") == ["= {} {}\n".format(*record.score)]
+    return record
+
+
+def by_sau(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
+    answer = say(f"new {'white' if plays else 'black'}")
+    while not record.is_over:
+        if record.player == plays:
+            (message,) = answer
+            word, *said = message.split()
+            assert word == "move"
+            for edge in sau_edges(record.game, said):
+                assert record.player == plays
+                record = record.draw(edge)
+            assert record.is_over or record.player != plays, "the whole turn is one message"
+        else:
+            assert not answer
+            after = whole_turn(record, opponent)
+            answer = say(sau_message(record.game, list(after.moves[len(record.moves) :])))
+            record = after
+            continue
+        answer = []
+    say("end")
+    return record
+
+
+def by_botzone(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
+    """The platform asks both sides in turn; who does not move passes."""
+    game, asked, request = record.game, 0, {"x": -1, "y": -1}
+    squares = {(x, y): edge for edge, (x, y) in enumerate(lattice(game))}
+    requests, responses = [], []
+    while not record.is_over:
+        if asked == plays:
+            requests.append(request)
+            # At times all that was said, at times the last request alone.
+            whole = len(requests) == 1 or len(requests) % 3 == 0
+            line = {"requests": requests, "responses": responses} if whole else request
+            reply, marker = say(json.dumps(line))
+            assert marker == KEEP_RUNNING
+            place = json.loads(reply)["response"]
+            responses.append(place)
+            assert (place["x"] == -1) == (record.player != plays), reply
+            if record.player == plays:
+                record = record.draw(squares[place["x"], place["y"]])
+        elif record.player == asked:
+            edge = opponent(record)
+            record, (x, y) = record.draw(edge), lattice(game)[edge]
+            request = {"x": x, "y": y, "pass": 0}
+        else:
+            request = {"x": -1, "y": -1, "pass": 1}
+        asked = 1 - asked
+    return record
+
+
+def lattice(game: DotsAndBoxes) -> list[tuple[int, int]]:
+    horizontal = [(2 * r, 2 * c + 1) for r in range(game.rows + 1) for c in range(game.cols)]
+    return horizontal + [(2 * r + 1, 2 * c) for r in range(game.rows) for c in range(game.cols + 1)]
+
+
+GAMES = {"gtp": by_gtp, "sau": by_sau, "botzone": by_botzone}
+
+
+def at_random(rng: np.random.Generator, record: Record) -> int:
+    return int(rng.choice(np.flatnonzero(~record.drawn)))
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_whole_games_are_played_by_the_rules(engine, name):
+    rng = np.random.default_rng(0)
+    for number in range(6):
+        opponent = partial(at_random, rng)
+        say = partial(PROTOCOLS[name], engine)
+        record = GAMES[name](say, Record(GAME), number % 2, opponent)
+        assert record.is_over and engine.record.game == GAME
+
+
+def test_bad_lines_are_answered_and_change_nothing(engine):
+    gtp, sau, botzone = (partial(PROTOCOLS[name], engine) for name in ("gtp", "sau", "botzone"))
+    assert gtp("7 play h0,0") == ["=7\n"]
+    before = engine.record
+    for line, why in (
+        ("play h0,0", "already drawn"),
+        ("play h9,9", "not on a 2x2 board"),
+        ("play", "edges"),
+        ("genmov", "did you mean genmove"),
+        ("new_game 0 5", "rows: 0"),
+        ("new_game a", "rows and columns"),
+        ("time_left nan", "seconds"),
+        ("time_left -1", "seconds"),
+    ):
+        (answer,) = gtp(line)
+        assert answer.startswith("? ") and why in answer, (line, answer)
+    for line, why in (
+        ("move 1 AAB", "no game"),
+        ("move x", "number"),
+        ("mov 1 AAB", "none of the protocol"),
+    ):
+        (answer,) = sau(line)
+        assert answer.startswith("error ") and why in answer, (line, answer)
+    for line in (
+        "{",
+        "[]",
+        '{"x": 0, "y": 0}',
+        '{"requests": []}',
+        '{"x": true, "y": 0}',
+        "[" * 9999,
+    ):
+        reply = json.loads(botzone(line)[0])
+        assert reply["response"] == {"x": -1, "y": -1} and reply["debug"], line
+    assert engine.record is before
+    assert gtp("undo") == ["=\n"] and not engine.record.moves
+    assert gtp("undo")[0].startswith("? undo")
+
+
+def test_a_turn_that_has_not_passed_is_refused(engine):
+    sau = partial(PROTOCOLS["sau"], engine)
+    sau("new white")
+    # The third side of a box, then its fourth, which must be followed by another edge.
+    engine.record = Record(GAME, (0, 2, 6))
+    assert engine.record.player == 1
+    engine.plays = 0
+    closing = next(e for e in (6, 7) if e not in engine.record.moves)
+    (answer,) = sau(sau_message(GAME, [closing]))
+    assert answer == "error move: the turn has not passed; captures go on in the same message"
+    assert len(engine.record.moves) == 3
+
+
+@pytest.mark.parametrize("seconds", [3.0, 10.0, 900.0])
+def test_no_clock_runs_out(seconds):
+    rng, clock = np.random.default_rng(0), Clock(seconds)
+    for undrawn in range(60, 0, -1):
+        given = clock.for_decision(undrawn, min(25, undrawn))
+        assert given > 0
+        late = rng.exponential(0.001)  # of what a machine adds
+        clock.left -= given + late
+        assert clock.left > 0, undrawn
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rival", ["random", "greedy"])
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_two_hundred_games_through_a_pipe(name, rival):
+    game = DotsAndBoxes(3, 3)
+    player = make_player(rival, game)
+    command = f"scripts/engine.py --protocol {name} --weights 3x3 --clock 2".split()
+    with subprocess.Popen(
+        [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+
+        def say(line: str) -> list[str]:
+            silent = line == "end" or (name == "sau" and line == "new white")
+            print(line, file=process.stdin, flush=True)
+            if silent:
+                return []
+            lines = {"gtp": 2, "sau": 1, "botzone": 2}[name]
+            said = [process.stdout.readline().rstrip("\n") for _ in range(lines)]
+            return [said[0] + "\n"] if name == "gtp" else said
+
+        won = 0
+        for number in range(200):
+            opponent = partial(choose, player, seed=number)
+            record = GAMES[name](say, Record(game), number % 2, opponent)
+            mine, other = record.score[number % 2], record.score[1 - number % 2]
+            won += mine > other
+        print("quit", file=process.stdin, flush=True)
+    assert process.returncode == 0
+    print(f"{name} against {rival}: {won} of 200 won")
+    assert won > 150
+    jax.clear_caches()
