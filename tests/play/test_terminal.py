@@ -36,7 +36,7 @@ def play(game: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[s
             raise EOFError
         return waiting.pop(0)
 
-    record = play_game(game, Setup(sides, read, written.append))
+    record = play_game(Record(game), Setup(sides, read, written.append))
     assert not waiting
     return record, "\n".join(written).split("\n")
 
@@ -141,7 +141,7 @@ def test_without_enough_time_the_verdict_is_bounds_and_the_hint_the_opponents():
     written = []
     entries = iter(["solve", "hint", "quit"])
     setup = Setup(SIDES, lambda _prompt: next(entries), written.append, seconds=0.05)
-    assert play_game(game, setup).moves == ()
+    assert play_game(Record(game), setup).moves == ()
     assert written[1].startswith("not solved within 0.05 seconds; ")
     assert written[2] == "hint: h0,0 (what lowest would draw; not proven)"
 
