@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
 
@@ -40,7 +41,7 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.game.text import parse_picture, render
 
-LONGEST_TEXT = 64 * 1024  # characters
+LONGEST_TEXT = 64 * 1024  # characters, and bytes of a file
 _PIECE = re.compile(r"([rb])\(([a-f])([1-6]),([hv])\)")
 
 
@@ -62,6 +63,19 @@ def format_of(text: str) -> str:
         return found
     known = ", ".join(FORMATS)
     raise InputError(f"line {number}: {first[:40]!r} begins none of the formats {known}")
+
+
+def format_of_file(path: Path) -> str:
+    """Return the format that a file name ends with: game.json, game.ccgc.json, game.numbers.txt.
+
+    `.txt` alone is openspiel. Raises: InputError for other endings.
+    """
+    endings = [ending[1:].lower() for ending in path.suffixes]
+    named = [ending for ending in endings if ending in FORMATS]
+    if not named and endings[-1:] != ["txt"]:
+        known = f".json, .txt, or .FORMAT.txt with one of {', '.join(FORMATS)}"
+        raise InputError(f"{path} must end with {known}")
+    return named[0] if named else "openspiel"
 
 
 def read_game(text: str, board: DotsAndBoxes | None = None) -> RecordedGame:

@@ -38,7 +38,7 @@ class Setup:
     write: Callable[[str], None]  # shows a line
     seed: int = 0
     seconds: float = 5.0  # time limit of the solver for `hint` and `solve`
-    save: Callable[[Record], None] = lambda _record: None  # called after every turn
+    save: Callable[[Record], None] = lambda _record: None  # called first and after every turn
 
     @property
     def opponent(self) -> Side:
@@ -49,6 +49,7 @@ class Setup:
 def play_game(record: Record, setup: Setup) -> Record:
     """Play a game from `record` on and return its record, unfinished if the person stops it."""
     watching = not any(side.is_person for side in setup.sides)
+    setup.save(record)
     try:
         while not record.is_over:
             if watching or setup.sides[record.player].is_person:
