@@ -1,4 +1,4 @@
-"""Output files: refused early where they cannot be written, and never half-written."""
+"""Files: refused early where they cannot be read or written, and never half-written."""
 
 from __future__ import annotations
 
@@ -79,10 +79,25 @@ def atomic_write(path: Path) -> Iterator[Path]:
         raise InputError(f"{path} cannot be written ({error.strerror or error})") from error
 
 
+def read_text(option: str, path: Path, most: int) -> str:
+    """Read a text file of at most `most` bytes. Raises: InputError naming the option."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{option}: {path} cannot be read ({error.strerror})") from error
+    if len(content) > most:
+        raise InputError(f"{option}: {path} has more than {most} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{option}: {path} is not text in UTF-8") from error
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all. Raises: as `atomic_write`."""
     with atomic_write(path) as temporary:
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -14,6 +14,8 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script, source_of, use_compilation_cache
 from jaxzero.errors import InputError
+from jaxzero.files import check_file, check_folder, read_text
+from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
 
 PLAYERS = (
     "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
@@ -24,6 +26,7 @@ ONLY_IN = {  # the modes of options that do not apply to every mode
     "run_dir2": ("ai", "dual"),
     "weights2": ("ai", "dual"),
     "checkpoint2": ("ai", "dual"),
+    "load": ("human", "ai"),
     "first": ("human",),
     "seconds": ("human",),
     "games": ("dual",),
@@ -54,6 +57,12 @@ def play_parser() -> ArgumentParser:
     add("seconds", float, 5.0, "time limit of the solver for solve and hint (mode human)")
     add("games", int, 100, "games of the match, even: pairs with swapped seats (mode dual)")
     add("opening_plies", int, 4, "each pair opens with 0 to this many random moves (mode dual)")
+    formats = ", ".join(FORMATS)
+    load = "go on with the game in this file; its format is detected"
+    add("load", Path, None, f"{load}: {formats} (modes human and ai)")
+    save = "write the game to this file after every turn: .json, .txt (openspiel) or .FORMAT.txt"
+    match = "mode dual: write all games to this folder, or to one .jsonl file"
+    add("save", Path, None, f"{save} with one of {formats}; {match}")
     add("seed", int, 0, "seed of everything random")
     return parser
 
@@ -81,12 +90,28 @@ def check_options(parser: ArgumentParser, options: Namespace) -> None:
         raise InputError(f"seconds: {options.seconds} must be > 0 and <= 3600")
     if not 0 <= options.seed < 2**32:
         raise InputError(f"seed: {options.seed} must be >= 0 and < 4294967296")
+    if options.save is not None:
+        check_save(options.save, options.mode)
+
+
+def check_save(path: Path, mode: str) -> None:
+    """Raise an InputError unless the games of a mode can be written to `path`."""
+    if mode == "dual":
+        if path.suffix in (".json", ".txt"):
+            raise InputError(f"save: {path} must be a folder or end with .jsonl (mode dual)")
+        return (check_file if path.suffix == ".jsonl" else check_folder)("save", path)
+    try:
+        format_of_file(path)
+    except InputError as error:
+        raise InputError(f"save: {error}") from error
+    check_file("save", path)
 
 
 def play(options: Namespace) -> None:
-    """Make the board and the players, and start the mode."""
+    """Make the game and the players, and start the mode."""
     from jaxzero.play.modes import (
-        choose_board,
+        check_format,
+        choose_game,
         choose_player,
         fit,
         load_named,
@@ -95,22 +120,26 @@ def play(options: Namespace) -> None:
         show_game,
     )
 
+    text = "" if options.load is None else read_text("load", options.load, LONGEST_TEXT)
     print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
     network, network2 = (load_named(source_of(options, number)) for number in ("", "2"))
     networks = [one for one in (network, network2) if one]
-    board = choose_board(options.rows, options.cols, networks)
+    game = choose_game(options.load, text, options.rows, options.cols, networks)
+    save, board, seed = options.save, game.board, options.seed
     network, network2 = (one and fit(one, board) for one in (network, network2))
+    if save is not None and options.mode != "dual":
+        check_format(game, save)
     player = choose_player("player", options.player, board, network)
     for one in filter(None, (network, network2)):
         print(f"{one.field}: {one}")
     if options.mode == "human":
-        return play_human(board, player, options.first, options.seed, options.seconds)
+        return play_human(game, save, player, options.first, seed, options.seconds)
     name2 = options.player2 or (None if network2 else "perfect")
     player2 = choose_player("player2", name2, board, network2 or network)
     if options.mode == "ai":
-        return show_game(board, (player, player2), options.seed)
+        return show_game(game, save, (player, player2), seed)
     games, plies = options.games, options.opening_plies
-    return report_match(board, (player, player2), games, plies, options.seed)
+    return report_match(board, (player, player2), games, plies, seed, save)
 
 
 if __name__ == "__main__":

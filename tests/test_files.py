@@ -16,6 +16,7 @@ from jaxzero.files import (
     atomic_write,
     check_file,
     check_folder,
+    read_text,
     save_figure,
     temporary_folder,
     write_csv,
@@ -27,6 +28,19 @@ ROOT = Path(__file__).parent.parent
 
 def everything(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_texts_are_read_and_others_named_with_their_option(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"\xef\xbb\xbfa \xc3\xa9\n")  # with the mark of UTF-8
+    assert read_text("load", file, 8) == "a \u00e9\n"
+    wrong = {"has more than 7 bytes": (file, 7), "cannot be read .Is a dir": (tmp_path, 9)}
+    for message, (path, most) in wrong.items():
+        with pytest.raises(InputError, match=f"^load: {path} {message}"):
+            read_text("load", path, most)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=f"^load: {file} is not text in UTF-8"):
+        read_text("load", file, 9)
 
 
 def test_what_can_be_written_passes_and_nothing_is_touched(tmp_path):

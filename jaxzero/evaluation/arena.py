@@ -146,6 +146,22 @@ def play_match(
     depend on `at_once`: the randomness of a game comes from its number.
     Raises: ValueError for odd numbers.
     """
+    return play_recorded_match(game, first, second, games, opening_plies, seed, at_once)[0]
+
+
+def play_recorded_match(
+    game: DotsAndBoxes,
+    first: Player,
+    second: Player,
+    games: int,
+    opening_plies: int,
+    seed: int,
+    at_once: int = 0,
+) -> tuple[MatchResult, np.ndarray]:
+    """Play a match as `play_match`, and return the moves of its games too: [games, A] int32.
+
+    The moves begin with the opening. `first` moves first in even games, `second` in odd ones.
+    """
     if games % 2 or at_once % 2:
         raise ValueError(f"games: {games}, {at_once} must be even (pairs with swapped seats)")
     # Weights from a file are on the host. Copy them to the device once, not at every ply.
@@ -155,7 +171,8 @@ def play_match(
         else replace(player, params=jax.device_put(player.params, jax.local_devices()[0]))
         for player in (first, second)
     )
-    openings = draw_openings(game, games // 2, opening_plies, seed)
+    opening_moves = draw_opening_moves(game, games // 2, opening_plies, seed)
+    openings = after_moves(game, opening_moves)
     play_key = jax.random.key(seed)
     at_once = at_once or games
     parts = [
@@ -165,7 +182,9 @@ def play_match(
     margins, moves = (np.concatenate(part) for part in zip(*parts, strict=True))
     seats = np.arange(games) % 2
     played = np.concatenate([seats[:, None], np.repeat(openings.drawn, 2, axis=0), moves], axis=1)
-    return MatchResult.of(margins, repeats=games - len(np.unique(played, axis=0)))
+    result = MatchResult.of(margins, repeats=games - len(np.unique(played, axis=0)))
+    whole = np.concatenate([np.repeat(opening_moves.T, 2, axis=0), moves], axis=1)
+    return result, whole[whole >= 0].reshape(games, game.num_edges)  # without the gaps, -1
 
 
 def play_games(
@@ -208,7 +227,12 @@ def _ask(player: Player, keys: jax.Array, state: State, seat: jax.Array, number:
 
 
 def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> State:
-    """Draw a position after 0 to `longest` random moves for each pair of games: State [P].
+    """Draw a position after 0 to `longest` random moves for each pair of games: State [P]."""
+    return after_moves(game, draw_opening_moves(game, pairs, longest, seed))
+
+
+def draw_opening_moves(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> np.ndarray:
+    """Draw 0 to `longest` random moves for each pair of games: [T, P] int32, -1 after the last.
 
     An opening that an earlier pair has is drawn again, up to TRIES times: from it, players without
     randomness would repeat their games. The opening of a pair does not depend on later pairs.
@@ -223,11 +247,16 @@ def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> St
                 break
         seen.add(position)
         sequences.append(moves)
-    edges = np.full((longest, pairs), -1, np.int32)
+    edges = np.full((min(longest, game.num_edges), pairs), -1, np.int32)
     for pair, moves in enumerate(sequences):
         edges[: len(moves), pair] = moves
-    state = jax.device_get(initial_states(game, pairs))
-    for edge in edges[: game.num_edges]:
+    return edges
+
+
+def after_moves(game: DotsAndBoxes, moves: np.ndarray) -> State:
+    """Return the positions after moves [T, P], -1 for none: State [P]."""
+    state = jax.device_get(initial_states(game, moves.shape[1]))
+    for edge in moves:
         state = _replay(game, state, edge)
     return jax.device_get(state)
 

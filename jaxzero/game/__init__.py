@@ -1,11 +1,15 @@
 """The game itself: rules, board, structure, features and text. Knows nothing of learning."""
 
 from jaxzero.game.board import (
+    american_start,
     automorphisms,
     box_neighbours,
     box_sides_table,
     count_sides,
     edge_permutations,
+    icelandic_start,
+    replay,
+    swedish_start,
 )
 from jaxzero.game.features import board_planes, edges_from_planes, margin_bins, margin_mask
 from jaxzero.game.rules import (
@@ -29,6 +33,7 @@ from jaxzero.game.text import edge_name, parse_edge, render
 __all__ = [
     "DotsAndBoxes",
     "State",
+    "american_start",
     "automorphisms",
     "board_planes",
     "box_neighbours",
@@ -41,6 +46,7 @@ __all__ = [
     "edge_name",
     "edge_permutations",
     "edges_from_planes",
+    "icelandic_start",
     "initial_state",
     "initial_states",
     "is_over",
@@ -51,6 +57,8 @@ __all__ = [
     "parse_edge",
     "random_edge",
     "render",
+    "replay",
     "split_edges",
     "step",
+    "swedish_start",
 ]

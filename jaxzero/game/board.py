@@ -1,10 +1,11 @@
-"""Geometry of the board as NumPy tables: neighbours, centres and symmetries.
+"""Geometry of the board as NumPy tables: neighbours, centres and symmetries; games replayed on it.
 
 The tables are computed once per board and are read-only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -49,6 +50,42 @@ def count_sides(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     sides = np.zeros(game.num_boxes + 1, np.int8)
     np.add.at(sides, box_neighbours(game)[drawn], 1)
     return sides
+
+
+def american_start(game: DotsAndBoxes) -> tuple[int, ...]:
+    """Return no edge: the game begins on an empty board."""
+    return ()
+
+
+def swedish_start(game: DotsAndBoxes) -> tuple[int, ...]:
+    """Return the outer edges, which are drawn before the game."""
+    horizontals, verticals = _edge_numbers(game)
+    outer = {*horizontals[[0, -1]].flat, *verticals[:, [0, -1]].flat}
+    return tuple(sorted(map(int, outer)))
+
+
+def icelandic_start(game: DotsAndBoxes) -> tuple[int, ...]:
+    """Return the edges at the top and on the left, which are drawn before the game."""
+    horizontals, verticals = _edge_numbers(game)
+    return (*horizontals[0].tolist(), *verticals[:, 0].tolist())
+
+
+def replay(
+    game: DotsAndBoxes, start: Sequence[int], moves: Sequence[int]
+) -> tuple[list[int], dict[int, int]]:
+    """Return the player of every move and of the next one, [moves + 1], and the owners of boxes.
+
+    The edges of `start` are drawn before the game; a box that they close has no owner. After the
+    end the player of the last edge is to move.
+    """
+    sides, players, owners = count_sides(game, np.array(start, int)), [0], {}
+    for edge in moves:
+        beside = [box for box in box_neighbours(game)[edge].tolist() if box < game.num_boxes]
+        sides[beside] += 1
+        closed = [box for box in beside if sides[box] == 4]
+        owners |= dict.fromkeys(closed, players[-1])
+        players.append(players[-1] if closed else 1 - players[-1])
+    return players, owners
 
 
 @lru_cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxzero.agent.players import Player
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, box_neighbours, box_sides_table, edge_name
+from jaxzero.game import DotsAndBoxes, State, count_sides, edge_name, replay
 
 
 @dataclass(frozen=True)
@@ -20,41 +20,43 @@ class Record:
 
     game: DotsAndBoxes
     moves: tuple[int, ...] = ()
+    start: tuple[int, ...] = ()  # drawn before the game; boxes that they close have no owner
 
     def draw(self, edge: int) -> Record:
         """Return the record with one more move. Raises: InputError for an edge that is drawn."""
         if self.drawn[edge]:
             raise InputError(f"edge {edge_name(self.game, edge)} is already drawn")
-        return Record(self.game, (*self.moves, edge))
+        return replace(self, moves=(*self.moves, edge))
 
     def cut(self, plies: int) -> Record:
         """Return the record after the first `plies` moves."""
-        return Record(self.game, self.moves[:plies])
+        return replace(self, moves=self.moves[:plies])
 
     @cached_property
     def drawn(self) -> np.ndarray:
         """The edges on the board: [A] bool."""
         drawn = np.zeros(self.game.num_edges, bool)
-        drawn[list(self.moves)] = True
+        drawn[[*self.start, *self.moves]] = True
         return drawn
 
     @property
     def is_over(self) -> bool:
-        return len(self.moves) == self.game.num_edges
+        return bool(self.drawn.all())
 
     @property
     def boxes_left(self) -> int:
-        return self.game.num_boxes - len(self.owners)
+        closed = count_sides(self.game, self.drawn)[: self.game.num_boxes] == 4
+        return self.game.num_boxes - int(closed.sum())
 
     @property
     def owners(self) -> dict[int, int]:
-        """The player, 0 or 1, of each closed box."""
-        return self._replayed[0]
+        """The player, 0 or 1, of each box closed in the game."""
+        return self._replayed[1]
 
     @property
     def player(self) -> int:
         """The side to move, 0 or 1; after the end the side that drew the last edge."""
-        return self._replayed[1]
+        return self._replayed[0][-1]
 
     @property
     def score(self) -> tuple[int, int]:
@@ -68,15 +70,8 @@ class Record:
         return self.score[self.player] - self.score[1 - self.player]
 
     @cached_property
-    def _replayed(self) -> tuple[dict[int, int], int]:
-        owners, player = {}, 0
-        drawn = np.zeros(self.game.num_edges, bool)
-        for edge in self.moves:
-            drawn[edge] = True
-            closed = closed_beside(self.game, drawn, edge)
-            owners |= dict.fromkeys(closed, player)
-            player = player if closed else 1 - player
-        return owners, player
+    def _replayed(self) -> tuple[list[int], dict[int, int]]:
+        return replay(self.game, self.start, self.moves)
 
     def state(self) -> State:
         """Return the position as a batch of one: leaves [1, ...]."""
@@ -85,12 +80,6 @@ class Record:
             margin=jnp.full((1,), self.margin, jnp.int32),
             player=jnp.full((1,), self.player, jnp.int32),
         )
-
-
-def closed_beside(game: DotsAndBoxes, drawn: np.ndarray, edge: int) -> list[int]:
-    """Return the boxes beside an edge whose four sides are all drawn; `drawn` is [A] bool."""
-    beside = [box for box in box_neighbours(game)[edge].tolist() if box < game.num_boxes]
-    return [box for box in beside if drawn[box_sides_table(game)[box]].all()]
 
 
 @dataclass(frozen=True)

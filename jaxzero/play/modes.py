@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
 from typing import Literal
 
 from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.cli import Source
 from jaxzero.errors import InputError
-from jaxzero.evaluation.arena import play_match
+from jaxzero.evaluation.arena import play_recorded_match
+from jaxzero.files import make_folder, write_text
 from jaxzero.game import DotsAndBoxes
-from jaxzero.play.game import Side, warm_up
+from jaxzero.game.notation import format_of_file, read_game, write_game
+from jaxzero.game.recorded import RecordedGame
+from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.runs.resize import asked_board, resize
 
@@ -72,36 +78,120 @@ def choose_player(
     return player
 
 
+def choose_game(
+    path: Path | None, text: str, rows: int | None, cols: int | None, networks: list[NamedAgent]
+) -> RecordedGame:
+    """Return the game of the file `path`, which holds `text`, or a new one without a file.
+
+    A text without a size is of the board asked for, else of the networks. Raises: InputError.
+    """
+    if path is None:
+        board = choose_board(rows, cols, networks)
+        return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
+    fixed = networks or None not in (rows, cols)
+    try:
+        game = read_game(text, choose_board(rows, cols, networks) if fixed else None)
+    except InputError as error:
+        raise InputError(f"load: {path}: {error}") from error
+    for name, asked in (("rows", rows), ("cols", cols)):
+        if asked not in (None, getattr(game, name)):
+            raise InputError(f"{name}: {asked} contradicts {getattr(game, name)} of load {path}")
+    return game
+
+
+def check_format(game: RecordedGame, path: Path) -> None:
+    """Raise an InputError unless the format of the file `path` can hold the game."""
+    try:
+        write_game(game, format_of_file(path))
+    except InputError as error:
+        raise InputError(f"save: {path}: {error}") from error
+
+
+def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[Record], None]:
+    """Return a function that writes a record, played on from `game`, to a file."""
+    names = tuple(known or side.name for known, side in zip(game.names, sides, strict=True))
+
+    def save(record: Record) -> None:
+        if path is not None:
+            played = replace(game, moves=record.moves, names=names)
+            write_text(path, write_game(played, format_of_file(path)))
+
+    return save
+
+
 def play_human(
-    board: DotsAndBoxes, opponent: Player, first: Literal["human", "ai"], seed: int, seconds: float
+    game: RecordedGame,
+    save: Path | None,
+    opponent: Player,
+    first: Literal["human", "ai"],
+    seed: int,
+    seconds: float,
 ) -> None:
-    """Play one game between the person at the keyboard and a player."""
+    """Play one game between the person at the keyboard and a player, from `game` on."""
     sides = (Side("you"), Side("AI", opponent))
     if first == "ai":
         sides = sides[::-1]
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
-    print(f"{board} boxes, {board.num_edges} edges. Name an edge to draw it. Type help for more.")
-    play_game(board, Setup(sides, input, print, seed, seconds))
+    edges = game.board.num_edges
+    print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
+    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides))
+    play_game(Record(game.board, game.moves, game.start), setup)
 
 
-def show_game(board: DotsAndBoxes, players: tuple[Player, Player], seed: int) -> None:
-    """Show one game between two players, turn by turn."""
+def show_game(
+    game: RecordedGame, save: Path | None, players: tuple[Player, Player], seed: int
+) -> None:
+    """Show one game between two players, turn by turn, from `game` on."""
     sides = Side("A", players[0]), Side("B", players[1])
-    play_game(board, Setup(sides, input, print, seed))
+    setup = Setup(sides, input, print, seed, save=saver(save, game, sides))
+    play_game(Record(game.board, game.moves, game.start), setup)
 
 
 def report_match(
-    board: DotsAndBoxes, players: tuple[Player, Player], games: int, opening_plies: int, seed: int
+    board: DotsAndBoxes,
+    players: tuple[Player, Player],
+    games: int,
+    opening_plies: int,
+    seed: int,
+    save: Path | None = None,
 ) -> None:
-    """Play a match and report it from both sides."""
+    """Play a match, report it from both sides and save its games."""
     print(
         f"{games} games on {board}, seats swapped, openings of 0 to {opening_plies} random moves",
         flush=True,
     )
-    outcome = play_match(board, *players, games, opening_plies, seed)
+    outcome, moves = play_recorded_match(board, *players, games, opening_plies, seed)
     print("points [95 % interval], games, mean margin in boxes:")
     names = [f"{mark} {player.name}" for mark, player in zip("AB", players, strict=True)]
     width = max(map(len, names))
     for name, result in zip(names, (outcome, outcome.mirrored()), strict=True):
         print(f"{name:<{width}}  {result}")
+    if save is not None:
+        save_match(save, board, names, moves.tolist())
+        print(f"{games} games are in {save}")
+
+
+def save_match(save: Path, board: DotsAndBoxes, names: list[str], moves: list[list[int]]) -> None:
+    """Write the games of a match: a line of JSON each to a .jsonl file, else files to a folder."""
+    today = date.today().isoformat()
+    texts = [
+        write_game(
+            RecordedGame(
+                rows=board.rows,
+                cols=board.cols,
+                moves=tuple(game),
+                names=(names[number % 2], names[1 - number % 2]),
+                title=f"game {number + 1} of {len(moves)}",
+                date=today,
+            ),
+            "json",
+        )
+        for number, game in enumerate(moves)
+    ]
+    if save.suffix == ".jsonl":
+        return write_text(save, "".join(texts))
+    make_folder("save", save)
+    width = len(str(len(texts)))
+    for number, text in enumerate(texts, 1):
+        write_text(save / f"{number:0{width}}.json", text)

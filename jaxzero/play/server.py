@@ -25,7 +25,8 @@ from starlette.staticfiles import StaticFiles
 from jaxzero import __version__
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.notation import FORMATS, GameRecord, read_game, write_game
+from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
+from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.analysis import Analysis, stages, to_json
 from jaxzero.play.game import Record
 from jaxzero.play.levels import LARGEST, LEVELS, agent_of, find_level, play_level, warm_up
@@ -261,31 +262,18 @@ def move(question: Answer) -> Answer:
 
 def read(question: Answer) -> Answer:
     """Return the game that a text holds."""
-    found = read_game(text_of(question, "text"))
+    text = text_of(question, "text")
+    found = read_game(text)
     if max(found.rows, found.cols) > LARGEST:
         raise InputError(f"text: a {found.rows}x{found.cols} board is beyond {LARGEST}x{LARGEST}")
-    return {
-        "format": found.format,
-        "rows": found.rows,
-        "cols": found.cols,
-        "start": list(found.start),
-        "moves": list(found.moves),
-        "names": list(found.names),
-        "title": found.title,
-    }
+    return {"format": format_of(text), **found.to_json()}
 
 
 def write(question: Answer) -> Answer:
     """Return a game as a text."""
     record, names = record_of(question), question.get("names", ["", ""])
-    if not (
-        isinstance(names, list)
-        and len(names) == 2
-        and all(isinstance(name, str) and len(name) <= 100 for name in names)
-    ):
-        raise InputError("names: must be two texts of at most 100 characters")
     board = record.game.rows, record.game.cols
-    found = GameRecord(*board, record.start, record.moves, tuple(names))
+    found = RecordedGame(*board, record.start, record.moves, names)
     return {"text": write_game(found, text_of(question, "format", "json"))}
 
 

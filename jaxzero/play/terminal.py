@@ -38,6 +38,7 @@ class Setup:
     write: Callable[[str], None]  # shows a line
     seed: int = 0
     seconds: float = 5.0  # time limit of the solver for `hint` and `solve`
+    save: Callable[[Record], None] = lambda _record: None  # called first and after every turn
 
     @property
     def opponent(self) -> Side:
@@ -45,14 +46,16 @@ class Setup:
         return next(side for side in self.sides if not side.is_person)
 
 
-def play_game(game: DotsAndBoxes, setup: Setup) -> Record:
-    """Play one game and return its record, unfinished if the person stops it."""
-    record, watching = Record(game), not any(side.is_person for side in setup.sides)
+def play_game(record: Record, setup: Setup) -> Record:
+    """Play a game from `record` on and return its record, unfinished if the person stops it."""
+    watching = not any(side.is_person for side in setup.sides)
+    setup.save(record)
     try:
         while not record.is_over:
             if watching or setup.sides[record.player].is_person:
                 setup.write(position_text(record, setup.sides))
             record = _take_turn(record, setup)
+            setup.save(record)
     except EOFError:  # also how `quit` ends a game
         setup.write(f"\nStopped at {score_text(record, setup.sides)}.")
         return record
@@ -153,7 +156,7 @@ def value_lines(record: Record, seconds: float) -> list[str]:
     if not solution.best:
         return [*lines, f"the best edges were not all found within {seconds:g} seconds"]
     names = ", ".join(edge_name(record.game, edge) for edge in solution.best)
-    free = record.game.num_edges - len(record.moves)
+    free = int((~record.drawn).sum())
     return [*lines, f"best edges, {len(solution.best)} of {free}: {names}"]
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from referee import Referee
 
 from jaxzero.agent.players import Player, greedy_edge, make_player
 from jaxzero.errors import InputError
@@ -16,6 +17,7 @@ from jaxzero.evaluation.arena import (
     draw_openings,
     play_games,
     play_match,
+    play_recorded_match,
     wilson_interval,
 )
 from jaxzero.game import DotsAndBoxes, State, boxes_closed
@@ -48,6 +50,23 @@ def test_swapping_the_players_swaps_the_result():
     two = play_match(GAME, LAST, FIRST, 64, 4, 0)
     assert (one.wins, one.draws, one.losses) == (two.losses, two.draws, two.wins)
     assert one.margin == -two.margin
+
+
+def test_the_moves_of_a_match_give_its_result():
+    result, moves = play_recorded_match(GAME, GREEDY, RANDOM, 24, 20, 3, at_once=8)
+    assert result == play_match(GAME, GREEDY, RANDOM, 24, 20, 3)
+    openings = draw_openings(GAME, 12, 20, 3).drawn
+    margins = []
+    for number, game in enumerate(moves.tolist()):
+        assert sorted(game) == list(range(GAME.num_edges))
+        opening = openings[number // 2]
+        assert set(game[: opening.sum()]) == set(np.flatnonzero(opening))
+        referee = Referee(GAME)
+        for edge in game:
+            referee.play(edge)
+        first, second = referee.scores if number % 2 == 0 else referee.scores[::-1]
+        margins.append(first - second)
+    assert MatchResult.of(np.array(margins), result.repeats) == result
 
 
 def test_games_do_not_depend_on_the_batch():

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from script_runner import run_here
 
+from jaxzero.game.notation import read_game
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -21,6 +23,14 @@ WRONG = {
     "missing run": ("--run_dir nowhere", "run_dir: nowhere holds no run"),
     "unknown player": ("--player greedi", "player: 'greedi' is unknown, did you mean greedy"),
     "another mode": ("--games 4", "games: 4 needs --mode dual"),
+    "no file": ("--load nowhere.txt", "load: nowhere.txt cannot be read (No such file"),
+    "no game": ("--load README.md", "load: README.md: line 3: "),
+    "long": ("--load docs/strength.png", "load: docs/strength.png has more than 65536 bytes"),
+    "load a match": ("--mode dual --load a.txt", "load: a.txt needs --mode human or ai"),
+    "ending": ("--save game.pdf", "save: game.pdf must end with .json, .txt"),
+    "no folder": ("--save nowhere/game.txt", "save: nowhere/game.txt cannot be written"),
+    "match file": ("--mode dual --save a.txt", "save: a.txt must be a folder or end with .jsonl"),
+    "other board": ("--rows 2 --save a.ccgc.json", "save: a.ccgc.json: format: ccgc holds games"),
 }
 
 
@@ -38,3 +48,14 @@ def test_a_piped_game_runs_to_its_end():
     done = run(*"--rows 1 --cols 1 --player greedy".split(), entries="h00\nh0,0\nh10\nv00\nv01\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().split("\n")[-1] in ("You lose 0 : 1.", "You win 1 : 0.")
+
+
+def test_a_game_that_was_stopped_goes_on(tmp_path):
+    file, copy = tmp_path / "game.txt", tmp_path / "copy.json"
+    options = "--rows 1 --cols 1 --player greedy --first ai".split()
+    assert run_here("play.py", *options, "--save", file).returncode == 0
+    begun = read_game(file.read_text())
+    assert begun.names == ("AI (greedy)", "you") and len(begun.moves) == 1
+    done = run_here("play.py", *options, "--load", file, "--save", copy)
+    assert done.returncode == 0, done.stderr
+    assert read_game(copy.read_text()) == begun

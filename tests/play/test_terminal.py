@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,9 +11,11 @@ import pytest
 
 from jaxzero.agent.players import Player, make_player
 from jaxzero.errors import InputError
+from jaxzero.evaluation.arena import MatchResult, play_recorded_match
 from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
+from jaxzero.game.notation import read_game
 from jaxzero.play.game import Record, Side, choose
-from jaxzero.play.modes import choose_board, choose_player, report_match
+from jaxzero.play.modes import choose_board, choose_game, choose_player, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game, value_lines
 from jaxzero.solver.endgame import solve
 
@@ -36,7 +40,7 @@ def play(game: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[s
             raise EOFError
         return waiting.pop(0)
 
-    record = play_game(game, Setup(sides, read, written.append))
+    record = play_game(Record(game), Setup(sides, read, written.append))
     assert not waiting
     return record, "\n".join(written).split("\n")
 
@@ -60,6 +64,28 @@ def test_a_record_follows_the_rules(seed):
         if not record.is_over:
             state, _ = draw(game, state, whole.moves[plies])
     assert sum(whole.score) == game.num_boxes == len(whole.owners)
+
+
+def test_edges_drawn_before_the_game_belong_to_nobody():
+    start = (0, 2, 4, 5)  # the first box, closed
+    record = Record(PAIR, start=start)
+    assert (record.player, record.owners, record.boxes_left, record.is_over) == (0, {}, 1, False)
+    assert (record.drawn.sum(), record.margin) == (4, 0)
+    for edge in (1, 3, 6):
+        record = record.draw(edge)
+    assert (record.owners, record.score, record.is_over) == ({1: 0}, (1, 0), True)
+    assert record.cut(1) == Record(PAIR, (1,), start)
+    with pytest.raises(InputError, match="edge h0,0 is already drawn"):
+        record.draw(0)
+
+
+def test_a_game_goes_on_from_its_record_and_is_saved_at_every_turn():
+    saved, entries = [], iter(["undo", "v0,2", "quit"])
+    setup = Setup(SIDES, lambda _prompt: next(entries), lambda _line: None, save=saved.append)
+    begun = Record(PAIR, (1, 3), start=(0,))
+    record = play_game(begun, setup)
+    assert [one.moves for one in saved] == [(1, 3), (), (6,), (6, 1)]
+    assert record == saved[-1] and record.start == (0,)
 
 
 def test_a_whole_game_with_its_score():
@@ -141,7 +167,7 @@ def test_without_enough_time_the_verdict_is_bounds_and_the_hint_the_opponents():
     written = []
     entries = iter(["solve", "hint", "quit"])
     setup = Setup(SIDES, lambda _prompt: next(entries), written.append, seconds=0.05)
-    assert play_game(game, setup).moves == ()
+    assert play_game(Record(game), setup).moves == ()
     assert written[1].startswith("not solved within 0.05 seconds; ")
     assert written[2] == "hint: h0,0 (what lowest would draw; not proven)"
 
@@ -188,6 +214,39 @@ def test_a_match_reports_both_players(capsys):
     margins = [float(words[words.index("margin") + 1]) for words in (own, other)]
     assert margins[0] == -margins[1]
     assert "[" in lines[-1] and lines[-1].endswith("second)")
+
+
+@pytest.mark.parametrize("name", ["games.jsonl", "games"])
+def test_the_games_of_a_match_are_saved(name, tmp_path):
+    """They give the result of the match: games with swapped seats, openings included."""
+    players = (LOWEST, make_player("random", PAIR))
+    result, _ = play_recorded_match(PAIR, *players, 12, 2, 1)
+    report_match(PAIR, players, 12, 2, 1, tmp_path / name)
+    path = tmp_path / name
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    texts = [text for file in files for text in file.read_text().splitlines()]
+    games = [read_game(text) for text in texts]
+    assert [file.name for file in files][:2] in (["01.json", "02.json"], ["games.jsonl"])
+    assert [game.title for game in games] == [f"game {number} of 12" for number in range(1, 13)]
+    margins = []
+    for number, game in enumerate(games):
+        seat = number % 2
+        assert game.names[seat] == "A lowest" and game.names[1 - seat] == "B random"
+        margins.append(game.score[seat] - game.score[1 - seat])
+    assert MatchResult.of(np.array(margins), result.repeats) == result
+
+
+def test_a_game_to_go_on_with_has_the_board_asked_for():
+    path = Path("game.txt")
+    assert choose_game(path, "h0,0", 2, 3, []).board == DotsAndBoxes(2, 3)
+    assert choose_game(path, "h0,0", None, None, []).board == DotsAndBoxes(1, 1)
+    assert choose_game(None, "", None, None, []).board == DotsAndBoxes(3, 3)
+    with pytest.raises(InputError, match=r"^load: game.txt: line 1: 'x' begins none of the"):
+        choose_game(path, "x", None, None, [])
+    with pytest.raises(InputError, match=r"^load: game.txt: board: the text holds .* 2x2, not on"):
+        choose_game(path, "2x2", 3, 3, [])
+    with pytest.raises(InputError, match=r"^rows: 3 contradicts 2 of load game.txt"):
+        choose_game(path, "2x2", 3, None, [])
 
 
 def test_boards_and_players_that_do_not_exist_are_named():

@@ -1,0 +1,333 @@
+"""Games as text: every format goes back and forth, and bad input is named in one line."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyspiel
+import pytest
+from referee import Referee
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, edge_name, swedish_start
+from jaxzero.game.move_lists import MOVE_LISTS, STARTS
+from jaxzero.game.notation import FORMATS, format_of, format_of_file, read_game, write_game
+from jaxzero.game.recorded import RecordedGame
+
+BOARDS = [(1, 1), (1, 2), (3, 2), (5, 5), (20, 20)]
+LINES = set(MOVE_LISTS)  # formats with a header
+
+
+def random_game(rows: int, cols: int, seed: int) -> RecordedGame:
+    """Return a game of random length from a start position, in half of them an empty board."""
+    chance, board = random.Random(seed), DotsAndBoxes(rows, cols)
+    edges = range(board.num_edges)
+    anywhere = chance.sample(edges, chance.randrange(board.num_edges))
+    start = chance.choice([(), (), STARTS["swedish"](board), anywhere])
+    moves = [edge for edge in edges if edge not in set(start)]
+    chance.shuffle(moves)
+    moves = moves[: chance.choice([len(moves), chance.randrange(len(moves) + 1)])]
+    names = chance.choice([("", ""), ("队 A", "# 5x5"), ("P1(h,0,0)", "{")])
+    return RecordedGame(rows, cols, tuple(start), tuple(moves), names, "a: title", "2026-01-31")
+
+
+def named(game: RecordedGame) -> list[str]:
+    return [edge_name(game.board, edge) for edge in game.moves]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("rows", "cols"), BOARDS)
+def test_what_is_written_is_read_again(name, rows, cols):
+    for seed in range(4 if rows == 20 else 20):
+        game = random_game(rows, cols, seed)
+        if name == "ccgc":
+            game = replace(game, rows=5, cols=5, start=(), moves=random_game(5, 5, seed).moves)
+        text = write_game(game, name)
+        if game.moves:
+            assert format_of(text) == name
+        if name == "ascii":  # the position, without order, names and owners
+            drawn = tuple(sorted(game.start + game.moves))
+            game = RecordedGame(rows, cols, start=drawn)
+        assert read_game(text) == game
+
+
+@pytest.mark.parametrize("name", sorted(LINES))
+def test_without_its_header_a_game_needs_its_board(name):
+    game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
+    text = write_game(game, name, header=False)
+    assert "#" not in text
+    assert read_game(text, game.board) == game
+    assert read_game(write_game(game, name), game.board) == game
+    with pytest.raises(InputError, match="a game on 3x4, not on 4x4"):
+        read_game(write_game(game, name), DotsAndBoxes(4, 4))
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (2, 3), (5, 4)])
+def test_openspiel_writes_the_same_moves(rows, cols):
+    spiel = pyspiel.load_game(f"dots_and_boxes(num_rows={rows},num_cols={cols})")
+    state, words, chance = spiel.new_initial_state(), [], random.Random(rows)
+    while not state.is_terminal():
+        action = chance.choice(state.legal_actions())
+        words.append(state.action_to_string(state.current_player(), action))
+        state.apply_action(action)
+    game = read_game(" ".join(words))
+    assert game == RecordedGame(rows, cols, moves=tuple(state.history()))
+    assert write_game(game, "openspiel", header=False).split() == words
+    plain = RecordedGame(rows, cols, moves=game.moves)
+    for text in (", ".join(named(game)), "\n".join(named(game)), " ".join(named(game)).upper()):
+        assert read_game(text) == plain
+    assert read_game("; ".join(name.replace(",", " ") for name in named(game))) == plain
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_players_owners_and_score_are_the_referees(seed):
+    game = random_game(3, 4, seed)
+    referee = Referee(game.board)
+    for edge in game.start:
+        referee.play(edge)
+    referee.scores, referee.player = [0, 0], 0
+    players = []
+    for edge in game.moves:
+        players.append(referee.player)
+        referee.play(edge)
+    assert game.players == [*players, referee.player]
+    assert game.score == tuple(referee.scores)
+
+
+def test_ccgc_by_hand():
+    pieces = ["r(a6,h)", "b(a1,h)", "r(e6,h)", "b(a5,v)", "r(f1,v)", "b(c3,v)", "r(b6,v)"]
+    text = json.dumps({"R": "甲", "B": "乙", "Event": "final", "game": as_game(pieces[:-1])})
+    game = read_game(text)
+    assert named(game) == ["h0,0", "h5,0", "h0,4", "v0,0", "v4,5", "v2,2"]
+    assert (game.names, game.title, game.board) == (("甲", "乙"), "final", DotsAndBoxes(5, 5))
+    blue_first = text.translate(str.maketrans("rb", "br"))
+    assert read_game(blue_first).names == ("乙", "甲")
+    assert read_game(blue_first).moves == game.moves
+
+
+def as_game(pieces: list[str]) -> list[dict[str, str]]:
+    return [{"piece": piece} for piece in pieces]
+
+
+def test_ccgc_tells_the_winner():
+    whole = RecordedGame(5, 5, moves=tuple(np.random.default_rng(0).permutation(60).tolist()))
+    content = json.loads(write_game(whole, "ccgc"))
+    first, second = whole.score
+    assert (content["RScore"], content["BScore"], first + second) == (first, second, 25)
+    assert content["winner"] == ("R" if first > second else "B")
+    assert json.loads(write_game(replace(whole, moves=whole.moves[:9]), "ccgc"))["winner"] == ""
+
+
+def test_sau_and_codingame_by_hand():
+    text = "name?\nnew black\nmove 1 AAA\nmove 1 AFE\nmove 1 BAA\nmove 1 BFE\nend\nquit\n"
+    assert named(read_game(text)) == ["h0,0", "h5,4", "v0,0", "v4,5"]
+    game = read_game("# 1x2\nmove 1 AAA\nmove 1 ABA\nmove 1 BAA\nmove 2 BBAAAB")
+    assert named(game) == ["h0,0", "h1,0", "v0,0", "v0,1", "h0,1"]
+    assert "move 2 BBAAAB" in write_game(game, "sau")
+    assert named(read_game("A1B a2t B1 L\nB2R")) == ["h2,0", "h0,0", "v1,1", "v0,2"]
+    assert read_game("# 2x2\nA1R").moves == read_game("# 2x2\nB1L").moves
+
+
+def test_numbers_are_numbers():
+    game = RecordedGame(2, 2, moves=(11, 0, 7))
+    assert write_game(game, "numbers", header=False) == "11,0,7\n"
+    assert read_game("11, 0 ;7\n") == game
+
+
+@pytest.mark.parametrize(
+    ("picture", "edges"),
+    {
+        "+  +--+\n|\n+  +  +\n": ["h0,1", "v0,0"],
+        "+ +-+\n  |\n+ + +": ["h0,1", "v0,1"],
+        "# 1x2\n  +--+--+\n   1\n  +  +--+": ["h0,0", "h0,1", "h1,1"],
+    }.items(),
+)
+def test_pictures_of_all_widths_are_read(picture, edges):
+    game = read_game(picture)
+    assert (game.board, game.moves) == (DotsAndBoxes(1, 2), ())
+    assert [edge_name(game.board, edge) for edge in game.start] == edges
+
+
+def test_the_size_is_said_or_the_smallest_that_fits():
+    sizes = {
+        "h0,0": (1, 1),
+        "h2,0": (2, 2),
+        "v0,3": (3, 3),
+        "0": (1, 1),
+        "4": (2, 2),
+        "A3L": (3, 3),
+        "move 1 AAA": (5, 5),
+        "# 2x3\n11": (2, 3),
+        "4x2": (4, 2),
+        "h00 h10 v00 v01": (1, 1),
+        "h00 h01 h10 h11 v00 v01 v02": (1, 2),
+    }
+    for text, size in sizes.items():
+        game = read_game(text)
+        assert (game.rows, game.cols) == size, text
+    assert read_game("h0,0", DotsAndBoxes(2, 7)).cols == 7
+
+
+def test_start_positions_by_hand():
+    board = DotsAndBoxes(2, 3)
+    drawn = {name: [edge_name(board, e) for e in start(board)] for name, start in STARTS.items()}
+    top, left = ["h0,0", "h0,1", "h0,2"], ["v0,0", "v1,0"]
+    assert drawn["american"] == []
+    assert drawn["icelandic"] == top + left
+    bottom = ["h2,0", "h2,1", "h2,2"]
+    assert sorted(drawn["swedish"]) == sorted(top + left + bottom + ["v0,3", "v1,3"])
+    assert read_game("2x3 swedish").start == swedish_start(board)
+    assert read_game("# 2x3 Icelandic\n# start: h1,0").start == (0, 1, 2, 3, 9, 13)
+    assert "# 2x3 swedish" in write_game(read_game("2x3 swedish"), "numbers")
+
+
+WHOLE = ",".join(map(str, range(17)))
+REJECTED = {
+    "": "text: holds no game",
+    "# only a comment": "text: holds no game",
+    "x" * 70000: "text: 70000 characters are more than 65536",
+    "hello": "line 1: 'hello' begins none of the formats openspiel, numbers,",
+    "[1, 2]": "line 1: '[1, 2]' begins none of the formats",
+    "h0,0\nv0,x": "line 2: 'v0,x' begins no move such as P1(h,0,1)",
+    "P1(h,0,0": "line 1: 'P1(h,0,0' begins none",
+    "P1(h,0,0) P2(h,0,0)": "line 1: move 2, P2(h,0,0), is already drawn",
+    "P1(h,0,0)\nP1(h,1,0)": "line 2: move 2, P1(h,1,0), is of player 1, but player 2 is to move",
+    "# 2x2\nh0,0\nP1(v,0,3)": "line 3: P1(v,0,3) is not on a 2x2 board",
+    "h99,0": "line 1: h99,0 is not on a 20x20 board",
+    "# 2x2\n12": "line 2: 12 is not on a 2x2 board",
+    "1,2,x": "line 1: 'x' begins no move such as 12",
+    WHOLE: "board: 17 edges fill a board of 2x3 or 3x2: name it, as # 2x3",
+    "# 0x3": "line 1: '# 0x3' must be a board from 1x1 to 20x20",
+    "21x2": "line 1: '21x2' must be a board from 1x1 to 20x20",
+    "5x5\n6x6": "line 2: '6x6' is a second size, after 5x5",
+    "5x5 swedisch": "line 1: start 'swedisch' is unknown, did you mean swedish?",
+    "# start: h0,0": "line 1: start needs the size of the board before it",
+    "2x2\n# start: h3,0": "line 2: edge h3,0 is not on a 2x2 board",
+    "2x2\n# start: h0,0 h0,0": "start[1]: edge h0,0 is already drawn",
+    "2x2 icelandic\nh0,0": "line 2: move 1, h0,0, is already drawn",
+    "A0T": "line 1: 'A0T' begins none",
+    "# 2x2\nA3T": "line 2: A3T is not on a 2x2 board",
+    "move 2 AAA": "line 1: 'move 2 AAA' must be a turn such as move 2 AABBCA",
+    "move 1 AGA": "line 1: AGA is not on a 5x5 board",
+    "new black\ngo": "line 2: 'go' must be a turn",
+    "move 2 AAAAAB": "line 1: move 2, AAB, is of player 1, but player 2 is to move",
+    "+--+": "the picture needs at least two rows of two dots",
+    "+--+\n|  |\n+---+": "line 3: its dots are not below those of line 1",
+    "+--+\n+--+": "line 2: '' is only part of an edge",
+    "+- +\n|  |\n+--+": "line 1: '- ' is only part of an edge",
+    "+--+\n|  |\n   |\n+--+": "line 2: '| ' is only part of an edge",
+    "+--+\n|  |\n+--+\nend": "line 4: 'end' is outside of the picture",
+    "2x2\n+--+\n|  |\n+--+": "text: the picture shows 1x1, the line above it says 2x2",
+    "{": "text: is not JSON",
+    '{"a":' * 9000: "text: is not JSON",
+    '{"rows": ' + "1" * 5000 + "}": "text: is not JSON",
+    "{}": "rows: is missing",
+    '{"rows": 5}': "cols: is missing",
+    '{"rows": 5, "cols": 21}': "cols: 21 must be a whole number from 1 to 20",
+    '{"rows": true, "cols": 5}': "rows: True must be a whole number",
+    '{"rows": 5.0, "cols": 5}': "rows: 5.0 must be a whole number",
+    '{"rows": 2, "cols": 2, "moves": 5}': "moves: 5 must be a list",
+    '{"rows": 2, "cols": 2, "moves": [0, 12]}': "moves[1]: 12 must be a whole number from 0 to 11",
+    '{"rows": 2, "cols": 2, "moves": [0, null]}': "moves[1]: None must be a whole number",
+    '{"rows": 2, "cols": 2, "moves": ["h9,9"]}': "moves: edge h9,9 is not on a 2x2 board",
+    '{"rows": 2, "cols": 2, "start": [3], "moves": [3]}': "moves[0]: edge h1,1 is already drawn",
+    '{"rows": 2, "cols": 2, "names": ["a"]}': "names: ['a'] must be two names",
+    '{"rows": 2, "cols": 2, "names": [1, 2]}': "names: 1 must be text",
+    '{"rows": 2, "cols": 2, "title": {}}': "title: {} must be text",
+    '{"rows": 2, "cols": 2, "move": []}': "'move': no such field, did you mean moves?",
+    '{"game": 3}': "game: 3 must be a list",
+    '{"R": 1, "game": []}': "R: 1 must be text",
+    '{"game": [{"piece": "r(g1,h)"}]}': "game[0]: {'piece': 'r(g1,h)'} must hold a piece",
+    '{"game": ["r(a6,h)"]}': "game[0]: 'r(a6,h)' must hold a piece such as 'r(a6,h)'",
+    '{"game": [{"piece": "r(a6,v)"}]}': "game[0]: r(a6,v) is not on a 5x5 board",
+    json.dumps({"game": as_game(["r(a6,h)", "r(b6,h)"])}): "game[1]: move 2, r(b6,h), is of player",
+    json.dumps({"game": as_game(["r(a6,h)", "b(a6,h)"])}): "game[1]: move 2, b(a6,h), is already",
+}
+
+
+@pytest.mark.parametrize("text", REJECTED, ids=lambda text: text[:30].replace("\n", " "))
+def test_what_is_no_game_is_named_in_one_line(text):
+    with pytest.raises(InputError) as caught:
+        read_game(text)
+    assert str(caught.value).startswith(REJECTED[text])
+
+
+def test_what_a_format_cannot_hold_is_named():
+    for game, what in ((RecordedGame(3, 3), "3x3"), (RecordedGame(5, 5, start=(0,)), "a start")):
+        with pytest.raises(InputError, match=f"ccgc holds games of 5x5 from an empty.*not {what}"):
+            write_game(game, "ccgc")
+    with pytest.raises(InputError, match=r"'asci' is unknown, did you mean ascii\?"):
+        write_game(RecordedGame(1, 1), "asci")
+
+
+def test_names_become_one_printable_line():
+    game = RecordedGame(1, 1, names=("a\n\tb\ud800", "x" * 300), title=" t\u2028u ")
+    assert game.names == ("a b", "x" * 200) and game.title == "t u"
+    assert read_game(write_game(game, "openspiel")) == game
+    write_game(game, "json").encode()
+
+
+def test_the_ending_of_a_file_is_its_format():
+    endings = {"txt": "openspiel", "ccgc.json": "ccgc", "v1.json": "json", "NUMBERS.TXT": "numbers"}
+    for ending, name in endings.items():
+        assert format_of_file(Path(f"folder.x/game.{ending}")) == name
+    for wrong in ("game", "game.pdf", "json", "game.txt.gz"):
+        with pytest.raises(InputError, match=rf"^{wrong} must end with .json, .txt"):
+            format_of_file(Path(wrong))
+
+
+def mutated(text: str, chance: random.Random) -> str:
+    """Return a text with a few characters lost, doubled, swapped or replaced."""
+    letters = list(text)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(letters) + 1)
+        new = chance.choice([*text[:200], *'0129,;()[]{}"#+-| \n\tPhvABRx\ufeff²٣\x00\u2028😀'])
+        letters[at : at + chance.choice([0, 1, 1, 5])] = chance.choice([[], [new], [new] * 3])
+    return "".join(letters)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_damaged_text_is_a_game_or_one_line(name):
+    chance = random.Random(name)
+    size = (5, 5) if name == "ccgc" else (2, 3)
+    whole = RecordedGame(*size, moves=random_game(*size, 0).moves or (0,))
+    refused = 0
+    for _ in range(500):
+        text = mutated(write_game(whole, name), chance)
+        try:
+            game = read_game(text)
+        except InputError as error:
+            refused += 1
+            assert str(error).isprintable() and len(str(error)) < 250, repr(text)
+        else:
+            assert read_game(write_game(game, "json")) == game
+    assert 50 < refused < 500
+
+
+def test_noise_is_refused_quickly():
+    chance = random.Random(0)
+    signs = 'Ph v(0,1)2{}[]":#x+-|\n \tAmove'
+    for _ in range(500):
+        with pytest.raises(InputError):
+            read_game("~" + "".join(chance.choices(signs, k=chance.randrange(60))))
+    for text in ("h0" + " " * 60000, "#" * 60000, "move " + "A" * 60000, "0 " * 30000, "+" * 60000):
+        with pytest.raises(InputError):
+            read_game(text)
+    with pytest.raises(InputError):
+        read_game("+-" * 300 + "\n|" * 150 + "\n" + "+-" * 300)
+
+
+def test_the_example_of_the_docs_prints_what_stands_there(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "playing.md").read_text()
+    section = page.split("## Records and formats")[1]
+    code = section.split("```python\n")[1].split("```")[0]
+    exec(code, {})
+    printed = section.split("prints\n\n```\n")[1].split("```")[0]
+    assert capsys.readouterr().out == printed
+    header = section.split("```\n# 5x5")[1].split("```")[0]
+    game = read_game(f"# 5x5{header}")
+    assert (game.names, len(game.start)) == (("Ann", "Ben"), 22)
