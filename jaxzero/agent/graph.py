@@ -41,15 +41,19 @@ def graph(
         x = GraphBlock(config.channels, dtype, config.pools_after(block))(x, paths)
     if config.attention_heads:
         x = AttentionBlock(config.attention_heads, dtype)(x[:, None])[:, 0]
-    x = nn.relu(x)
+    x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
+    board = jnp.concatenate([pooled_nodes(x), counts], axis=-1)
     # The two ends of an edge are read alike, and both heads see the whole board.
-    board = jnp.concatenate([pooled_boxes(x), counts], axis=-1)
-    end = _project(x, config.channels, dtype)
-    end = end + nn.Dense(config.channels, dtype=dtype)(board)[:, None]
-    hidden = nn.relu(jnp.broadcast_to(ends, (len(x), *ends.shape)) @ end)
-    policy = _project(hidden, 1, jnp.float32, name="policy")
-    if edges.shape[-1]:
-        policy = policy + _project(edges, 1, jnp.float32, use_bias=False)
+    seen = _project(x, config.channels, dtype)
+    seen = seen + nn.Dense(config.channels, dtype=dtype)(board)[:, None]
+    reads = jnp.broadcast_to(ends, (len(x), *ends.shape))
+    if classes := edges.shape[-1]:
+        # The class of an edge is read as one more node, whose row is the same on every board.
+        rows = nn.Dense(config.channels, use_bias=False, dtype=dtype)(jnp.eye(classes, dtype=dtype))
+        rows = jnp.broadcast_to(rows, (len(x), *rows.shape))
+        reads = jnp.concatenate([reads, edges], axis=-1)
+        seen = jnp.concatenate([seen, rows], axis=1)
+    policy = _project(nn.relu(reads @ seen), 1, jnp.float32, name="policy")
     summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
     margin = nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(summary)
     return policy[..., 0], margin
@@ -66,9 +70,9 @@ class GraphBlock(nn.Module):
     def __call__(self, x: jax.Array, paths: jax.Array) -> jax.Array:
         # One matrix product for both, since on a CPU wide ones are cheaper.
         own, sent = jnp.split(_project(x, 2 * self.channels, self.dtype), 2, axis=-1)
-        y = own + paths @ nn.relu(sent)
+        y = own + paths @ sent
         if self.pooling:
-            y = y + nn.Dense(self.channels, dtype=self.dtype)(pooled_boxes(x))[:, None]
+            y = y + nn.Dense(self.channels, dtype=self.dtype)(pooled_nodes(x))[:, None]
         zeros = nn.initializers.zeros
         return x + _project(nn.relu(y), self.channels, self.dtype, kernel_init=zeros)
 
@@ -79,17 +83,17 @@ def _project(x: jax.Array, channels: int, dtype: Dtype, **settings) -> jax.Array
     return rows.reshape(*x.shape[:-1], channels)
 
 
-def pooled_boxes(nodes: jax.Array) -> jax.Array:
-    """Summarise nodes [B, N, C] by mean and maximum over the boxes: [B, 2 C]."""
-    boxes = nodes[:, :-1]
-    return jnp.concatenate([boxes.mean(axis=1), boxes.max(axis=1)], axis=-1)
+def pooled_nodes(nodes: jax.Array) -> jax.Array:
+    """Summarise nodes [B, N, C] by mean and maximum: [B, 2 C]."""
+    # With the outside, since a CPU copies all boxes to leave it out.
+    return jnp.concatenate([nodes.mean(axis=1), nodes.max(axis=1)], axis=-1)
 
 
 def open_paths(ends: jax.Array, drawn: jax.Array) -> jax.Array:
     """Count the open edges between every two nodes, given the `incidence` [A, N]: [B, N, N]."""
     is_open = ~drawn[:, None]
-    joined = (ends.T * is_open.astype(ends.dtype)) @ ends
-    return joined * (1 - jnp.eye(ends.shape[1], dtype=ends.dtype))
+    joined = (ends.T[None] * is_open.astype(ends.dtype)) @ ends
+    return joined * (1 - jnp.eye(ends.shape[1], dtype=ends.dtype))[None]
 
 
 @lru_cache
