@@ -42,7 +42,7 @@ class NetworkConfig:
     """Kind of network. conv: a ResNet on the grid of dots, for GPUs. dense: fully connected
     residual blocks; ten times cheaper per position on a CPU, where the presets use it with 512
     channels and 2 blocks. graph: boxes exchange messages through undrawn edges; it learns most
-    per position and is slow on a CPU."""
+    per position and costs several times as much as dense on a CPU."""
     features: Literal["raw", "structure"] = "structure"
     """Input of the network. raw: the edges alone. structure: also free boxes, chains, loops and
     their counts, computed from the edges on the device; it learns several times faster."""
