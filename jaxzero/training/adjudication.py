@@ -172,8 +172,8 @@ def solved_positions(answers: Answers, offset: jax.Array) -> Positions:
     Without any answer they teach nothing: no policy and no margin.
     """
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), answers)
-    usable = flat.solved & ~jnp.all(flat.drawn, axis=-1)
-    best = jnp.where(usable[:, None], flat.best, False).astype(jnp.float32)
+    usable = flat.solved & jnp.any(flat.best, axis=-1)  # not over
+    best = (flat.best & usable[:, None]).astype(jnp.float32)
     policy = best / jnp.maximum(1, jnp.sum(best, axis=-1, keepdims=True))
     positions = Positions(flat.drawn, policy, flat.value, usable)
     return resample(positions, usable, len(usable), offset)

@@ -126,21 +126,18 @@ def play_block(
         positions, waiting = stored[0], Waiting(stored[1], ends, begun)
     else:
         positions, waiting = stored, ()
-    return (
-        positions,
-        waiting,
-        {
-            "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / played,
-            "selfplay/policy_surprise": jnp.sum(decisions.surprise * decisions.played) / played,
-            **({} if adjudicated else result_metrics(ends, begun, count)),
-            "selfplay/decisions": played / count,
-            "selfplay/steps": jnp.float32(steps),
-            # The share of the evaluations that serve games in play.
-            "selfplay/used": played / (steps * decisions.played.shape[1]),
-            "selfplay/games": count,
-            "selfplay/moves": played,
-        },
-    )
+    metrics = {
+        "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / played,
+        "selfplay/policy_surprise": jnp.sum(decisions.surprise * decisions.played) / played,
+        **({} if adjudicated else result_metrics(ends, begun, count)),
+        "selfplay/decisions": played / count,
+        "selfplay/steps": jnp.float32(steps),
+        # The share of the evaluations that serve games in play.
+        "selfplay/used": played / (steps * decisions.played.shape[1]),
+        "selfplay/games": count,
+        "selfplay/moves": played,
+    }
+    return positions, waiting, metrics
 
 
 def play_to_the_end(
