@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quiet_referee import GAME, board, hashed, openings, play_all, play_to
+from quiet_referee import GAME, board, hashed, openings, play_to
 from referee import Referee
 from solver.brute_force import BruteForce, as_number
 
@@ -22,12 +22,12 @@ from jaxzero.interrupts import Stop
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import adjudication
 from jaxzero.training.adjudication import Adjudicator, postpone, results, solve_stops
-from jaxzero.training.iteration import init_actor, make_iteration
+from jaxzero.training.iteration import compile_iteration, init_actor
 from jaxzero.training.learner import init_learner
-from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
+from jaxzero.training.parallel import choose_devices, replicate, spread_actor
 from jaxzero.training.progress import Progress, run_iteration
 from jaxzero.training.replay import add, empty_replay, relabel
-from jaxzero.training.selfplay import finished, new_games, searched
+from jaxzero.training.selfplay import finished, new_games, play_to_the_end, searched
 from jaxzero.training.targets import Positions, label, possible_margin
 from jaxzero.training.trainer import train
 
@@ -38,13 +38,18 @@ CONFIG = load_config(
     *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=0.5"),
     f"--selfplay.adjudicate_below={BELOW}",
 )
+QUIET = (
+    *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),
+    *("--selfplay.opening_plies=2", f"--selfplay.adjudicate_below={BELOW}"),
+)
 SHORT = (
     *("--network.features=raw", "--network.channels=16", "--search.simulations=2"),
     *("--selfplay.games=32", "--learner.batch_size=16", "--learner.updates_per_iteration=2"),
     *("--replay.capacity=3000", "--evaluation.opponents=random", "--evaluation.suite=none"),
     *("--evaluation.simulations=0", "--evaluation.final_games=8", "--evaluation.evaluate_every=0"),
-    *("--checkpoint_every=2", "--iterations=6"),
+    *("--checkpoint_every=2", "--iterations=9"),
 )
+LEARNING = load_config("configs/tiny.yaml", *SHORT, *QUIET)
 BRUTE = BruteForce(GAME)
 closed_of = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
 
@@ -52,12 +57,18 @@ closed_of = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
 @pytest.fixture(scope="module")
 def played():
     """Return decisions [T, B], stops [N], answers [N, K], and what margins are to be [T, B]."""
-    random_key, play_key, _ = jax.random.split(KEY, 3)
-    decisions, stops = play_all(CONFIG, hashed, GAMES, random_key, play_key)
-    _, postponed = jax.jit(partial(postpone, CONFIG, games=GAMES))(decisions)
-    answers, _ = solve_stops(GAME, np.asarray(stops.drawn), (0, 0))
-    answers.solved[np.asarray(stops.drawn).all(1), 0] = True
-    return *jax.device_get((decisions, stops)), answers, jax.device_get(postponed)
+
+    def play(random_key: jax.Array, play_key: jax.Array) -> tuple:
+        begin = new_games(CONFIG, random_key, GAMES)
+        decisions, stops = play_to_the_end(CONFIG, hashed, (), play_key, begin)
+        postponed = postpone(CONFIG, decisions, GAMES)[1]
+        return decisions, stops, postponed, finished(CONFIG, searched(CONFIG, begin))
+
+    decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
+    answers, _ = solve_stops(GAME, stops.drawn, (0, 0))
+    answers.solved[stops.drawn.all(1), 0] = True
+    assert not over.any()  # no opening goes so far
+    return decisions, stops, answers, postponed
 
 
 def final_margin(decisions, stops, number: int) -> int | None:
@@ -134,11 +145,6 @@ def test_solved_positions_are_quiet_and_lie_on_the_way_to_the_end(played):
         assert ((sides.sum(1) + drawn[np.array(beside)].sum(1)) != 3).all()
 
 
-def test_no_opening_leaves_a_game_that_is_solved_already():
-    games = jax.jit(lambda: new_games(CONFIG, KEY, 512))()
-    assert not finished(CONFIG, searched(CONFIG, games)).any()
-
-
 def test_margins_are_written_into_the_block_they_are_for():
     block, numbers = 4, jnp.arange(4)
     replay = empty_replay(16, 12)
@@ -153,11 +159,14 @@ def test_margins_are_written_into_the_block_they_are_for():
     assert after.margin_known.tolist() == [1, 0, 0, 0, 1, 1, 1, 0] + [1, 0, 0, 0] * 2
 
 
-def rings(config, node_limit: int | None = None) -> tuple:
-    """Run five iterations on two devices; return the rings [D, C, ...] and the metrics."""
+def rings(config) -> list[tuple]:
+    """Run five iterations on two devices; return the ring [D, C, ...] and the metrics.
+
+    Once as usual, then with a limit of one node.
+    """
     devices = choose_devices(2)
     network = Network(GAME, config.network)
-    iterate = parallelize(make_iteration(config, network, 2), devices)
+    compiled = compile_iteration(config, network, devices).compiled
     history = []
     with pytest.MonkeyPatch.context() as patch:
         for limits in (adjudication.NODE_LIMIT, 1):
@@ -169,7 +178,7 @@ def rings(config, node_limit: int | None = None) -> tuple:
             with Adjudicator(config, devices) as adjudicator, jax.transfer_guard("disallow"):
                 for _ in range(5):
                     progress, metrics = run_iteration(
-                        config, iterate, run_key, progress, adjudicator
+                        config, compiled, run_key, progress, adjudicator
                     )
                     lines.append(metrics)
             history.append((jax.device_get(progress.actor.replay), lines))
@@ -177,15 +186,8 @@ def rings(config, node_limit: int | None = None) -> tuple:
 
 
 @pytest.fixture(scope="module")
-def ran():
-    config = load_config("configs/tiny.yaml", *SHORT, *QUIET)
-    return config, rings(config)
-
-
-QUIET = (
-    *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),
-    *("--selfplay.opening_plies=2", f"--selfplay.adjudicate_below={BELOW}"),
-)
+def ran(alike_runs_share_a_program):
+    return LEARNING, rings(LEARNING)
 
 
 def by_block(config, ring) -> tuple[jax.Array, ...]:
@@ -232,11 +234,9 @@ def test_what_is_beyond_the_limit_of_nodes_stays_unknown_and_is_counted(ran):
         assert value == BRUTE.margin(as_number(position))
 
 
-@pytest.mark.usefixtures("alike_runs_share_a_program")
-def test_a_run_stops_and_resumes_without_what_it_waited_for(tmp_path, capsys):
-    config = load_config("configs/tiny.yaml", *SHORT, *QUIET, "--devices=1")
-    assert not train(config, tmp_path / "run", stop=Stop(max_iterations=3))
-    assert train(config, tmp_path / "run", resume=True)
+def test_a_run_stops_and_resumes_without_what_it_waited_for(ran, tmp_path, capsys):
+    for resume in (False, True):
+        assert not train(LEARNING, tmp_path / "run", resume, Stop(max_iterations=3))
     assert "stay unknown" in capsys.readouterr().out
     told = [line["selfplay/adjudicated"] > 0 for line in read_metrics(tmp_path / "run")]
     assert told == [False, False, True, False, False, True]
