@@ -70,8 +70,9 @@ class SelfplayConfig:
     """Undrawn edges of the searched position at which a game stops; the exact solver then says how
     it ends, on the cores of the host while the device plays on. 0: games are played to their end.
     Two solved positions of each game are stored as well. Values and best moves of endgames then
-    come from the solver, not from self-play alone. 16 to 24; less when
-    speed/solver_wait_seconds is high. Needs search.nodes quiet."""
+    come from the solver, not from self-play alone. Results come two iterations later: make
+    iterations short. Try 20; less when speed/solver_wait_seconds is above 0 or selfplay/unsolved
+    above 0.05. Needs search.nodes quiet."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")

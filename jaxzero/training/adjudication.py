@@ -136,8 +136,10 @@ def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Position
 def take_answers(
     config: Config, replay: Replay, state: Adjudication, key: jax.Array
 ) -> tuple[Replay, Positions, dict[str, jax.Array]]:
-    """Write margins into the block of two iterations ago; return the ring, solved positions [N * K]
-    and metrics of the games of then."""
+    """Take the answers about the games of two iterations ago.
+
+    Returns the ring with their margins, solved positions [N * K] to add to it, and metrics.
+    """
     uniform_key, offset_key = jax.random.split(key)
     (waiting, stops, begun), answers = state.older, state.answers
     result, known = results(stops, answers), answers.solved[:, 0]
