@@ -21,6 +21,11 @@ from jaxzero.game.quiet import fewest_decisions, most_decisions
 # Of games that start late. In twice the steps of the longest one there is time for about four; of
 # games that start as late as `start_ply` says, for about twelve in twice the steps of a whole one.
 GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
+# Solved positions stored of each adjudicated game: the one it stopped at and one further on.
+SOLVED_PER_GAME = 2
+# Iterations kept at least where games are adjudicated: answers come two iterations later.
+KEPT_WHILE_SOLVING = 3
+LARGEST_SOLVED = 7  # rows and columns of the exact solver's largest board
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,13 @@ class SelfplayConfig:
     position."""
     td_above: NonNegativeInt = 24
     """Undrawn edges of the searched position; up to this many the result alone is the target."""
+    adjudicate_below: NonNegativeInt = 0
+    """Undrawn edges of the searched position at which a game stops; the exact solver then says how
+    it ends, on the cores of the host while the device plays on. 0: games are played to their end.
+    Two solved positions of each game are stored as well. Values and best moves of endgames then
+    come from the solver, not from self-play alone. Results come two iterations later: make
+    iterations short. Try 20; less when speed/solver_wait_seconds is above 0 or selfplay/unsolved
+    above 0.05. Needs search.nodes quiet."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")
@@ -212,10 +224,29 @@ class Config:
                 f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
                 f"{self.game.board}"
             )
+        if self.selfplay.adjudicate_below:
+            self._check_adjudication()
         if self.selfplay.td_lambda < 1 and self.search.win_weight:
             raise InputError(
                 f"selfplay.td_lambda: {self.selfplay.td_lambda} needs search.win_weight 0, not "
                 f"{self.search.win_weight}: the search must value boxes"
+            )
+
+    def _check_adjudication(self) -> None:
+        """Raise an InputError unless games can stop early and be solved in time."""
+        name, board = f"selfplay.adjudicate_below: {self.selfplay.adjudicate_below}", self.game
+        if self.search.nodes != "quiet":
+            raise InputError(f"{name} needs search.nodes quiet, not {self.search.nodes}")
+        if max(board.rows, board.cols) > LARGEST_SOLVED:
+            raise InputError(f"{name} needs a board of at most {LARGEST_SOLVED}x{LARGEST_SOLVED}")
+        if self.moves_to_stop <= self.selfplay.start_ply:
+            raise InputError(
+                f"{name} leaves nothing to play after selfplay.start_ply {self.selfplay.start_ply}"
+            )
+        if self.iterations_kept < KEPT_WHILE_SOLVING:
+            raise InputError(
+                f"{name} needs a replay.capacity of {KEPT_WHILE_SOLVING} iterations, "
+                f"{KEPT_WHILE_SOLVING * self.positions_per_iteration}, not {self.replay.capacity}"
             )
 
     def fraction_done(self, iterations: int, minutes: float) -> float:
@@ -249,6 +280,16 @@ class Config:
         return max(1, games // (GAMES_PER_LANE_FALLING if falls else GAMES_PER_LANE))
 
     @property
+    def solved_per_game(self) -> int:
+        """Solved positions stored per game, beside those of self-play."""
+        return SOLVED_PER_GAME if self.selfplay.adjudicate_below else 0
+
+    @property
+    def moves_to_stop(self) -> int:
+        """Edges drawn before a game is adjudicated; all edges where none is."""
+        return self.game.board.num_edges - self.selfplay.adjudicate_below
+
+    @property
     def decisions_per_lane(self) -> int:
         """Decisions of a lane in an iteration, as speeds count them.
 
@@ -270,8 +311,12 @@ class Config:
 
     @property
     def shortest_game(self) -> int:
-        """Decisions of the shortest whole game after the random moves at its start."""
-        return self.shortest_whole_game - self.selfplay.shortest_start
+        """Decisions of the shortest whole game after the random moves at its start.
+
+        An estimate where games are adjudicated: about five edges there are a move and its boxes.
+        """
+        cut = self.shortest_whole_game - self.selfplay.adjudicate_below // 5
+        return max(1, min(cut, self.moves_to_stop) - self.selfplay.shortest_start)
 
     @property
     def steps_per_game(self) -> int:
@@ -279,12 +324,12 @@ class Config:
         board = self.game.board
         quiet = self.search.nodes == "quiet"
         most = most_decisions(board) if quiet else board.num_edges
-        return most - self.selfplay.shortest_start
+        return min(most, self.moves_to_stop) - self.selfplay.shortest_start
 
     @property
     def positions_per_iteration(self) -> int:
-        """Positions that self-play adds in one iteration, all devices together."""
-        return self.selfplay.games * self.positions_per_game
+        """Positions that an iteration adds to the replay, all devices together."""
+        return self.selfplay.games * (self.positions_per_game + self.solved_per_game)
 
     @property
     def iterations_kept(self) -> int:

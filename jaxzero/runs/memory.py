@@ -46,7 +46,8 @@ def least_bytes(
     # Edges and policy; player, boxes, value, random or not.
     positions = lanes * config.steps * (edges * 5 + 13)
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
-    replay = _tree_bytes(actor) // devices
+    replay, waiting = (_tree_bytes(part) // devices for part in actor)
+    positions += waiting
     parts = {"replay.capacity": replay, "selfplay.games": positions, "search.simulations": 0}
     if config.iterations_kept == 1:  # the ring is one iteration: a lower capacity changes nothing
         parts |= {"replay.capacity": 0, "selfplay.games": replay + positions}

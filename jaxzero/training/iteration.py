@@ -21,16 +21,18 @@ from jaxzero.runs.memory import (
     refuse_least,
     temporary_bytes,
 )
+from jaxzero.training.adjudication import Adjudication, init_adjudication, take_answers
 from jaxzero.training.learner import Learner, init_learner, learn, playing_params
 from jaxzero.training.parallel import DEVICE_AXIS, parallelize
 from jaxzero.training.replay import Replay, add, empty_replay
-from jaxzero.training.selfplay import play_games
+from jaxzero.training.selfplay import play_block
 
 
 class Actor(NamedTuple):
     """State of one device that no other device shares."""
 
     replay: Replay
+    adjudication: Adjudication | tuple = ()  # () where games are played to their end
 
 
 Metrics = dict[str, jax.Array]
@@ -38,9 +40,12 @@ Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Acto
 
 
 def init_actor(config: Config, devices: int) -> Actor:
-    """Return the empty replay buffer of one of `devices` devices."""
-    block = config.positions_per_iteration // devices
-    return Actor(empty_replay(block * config.iterations_kept, config.game.board.num_edges))
+    """Return the state of one of `devices` devices: nothing in the replay, nothing awaited."""
+    block, games = config.positions_per_iteration // devices, config.selfplay.games // devices
+    replay = empty_replay(block * config.iterations_kept, config.game.board.num_edges)
+    if not config.selfplay.adjudicate_below:
+        return Actor(replay)
+    return Actor(replay, init_adjudication(config, games))
 
 
 def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
@@ -60,14 +65,24 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
         params = inference_copy(network, playing_params(learner), config.lanes(games))
-        positions, played = play_games(config, evaluate, params, play_key, games, span[0])
-        replay = add(actor.replay, positions)
+        positions, waiting, played = play_block(config, evaluate, params, play_key, games, span[0])
+        replay, state = actor
+        if config.selfplay.adjudicate_below:
+            label_key = jax.random.fold_in(key, 2)
+            replay, solved, answered = take_answers(config, replay, state, label_key)
+            positions = jax.tree.map(lambda *x: jnp.concatenate(x), positions, solved)
+            played, state = played | answered, state._replace(older=state.newer, newer=waiting)
+        replay = add(replay, positions)
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
         counts = {name: played[name] for name in ("selfplay/games", "selfplay/moves")}
         played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)
-        return learner._replace(iteration=learner.iteration + 1), Actor(replay), played | learnt
+        return (
+            learner._replace(iteration=learner.iteration + 1),
+            Actor(replay, state),
+            played | learnt,
+        )
 
     return iteration
 

@@ -50,7 +50,9 @@ def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
     return jnp.round(settings.start_ply * left).astype(jnp.int32)
 
 
-def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> State:
+def open_games(
+    game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric, above: int = 0
+) -> State:
     """Play `plies` [] or more random moves of the quiet game in each of `games` games.
 
     None at all where `plies` is 0 and not traced. Half of the games go on, until as late as one
@@ -58,7 +60,8 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numer
     any, as between players who give nothing away; else any moves. Free boxes are all taken. Half of
     the boards fill evenly, the others to or from a random point. Every other game that has random
     moves begins with any number of boxes closed in the same order, so that what is open is a board
-    of its own, of any form and size: the moves count as if played.
+    of its own, of any form and size: the moves count as if played. No opening goes so far that
+    `above` or fewer edges are undrawn once the free boxes are taken.
     """
     start = initial_states(game, games)
     if isinstance(plies, int) and not plies:
@@ -66,15 +69,21 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numer
     manner_key, close_key, move_key = jax.random.split(key, 3)
     manner = _manners(game, manner_key, games, plies)
     keys = jax.random.split(close_key, games)
-    opened = jax.vmap(partial(_close, game))(keys, manner, start)
+    opened = jax.vmap(partial(_close, game, above))(keys, manner, start)
     play = jax.vmap(partial(_random_move, game))
+    leaves_enough = jax.vmap(partial(_leaves_enough, above))
     moves_of = jax.vmap(partial(_moves, game))
 
     def ply(carry: tuple[jax.Array, jax.Array, Opened]) -> tuple[jax.Array, jax.Array, Opened]:
         number, goes_on, opened = carry
         keys = jax.random.split(jax.random.fold_in(move_key, number), games)
-        opened = play(keys, manner, goes_on, opened)
-        return number + 1, moves_of(opened.facing.drawn) < manner.length, opened
+        moved = play(keys, manner, goes_on, opened)
+        if not above:
+            return number + 1, moves_of(moved.facing.drawn) < manner.length, moved
+        goes_on = goes_on & leaves_enough(moved.found)
+        select = jax.vmap(lambda new, a, b: jax.tree.map(partial(jnp.where, new), a, b))
+        opened = select(goes_on, moved, opened)
+        return number + 1, goes_on & (moves_of(opened.facing.drawn) < manner.length), opened
 
     first = jnp.zeros((), jnp.int32), moves_of(opened.facing.drawn) < manner.length, opened
     return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), ply, first)[-1].facing
@@ -113,7 +122,12 @@ def _logits(manner: Manner, places: jax.Array) -> jax.Array:
     return manner.slope * jnp.linalg.norm(places - manner.center[None, :], axis=-1)
 
 
-def _close(game: DotsAndBoxes, key: jax.Array, manner: Manner, start: State) -> Opened:
+def _leaves_enough(above: int, found: Structure) -> jax.Array:
+    """Return whether more than `above` edges are undrawn once one game's free boxes are taken."""
+    return jnp.sum(~found.quiet) > above
+
+
+def _close(game: DotsAndBoxes, above: int, key: jax.Array, manner: Manner, start: State) -> Opened:
     """Close the first boxes of one game, unless that leaves no move."""
     logits = _logits(manner, jnp.asarray(box_centres(game)))
     noisy = logits + jax.random.gumbel(key, logits.shape)
@@ -121,6 +135,8 @@ def _close(game: DotsAndBoxes, key: jax.Array, manner: Manner, start: State) -> 
     closed = (rank < manner.closed).reshape(game.rows, game.cols)
     drawn = highest_beside(closed.astype(jnp.int32)) > 0
     drawn = drawn & (_moves(game, drawn) < fewest_decisions(game))
+    if above:
+        drawn = drawn & _leaves_enough(above, structure(game, drawn))
     facing = State(drawn, boxes_closed(game, drawn) % 2, start.player)
     return Opened(facing, structure(game, drawn))
 

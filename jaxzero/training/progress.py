@@ -19,6 +19,7 @@ from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import fits_all_boards, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
+from jaxzero.training.adjudication import Adjudication, Adjudicator, init_adjudication
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
 from jaxzero.training.learner import Learner, init_learner, start_from
 from jaxzero.training.parallel import (
@@ -99,7 +100,7 @@ def resume(
         replay = relayout(restored.replay, shapes.actor.replay, block)
         if replay is not restored.replay:
             _say_what_was_kept(restored.replay, replay)
-        actor = Actor(spread(replay, devices))
+        actor = Actor(spread(replay, devices), _nothing_awaited(config, devices))
     record = restored.record
     # Older checkpoints do not say how many evaluations went into them.
     per_game = config.evaluations_per_iteration // config.selfplay.games
@@ -110,6 +111,14 @@ def resume(
 
 def _empty_actor(config: Config, devices: list[jax.Device]) -> Actor:
     return spread_actor(lambda: init_actor(config, len(devices)), devices)
+
+
+def _nothing_awaited(config: Config, devices: list[jax.Device]) -> Adjudication | tuple:
+    if not config.selfplay.adjudicate_below:
+        return ()
+    games = config.selfplay.games // len(devices)
+    print("The margins of the last two iterations were not known yet and stay unknown.")
+    return spread_actor(lambda: init_adjudication(config, games), devices)
 
 
 def _say_what_was_kept(saved: Replay, replay: Replay) -> None:
@@ -133,16 +142,26 @@ def next_span(config: Config, progress: Progress) -> np.ndarray:
 
 
 def run_iteration(
-    config: Config, compiled: jax.stages.Compiled, run_key: jax.Array, progress: Progress
+    config: Config,
+    compiled: jax.stages.Compiled,
+    run_key: jax.Array,
+    progress: Progress,
+    adjudicator: Adjudicator | None = None,
 ) -> tuple[Progress, dict[str, Any]]:
     """Run one iteration and read its scalars, the only wait for the device.
 
-    Raises: FloatingPointError when one of them is not finite.
+    Without an adjudicator the results of games that it should solve stay unknown.
+    Raises: FloatingPointError when a scalar is not finite.
     """
-    begin = time.perf_counter()
+    begin, actor, waits = time.perf_counter(), progress.actor, {}
     span = jax.device_put(next_span(config, progress), run_key.sharding)
-    learner, actor, metrics = compiled(progress.learner, progress.actor, run_key, span)
+    if adjudicator is not None:
+        state, waits = adjudicator.answer(actor.adjudication)
+        actor = actor._replace(adjudication=state)
+    learner, actor, metrics = compiled(progress.learner, actor, run_key, span)
     values = jax.device_get(metrics)
+    if adjudicator is not None:
+        adjudicator.submit(actor.adjudication, progress.iteration)
     seconds = time.perf_counter() - begin
     metrics = {name: float(value) for name, value in values.items()}
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
@@ -158,7 +177,7 @@ def run_iteration(
         progress.games + games,
         progress.evaluations + evaluations,
     )
-    return progress, metrics | {
+    return progress, metrics | waits | {
         "speed/seconds": seconds,
         "speed/games_per_second": games / seconds,
         "speed/evaluations_per_second": evaluations / seconds,

@@ -63,6 +63,17 @@ def add(replay: Replay, positions: Positions) -> Replay:
     )
 
 
+def relabel(replay: Replay, back: int, margin: jax.Array, known: jax.Array) -> Replay:
+    """Write margins [P], where they are `known` [P], from `back` positions before the cursor on."""
+    first = (replay.cursor - back) % replay.margin.shape[0]
+    before = jax.lax.dynamic_slice_in_dim(replay.margin, first, len(margin))
+    was_known = jax.lax.dynamic_slice_in_dim(replay.margin_known, first, len(margin))
+    return replay._replace(
+        margin=_write(replay.margin, jnp.where(known, margin, before), first),
+        margin_known=_write(replay.margin_known, known | was_known, first),
+    )
+
+
 def _write(ring: jax.Array, block: jax.Array, cursor: jax.Array) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(ring, block.astype(ring.dtype), cursor, axis=0)
 

@@ -22,6 +22,8 @@ import jax.numpy as jnp
 from jaxzero.agent.search import Evaluate, game_of, search
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.game import State, boxes_closed, is_over
+from jaxzero.game.quiet import free_boxes
+from jaxzero.training.adjudication import Stops, Waiting, no_stops, postpone
 from jaxzero.training.openings import first_ply, open_games
 from jaxzero.training.targets import (
     Decisions,
@@ -30,6 +32,7 @@ from jaxzero.training.targets import (
     policy_divergence,
     policy_entropy,
     resample,
+    result_metrics,
     sampling_weights,
 )
 
@@ -84,26 +87,49 @@ def play_games(
     `fraction` [] of the run is done. There are `config.positions_per_game` positions a game,
     resampled evenly from all that were played or as `config.selfplay.surprise_weight` says.
     """
+    positions, _, metrics = play_block(config, evaluate, params, key, games, fraction)
+    return positions, metrics
+
+
+def play_block(
+    config: Config,
+    evaluate: Evaluate,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    games: int,
+    fraction: chex.Numeric = 0.0,
+) -> tuple[Positions, Waiting | tuple, dict[str, jax.Array]]:
+    """As `play_games`; return also what adjudicated games wait for, () without adjudication.
+
+    No margin of adjudicated games is known yet.
+    """
     random_key, play_key, sample_key = jax.random.split(key, 3)
     begin = new_games(config, random_key, games, fraction)
-    decisions, first_margin = play_to_the_end(config, evaluate, params, play_key, begin)
+    decisions, ends = play_to_the_end(config, evaluate, params, play_key, begin)
     played, late = jnp.sum(decisions.played), config.selfplay.start_ply > 0
     steps = config.steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
     count = jnp.sum(begun)
     label_key, sample_key = jax.random.split(sample_key)
-    positions = resample(
-        label(config, decisions, first_margin, label_key),
+    adjudicated = config.selfplay.adjudicate_below > 0
+    if adjudicated:
+        rows = postpone(config, decisions, games)
+    else:
+        rows = label(config, decisions, ends, label_key)
+    stored = resample(
+        rows,
         sampling_weights(decisions, config.selfplay.surprise_weight),
         config.positions_per_game * games,
         jax.random.uniform(sample_key),
     )
-    return positions, {
+    if adjudicated:
+        positions, waiting = stored[0], Waiting(stored[1], ends, begun)
+    else:
+        positions, waiting = stored, ()
+    metrics = {
         "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / played,
         "selfplay/policy_surprise": jnp.sum(decisions.surprise * decisions.played) / played,
-        "selfplay/first_margin": jnp.sum(first_margin * begun) / count,
-        "selfplay/first_wins": jnp.sum((first_margin > 0) & begun) / count,
-        "selfplay/draws": jnp.sum((first_margin == 0) & begun) / count,
+        **({} if adjudicated else result_metrics(ends, begun, count)),
         "selfplay/decisions": played / count,
         "selfplay/steps": jnp.float32(steps),
         # The share of the evaluations that serve games in play.
@@ -111,45 +137,46 @@ def play_games(
         "selfplay/games": count,
         "selfplay/moves": played,
     }
+    return positions, waiting, metrics
 
 
 def play_to_the_end(
     config: Config, evaluate: Evaluate, params: chex.ArrayTree, play_key: jax.Array, games: Games
-) -> tuple[Decisions, State]:
+) -> tuple[Decisions, jax.Array | Stops]:
     """Play games [N] to their end.
 
-    Returns their decisions and the first player's final margins [N]. Where lanes are refilled, the
-    last of the queue may not begin: they have no decision.
+    Returns their decisions and their ends [N], as `ends_of`. Where lanes are refilled, the last of
+    the queue may not begin: they have no decision.
     """
     step = partial(play_step, config, evaluate, params, play_key)
     if config.selfplay.start_ply:
         return play_queue(config, step, games)
 
     def unfinished(play: Play) -> jax.Array:
-        return ~jnp.all(is_over(searched(config, play.games)))
+        return ~jnp.all(finished(config, searched(config, play.games)))
 
     play = jax.lax.while_loop(unfinished, step, start_lanes(config, games))
-    return play.decisions, first_player_margin(searched(config, play.games))
+    return play.decisions, ends_of(config, play.games)
 
 
 def play_queue(
     config: Config, step: Callable[[Play], Play], games: Games
-) -> tuple[Decisions, jax.Array]:
+) -> tuple[Decisions, jax.Array | Stops]:
     """Play a queue of games [N] in the lanes; return as `play_to_the_end`."""
     queue = make_queue(config, games)
     lanes = config.lanes(len(games.ply))
     play = start_lanes(config, jax.tree.map(lambda x: x[:lanes], queue.games))
-    results = jnp.zeros(len(games.ply), jnp.int32)
+    ends = no_ends(config, len(games.ply))
 
-    def refill_and_step(carry: tuple[Play, Queue, jax.Array], _: None) -> tuple:
-        play, queue, results = carry
-        results = note_results(config, play.games, results)
+    def refill_and_step(carry: tuple[Play, Queue, jax.Array | Stops], _: None) -> tuple:
+        play, queue, ends = carry
+        ends = note_ends(config, play.games, ends)
         lanes, queue = refill(config, play, queue)
-        return (step(play._replace(games=lanes)), queue, results), None
+        return (step(play._replace(games=lanes)), queue, ends), None
 
-    begin = play, queue._replace(next=jnp.int32(lanes)), results
-    (play, _, results), _ = jax.lax.scan(refill_and_step, begin, None, config.steps)
-    return play.decisions, note_results(config, play.games, results)
+    begin = play, queue._replace(next=jnp.int32(lanes)), ends
+    (play, _, ends), _ = jax.lax.scan(refill_and_step, begin, None, config.steps)
+    return play.decisions, note_ends(config, play.games, ends)
 
 
 def make_queue(config: Config, games: Games) -> Queue:
@@ -160,6 +187,8 @@ def make_queue(config: Config, games: Games) -> Queue:
     open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
     # As `most_decisions`, of what is open.
     longest = open_edges - open_boxes + open_boxes // 4
+    if config.selfplay.adjudicate_below:
+        longest = jnp.minimum(longest, open_edges - config.selfplay.adjudicate_below)
     order = jnp.argsort(-longest)
     games, longest = jax.tree.map(lambda x: x[order], (games, longest))
     numbered = games._replace(number=jnp.arange(len(order), dtype=jnp.int32))
@@ -168,7 +197,7 @@ def make_queue(config: Config, games: Games) -> Queue:
 
 def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     """Give the lanes whose game is over the next games that surely end within the steps left."""
-    over = is_over(searched(config, play.games))
+    over = finished(config, searched(config, play.games))
     too_long = jnp.sum(queue.longest > config.steps - play.step, dtype=jnp.int32)
     head = jnp.maximum(queue.next, too_long)
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
@@ -179,11 +208,38 @@ def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     return lanes, queue._replace(next=head + jnp.sum(begins, dtype=jnp.int32))
 
 
-def note_results(config: Config, lanes: Games, results: jax.Array) -> jax.Array:
-    """Write the first player's margins of the games that are over into `results` [N]."""
-    position = searched(config, lanes)
-    margin = jnp.where(is_over(position), first_player_margin(position), results[lanes.number])
-    return results.at[lanes.number].set(margin)
+def finished(config: Config, position: State) -> jax.Array:
+    """Return whether games [B] stop at the positions that are searched next: [B] bool."""
+    if config.selfplay.adjudicate_below:
+        return jnp.sum(~position.drawn, axis=-1) <= config.selfplay.adjudicate_below
+    return is_over(position)
+
+
+def ends_of(config: Config, games: Games) -> jax.Array | Stops:
+    """Return the first player's final margins [B] int32, or what the solver needs for them."""
+    position = searched(config, games)
+    if not config.selfplay.adjudicate_below:
+        return first_player_margin(position)
+    ahead = first_player_margin(games.state)
+    return Stops(position.drawn, ahead, games.state.player, free_boxes(games.view))
+
+
+def no_ends(config: Config, games: int) -> jax.Array | Stops:
+    """Return the ends of so many games of which none has begun."""
+    if not config.selfplay.adjudicate_below:
+        return jnp.zeros(games, jnp.int32)
+    return no_stops(config, games)
+
+
+def note_ends(config: Config, lanes: Games, ends: jax.Array | Stops) -> jax.Array | Stops:
+    """Write the ends of the games that have finished into `ends` [N]."""
+    done, numbers = finished(config, searched(config, lanes)), lanes.number
+    select = jax.vmap(partial(jnp.where))
+    return jax.tree.map(
+        lambda all_, own: all_.at[numbers].set(select(done, own, all_[numbers])),
+        ends,
+        ends_of(config, lanes),
+    )
 
 
 def searched(config: Config, games: Games) -> State:
@@ -196,7 +252,7 @@ def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric
     game, settings = config.game.board, config.selfplay
     open_key, random_key = jax.random.split(key)
     plies = first_ply(settings, fraction)
-    state = open_games(game, open_key, count, plies)
+    state = open_games(game, open_key, count, plies, settings.adjudicate_below)
     moves = config.shortest_whole_game - plies
     return Games(
         number=jnp.arange(count, dtype=jnp.int32),
@@ -238,7 +294,7 @@ def play_step(
     step_key = jax.random.fold_in(play_key, play.step)
     search_key, uniform_key, sample_key = jax.random.split(step_key, 3)
     position = searched(config, games)
-    over = is_over(position)
+    over = finished(config, position)
     found = search(game, config.search, evaluate, params, search_key, position)
     value = jnp.where(over, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
@@ -264,6 +320,9 @@ def play_step(
         value=value,
     )
     state, view = jax.vmap(partial(rules.play, game))(state, move)
+    if config.selfplay.adjudicate_below:  # a stopped game stays; one that is over does anyway
+        stay = jax.vmap(lambda over, a, b: jax.tree.map(partial(jnp.where, over), a, b))
+        state, view = stay(over, (games.state, games.view), (state, view))
     return Play(
         step=play.step + 1,
         games=games._replace(ply=games.ply + 1, state=state, view=view),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -123,8 +124,10 @@ def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:
     return (share * TICKETS).astype(jnp.int32)
 
 
-def resample(positions: Positions, weights: jax.Array, count: int, offset: jax.Array) -> Positions:
-    """Sample `count` positions in proportion to whole-number `weights` [T * B], in their order.
+def resample(
+    positions: chex.ArrayTree, weights: jax.Array, count: int, offset: jax.Array
+) -> chex.ArrayTree:
+    """Sample `count` rows [T * B] in proportion to whole-number `weights` [T * B], in their order.
 
     Systematic resampling: the weights, laid end to end, form a line; samples lie on it at equal
     distances, the first `offset` [], 0 to 1, of a distance from its start.
@@ -135,6 +138,17 @@ def resample(positions: Positions, weights: jax.Array, count: int, offset: jax.A
     wanted = jnp.minimum(wanted.astype(jnp.int32), total - 1)
     rows = jnp.searchsorted(rank, wanted + 1)
     return jax.tree.map(lambda x: x[rows], positions)
+
+
+def result_metrics(
+    first_margin: jax.Array, counted: jax.Array, count: jax.Array
+) -> dict[str, jax.Array]:
+    """Return means of the first player's final margins [N] over the `count` games of `counted`."""
+    return {
+        "selfplay/first_margin": jnp.sum(first_margin * counted) / count,
+        "selfplay/first_wins": jnp.sum((first_margin > 0) & counted) / count,
+        "selfplay/draws": jnp.sum((first_margin == 0) & counted) / count,
+    }
 
 
 def policy_entropy(policy: jax.Array) -> jax.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import jax
@@ -21,6 +22,7 @@ from jaxzero.runs.weights import (
     note_initial_weights,
     noted_initial_weights,
 )
+from jaxzero.training.adjudication import Adjudicator
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.parallel import choose_devices, replicate
@@ -58,7 +60,13 @@ def train(
 
     stop = stop or Stop()
     # Signals ask for an end from here until the last checkpoint is written.
-    with stop.on_signals(), Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
+    with (
+        stop.on_signals(),
+        Checkpoints(run_dir, config.keep_checkpoints) as checkpoints,
+        Adjudicator(config, devices)
+        if config.selfplay.adjudicate_below
+        else nullcontext() as solver,
+    ):
         # Restore.
         if resume and checkpoints.iterations():
             progress = resume_progress(config, network, devices, checkpoints)
@@ -77,7 +85,9 @@ def train(
             while progress.fraction_done(config) < 1:
                 try:
                     # The body is `iteration` in training/iteration.py.
-                    progress, metrics = run_iteration(config, program.compiled, run_key, progress)
+                    progress, metrics = run_iteration(
+                        config, program.compiled, run_key, progress, solver
+                    )
                     metrics["memory/peak_bytes"] = max(map(peak_memory_bytes, devices))
                     iteration, line = progress.iteration, headline(config, metrics)
                     if evaluator.is_due(iteration):

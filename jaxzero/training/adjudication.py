@@ -1,0 +1,305 @@
+"""Adjudication: games stop where the exact solver can say how they end, as with chess tablebases.
+
+The device plays on while the cores of the host solve. Iteration i hands over the positions at which
+its games stopped. They are solved during iteration i + 1, and iteration i + 2 takes the answers. It
+writes the margins of iteration i into the replay, where its positions stand with margins unknown,
+and adds the solved positions themselves, with the best moves as policy.
+
+Answers are lost where a run stops and resumes: margins of its last two iterations stay unknown.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.config import Config
+from jaxzero.game import DotsAndBoxes, boxes_closed
+from jaxzero.game.board import box_sides_table
+from jaxzero.game.quiet import FreeBoxes, declines, whole_value
+from jaxzero.solver.endgame import new_table, solve_many
+from jaxzero.training.parallel import spread
+from jaxzero.training.replay import Replay, relabel
+from jaxzero.training.targets import (
+    Decisions,
+    Positions,
+    possible_margin,
+    resample,
+    result_metrics,
+    totals,
+)
+
+# Of one position, about 10 ms. Nearly all with 20 undrawn edges need less, and few a hundred times.
+NODE_LIMIT = 2**14
+CHUNK = 64  # positions that a thread solves at a time, with one transposition table
+TABLE_ENTRIES = 2**16
+NICENESS = 10  # of the solving threads: the device comes first where it is the host
+
+
+class Stops(NamedTuple):
+    """The ends of N games: where they stopped, before free boxes are taken or declined."""
+
+    drawn: jax.Array  # [N, A] bool, edges once all free boxes are taken; all: over or never begun
+    ahead: jax.Array  # [N] int32, boxes of the first player minus those of the second
+    player: jax.Array  # [N] int32, side to move
+    free: FreeBoxes  # [N]
+
+
+class Postponed(NamedTuple):
+    """What the margins of P stored positions will be: slope * result of the game + offset."""
+
+    game: jax.Array  # [P] int32
+    slope: jax.Array  # [P] float32, 0 where searches alone say it
+    offset: jax.Array  # [P] float32
+    known: jax.Array  # [P] bool, as soon as the result is
+    left: jax.Array  # [P] int32, boxes not closed yet
+
+
+class Waiting(NamedTuple):
+    """What one iteration waits for."""
+
+    postponed: Postponed  # [P]
+    stops: Stops  # [N]
+    begun: jax.Array  # [N] bool, the game was played
+
+
+class Answers(NamedTuple):
+    """What the solver says about N games: K positions of each, the one it stopped at first."""
+
+    drawn: jax.Array  # [N, K, A] bool, quiet positions
+    best: jax.Array  # [N, K, A] bool, all moves that keep the value
+    value: jax.Array  # [N, K] int32, margin of the side to move, in boxes
+    solved: jax.Array  # [N, K] bool, within the limit of nodes
+
+
+class Adjudication(NamedTuple):
+    """Games of one device that wait for the solver; the host puts the answers here."""
+
+    older: Waiting  # of two iterations ago, which the answers are for
+    newer: Waiting  # of the last iteration
+    answers: Answers
+
+
+def no_stops(config: Config, games: int) -> Stops:
+    """Return the ends of games of which none has begun."""
+    zeros = jnp.zeros(games, jnp.int32)
+    drawn = jnp.ones((games, config.game.board.num_edges), bool)
+    return Stops(drawn, zeros, zeros, FreeBoxes(zeros, zeros))
+
+
+def init_adjudication(config: Config, games: int) -> Adjudication:
+    """Return the state of a device of `games` games that waits for nothing."""
+    count = config.positions_per_game * games
+    whole, real = jnp.zeros(count, jnp.int32), jnp.zeros(count, jnp.float32)
+    postponed = Postponed(whole, real, real, jnp.zeros(count, bool), whole)
+    waiting = Waiting(postponed, no_stops(config, games), jnp.zeros(games, bool))
+    answers = jax.tree.map(jnp.asarray, no_answers(config, games))
+    return Adjudication(waiting, waiting, answers)
+
+
+def no_answers(config: Config, games: int) -> Answers:
+    """Return NumPy answers about `games` games of which none is solved."""
+    rows, edges = (games, config.solved_per_game), config.game.board.num_edges
+    boards = np.zeros((2, *rows, edges), bool)
+    return Answers(*boards, np.zeros(rows, np.int32), np.zeros(rows, bool))
+
+
+def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Positions, Postponed]:
+    """Return all decisions [T * B] as positions without margins, and what these will be."""
+    # The target is the result, or a mean of it and of searches: two results give all the others.
+    two = jnp.array([[0], [1]]).repeat(games, axis=1)
+    target, known = jax.vmap(partial(totals, config.selfplay, decisions))(two)
+    sign = jnp.where(decisions.player == 0, 1.0, -1.0)
+    closed = jax.vmap(jax.vmap(partial(boxes_closed, config.game.board)))(decisions.drawn)
+    postponed = Postponed(
+        game=decisions.game,
+        slope=sign * (target[1] - target[0]),
+        offset=sign * (target[0] - decisions.ahead),
+        known=known[0],
+        left=config.game.board.num_boxes - closed,
+    )
+    nothing = jnp.zeros(decisions.game.shape, jnp.int32)
+    positions = Positions(decisions.drawn, decisions.policy, nothing, nothing > 0)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (positions, postponed))
+
+
+def take_answers(
+    config: Config, replay: Replay, state: Adjudication, key: jax.Array
+) -> tuple[Replay, Positions, dict[str, jax.Array]]:
+    """Take the answers about the games of two iterations ago.
+
+    Returns the ring with their margins, solved positions [N * K] to add to it, and metrics.
+    """
+    uniform_key, offset_key = jax.random.split(key)
+    (waiting, stops, begun), answers = state.older, state.answers
+    result, known = results(stops, answers), answers.solved[:, 0]
+    uniform = jax.random.uniform(uniform_key, waiting.left.shape)
+    to_come = waiting.slope * result[waiting.game] + waiting.offset
+    replay = relabel(
+        replay,
+        2 * config.positions_per_iteration * len(begun) // config.selfplay.games,
+        possible_margin(to_come, waiting.left, uniform),
+        waiting.known & (known[waiting.game] | (waiting.slope == 0)),
+    )
+    stopped = begun & ~jnp.all(stops.drawn, axis=-1)
+    count = jnp.maximum(1, jnp.sum(begun))
+    counted = begun & known
+    metrics = result_metrics(result, counted, jnp.maximum(1, jnp.sum(counted))) | {
+        "selfplay/adjudicated": jnp.sum(stopped & known) / count,
+        "selfplay/unsolved": jnp.sum(stopped & ~known) / count,
+    }
+    return replay, solved_positions(answers, jax.random.uniform(offset_key)), metrics
+
+
+def results(stops: Stops, answers: Answers) -> jax.Array:
+    """Return the first player's final margins [N] int32, where the first positions are solved."""
+    value = answers.value[:, 0]
+    to_come = whole_value(stops.free, value, declines(stops.free, value))
+    return stops.ahead + jnp.where(stops.player == 0, to_come, -to_come)
+
+
+def solved_positions(answers: Answers, offset: jax.Array) -> Positions:
+    """Return answers [N, K] as positions [N * K]; those that are missing are copies of others.
+
+    Without any answer they teach nothing: no policy and no margin.
+    """
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), answers)
+    usable = flat.solved & jnp.any(flat.best, axis=-1)  # not over
+    best = (flat.best & usable[:, None]).astype(jnp.float32)
+    policy = best / jnp.maximum(1, jnp.sum(best, axis=-1, keepdims=True))
+    positions = Positions(flat.drawn, policy, flat.value, usable)
+    return resample(positions, usable, len(usable), offset)
+
+
+class Adjudicator:
+    """Solves stopped games in threads: the compiled solver holds no lock of Python."""
+
+    def __init__(self, config: Config, devices: list[jax.Device]):
+        self._config, self._devices = config, devices
+        self._pool = ThreadPoolExecutor(_cores(), "adjudicator", initializer=_give_way)
+        self._batches: deque[Batch] = deque()
+
+    def answer(self, state: Adjudication) -> tuple[Adjudication, dict[str, float]]:
+        """Wait for the games of two iterations ago; return the state with answers, and metrics."""
+        if len(self._batches) < 2:
+            return state, {}
+        begin, batch = time.perf_counter(), self._batches.popleft()
+        answers = batch.finished
+        seconds = 0.0
+        for rows, future in batch.chunks:
+            found, spent = future.result()
+            seconds += spent
+            for whole, part in zip(answers, found, strict=True):
+                whole[rows] = part
+        waited = time.perf_counter() - begin
+        devices = len(self._devices)
+        answers = jax.tree.map(lambda x: x.reshape(devices, -1, *x.shape[1:]), answers)
+        solved = sum(len(rows) for rows, _ in batch.chunks) * self._config.solved_per_game
+        return state._replace(answers=spread(answers, self._devices)), {
+            "speed/solver_wait_seconds": waited,
+            "speed/solved_per_core_second": solved / max(seconds, 1e-9),
+        }
+
+    def submit(self, state: Adjudication, iteration: int) -> None:
+        """Begin to solve the games [D, N] of the iteration that has just ended."""
+        config = self._config
+        # Copied: the next iteration takes the memory.
+        drawn = np.array(jax.device_get(state.newer.stops.drawn))
+        drawn = drawn.reshape(-1, drawn.shape[-1])
+        over = drawn.all(axis=1)
+        finished = no_answers(config, len(drawn))
+        finished.solved[over, 0] = True  # worth 0
+        chunks = []
+        for first in range(0, np.sum(~over), CHUNK):
+            rows = np.flatnonzero(~over)[first : first + CHUNK]
+            seed = config.seed, iteration, first
+            future = self._pool.submit(solve_stops, config.game.board, drawn[rows], seed)
+            chunks.append((rows, future))
+        self._batches.append(Batch(finished, chunks))
+
+    def close(self) -> None:
+        """Drop what has not begun and wait for the rest, a second at most."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def __enter__(self) -> Adjudicator:
+        return self
+
+    def __exit__(self, *_error) -> None:
+        self.close()
+
+
+class Batch(NamedTuple):
+    """The games of one iteration on their way through the solver."""
+
+    finished: Answers  # NumPy [D * N, ...]; games that were over need no solver
+    chunks: list[tuple[np.ndarray, Future]]  # rows [P] and their answers [P, ...]
+
+
+def solve_stops(game: DotsAndBoxes, drawn: np.ndarray, seed: tuple) -> tuple[Answers, float]:
+    """Solve quiet positions [P, A] and a later one of each: answers [P, 2] and seconds."""
+    begin, table = time.perf_counter(), new_table(TABLE_ENTRIES)
+    solve = partial(solve_many, game, node_limit=NODE_LIMIT, table=table)
+    value, best, solved = solve(drawn)
+    later = play_on(game, drawn, best & solved[:, None], np.random.default_rng(seed))
+    both = zip((drawn, best, value, solved), (later, *_reordered(solve(later))), strict=True)
+    answers = Answers(*(np.stack(pair, axis=1) for pair in both))
+    return answers, time.perf_counter() - begin
+
+
+def _reordered(found: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    value, best, solved = found
+    return best, value, solved
+
+
+def play_on(
+    game: DotsAndBoxes, drawn: np.ndarray, best: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Return a quiet position from further on in each of P games, anywhere before their end.
+
+    From `drawn` [P, A] the first move is one of the `best` [P, A] where there are any, the others
+    are random. All free boxes are taken.
+    """
+    position, moves = drawn.copy(), np.where(best.any(axis=1, keepdims=True), best, ~drawn)
+    fewest = rng.integers(1, np.maximum(2, (~drawn).sum(axis=1)))
+    going = np.ones(len(drawn), bool)
+    for _ in range(game.num_edges):
+        going &= (~position).sum(axis=1) > fewest
+        if not going.any():
+            break
+        edge = np.argmax(rng.random(moves.shape) * moves, axis=1)
+        moved = take_free_boxes(game, position | (np.arange(game.num_edges) == edge[:, None]))
+        going &= ~moved.all(axis=1)
+        position[going] = moved[going]
+        moves = ~position
+    return position
+
+
+def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the quiet positions behind positions [P, A] whose free boxes are all taken."""
+    sides, drawn = box_sides_table(game), drawn.copy()
+    while True:
+        row, box = np.nonzero(drawn[:, sides].sum(axis=-1) == 3)
+        if not len(row):
+            return drawn
+        drawn[row[:, None], sides[box]] = True
+
+
+def _cores() -> int:
+    """Return the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _give_way() -> None:
+    """Let other threads run first, where threads have a priority of their own."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,0 +1,257 @@
+"""Adjudicated games: results, stored margins and solved positions equal plain minimax."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from quiet_referee import GAME, board, hashed, openings, play_to
+from referee import Referee
+from solver.brute_force import BruteForce, as_number
+
+from jaxzero.agent.network import Network
+from jaxzero.cli import load_config
+from jaxzero.errors import InputError
+from jaxzero.game import boxes_closed
+from jaxzero.interrupts import Stop
+from jaxzero.runs.metrics import read_metrics
+from jaxzero.training import adjudication
+from jaxzero.training.adjudication import Adjudicator, postpone, results, solve_stops
+from jaxzero.training.iteration import compile_iteration, init_actor
+from jaxzero.training.learner import init_learner
+from jaxzero.training.parallel import choose_devices, replicate, spread_actor
+from jaxzero.training.progress import Progress, run_iteration
+from jaxzero.training.replay import add, empty_replay, relabel
+from jaxzero.training.selfplay import finished, new_games, play_to_the_end, searched
+from jaxzero.training.targets import Positions, label, possible_margin
+from jaxzero.training.trainer import train
+
+GAMES, BELOW, KEY = 64, 8, jax.random.key(5)
+CONFIG = load_config(
+    "configs/tiny.yaml",
+    *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--search.simulations=4"),
+    *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=0.5"),
+    f"--selfplay.adjudicate_below={BELOW}",
+)
+QUIET = (
+    *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),
+    *("--selfplay.opening_plies=2", f"--selfplay.adjudicate_below={BELOW}"),
+)
+SHORT = (
+    *("--network.features=raw", "--network.channels=16", "--search.simulations=2"),
+    *("--selfplay.games=32", "--learner.batch_size=16", "--learner.updates_per_iteration=2"),
+    *("--replay.capacity=3000", "--evaluation.opponents=random", "--evaluation.suite=none"),
+    *("--evaluation.simulations=0", "--evaluation.final_games=8", "--evaluation.evaluate_every=0"),
+    *("--checkpoint_every=2", "--iterations=9"),
+)
+LEARNING = load_config("configs/tiny.yaml", *SHORT, *QUIET)
+BRUTE = BruteForce(GAME)
+closed_of = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Return decisions [T, B], stops [N], answers [N, K], and what margins are to be [T, B]."""
+
+    def play(random_key: jax.Array, play_key: jax.Array) -> tuple:
+        begin = new_games(CONFIG, random_key, GAMES)
+        decisions, stops = play_to_the_end(CONFIG, hashed, (), play_key, begin)
+        postponed = postpone(CONFIG, decisions, GAMES)[1]
+        return decisions, stops, postponed, finished(CONFIG, searched(CONFIG, begin))
+
+    decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
+    answers, _ = solve_stops(GAME, stops.drawn, (0, 0))
+    answers.solved[stops.drawn.all(1), 0] = True
+    assert not over.any()  # no opening goes so far
+    return decisions, stops, answers, postponed
+
+
+def final_margin(decisions, stops, number: int) -> int | None:
+    """Play one game out before the referee, its end by minimax; None where that takes long."""
+    where = np.nonzero(decisions.played & (decisions.game == number))
+    referee = Referee(GAME)
+    referee.drawn = set(np.flatnonzero(decisions.drawn[where][0]).tolist())
+    referee.player = int(decisions.player[where][0])
+    referee.scores = [int(decisions.ahead[where][0]), 0]
+    for quiet, player in zip(decisions.drawn[where][1:], decisions.player[where][1:], strict=True):
+        play_to(referee, quiet, player)
+    # Any move that leads there will do: free boxes are minimax's from here on.
+    moves, behind = jax.device_get(openings(board(referee)))
+    (edge, *_) = np.flatnonzero(moves & (behind == stops.drawn[number]).all(axis=1))
+    referee.play(int(edge))
+    if GAME.num_edges - len(referee.drawn) > 12:
+        return None
+    value = BRUTE.margin(as_number(board(referee)))
+    return referee.scores[0] - referee.scores[1] + (-value if referee.player else value)
+
+
+def test_results_are_those_of_perfect_play_from_the_stop_on(played):
+    decisions, stops, answers, _ = played
+    told = np.asarray(results(stops, answers))
+    left = (~stops.drawn).sum(1)
+    begun = np.unique(decisions.game[decisions.played])
+    finals = {number: final_margin(decisions, stops, number) for number in begun.tolist()}
+    finals = {number: final for number, final in finals.items() if final is not None}
+    assert len(finals) > 0.6 * GAMES and (left[begun] > 0).mean() > 0.8
+    assert ((stops.free.declined > 0) & (left > 0))[list(finals)].any()
+    for number, final in finals.items():
+        assert told[number] == final
+    # Nobody knows the end before, and nobody plays on after it.
+    undrawn = (~decisions.drawn).sum(-1)[decisions.played]
+    assert undrawn.min() > BELOW >= left[begun].max()
+
+
+def test_margins_that_were_postponed_are_those_of_labels(played):
+    decisions, stops, answers, postponed = played
+    told = results(stops, answers)
+    for options in ({}, {"td_lambda": 0.7, "td_above": 10}):
+        config = replace(CONFIG, selfplay=replace(CONFIG.selfplay, **options))
+        expected = jax.jit(partial(label, config))(decisions, told, KEY)
+        _, waits = jax.jit(partial(postpone, config, games=GAMES))(decisions)
+        there = decisions.played.ravel()
+        np.testing.assert_array_equal(waits.known[there], expected.margin_known[there])
+        to_come = np.asarray(waits.slope * told[waits.game] + waits.offset)[there]
+        margin = np.asarray(expected.margin)[there]
+        uniform = jax.random.uniform(KEY, decisions.played.shape).ravel()[there]
+        same = np.asarray(possible_margin(to_come, waits.left[there], uniform)) == margin
+        whole = abs(np.asarray(waits.slope))[there] == 1
+        assert whole.all() == (not options) and whole.mean() > 0.1
+        assert same[whole].all() and same.mean() > 0.99  # floats are rounded in two ways
+    assert 0.3 < np.asarray(postponed.known)[decisions.played.ravel()].mean() < 0.95
+
+
+def test_solved_positions_are_quiet_and_lie_on_the_way_to_the_end(played):
+    _, stops, answers, _ = played
+    open_games = ~stops.drawn.all(1)
+    assert answers.solved.all()
+    first, later = np.swapaxes(answers.drawn, 0, 1)
+    assert (first <= later).all() and not later[open_games].all(1).any()
+    assert (first < later)[open_games].any(1).mean() > 0.5
+    for drawn, best, value in zip(
+        *(x[open_games].reshape(-1, *x.shape[2:]) for x in answers[:3]), strict=True
+    ):
+        margins = BRUTE.move_margins(as_number(drawn))
+        assert value == max(margins.values())
+        assert {edge for edge, margin in margins.items() if margin == value} == set(
+            np.flatnonzero(best).tolist()
+        )
+        sides = drawn[np.array([[r * 3 + c, r * 3 + c + 3] for r in range(3) for c in range(3)])]
+        beside = [[12 + r * 4 + c, 13 + r * 4 + c] for r in range(3) for c in range(3)]
+        assert ((sides.sum(1) + drawn[np.array(beside)].sum(1)) != 3).all()
+
+
+def test_margins_are_written_into_the_block_they_are_for():
+    block, numbers = 4, jnp.arange(4)
+    replay = empty_replay(16, 12)
+    for _ in range(7):
+        replay = add(
+            replay, Positions(jnp.ones((4, 12), bool), jnp.ones((4, 12)), numbers * 0, numbers < 1)
+        )
+    known = numbers[:3] > 0
+    after = relabel(replay, 2 * block, 7 + numbers[:3], known)
+    # Block 7 of 0, 1, ... comes next, at place 3 of 4: block 5 stands at place 1.
+    assert after.margin.tolist() == [0] * 4 + [0, 8, 9, 0] + [0] * 8
+    assert after.margin_known.tolist() == [1, 0, 0, 0, 1, 1, 1, 0] + [1, 0, 0, 0] * 2
+
+
+def rings(config) -> list[tuple]:
+    """Run five iterations on two devices; return the ring [D, C, ...] and the metrics.
+
+    Once as usual, then with a limit of one node.
+    """
+    devices = choose_devices(2)
+    network = Network(GAME, config.network)
+    compiled = compile_iteration(config, network, devices).compiled
+    history = []
+    with pytest.MonkeyPatch.context() as patch:
+        for limits in (adjudication.NODE_LIMIT, 1):
+            patch.setattr(adjudication, "NODE_LIMIT", limits)
+            learner = replicate(init_learner(network, config), devices)
+            actor = spread_actor(lambda: init_actor(config, 2), devices)
+            run_key = replicate(jax.random.key(0), devices)
+            progress, lines = Progress(learner, actor), []
+            with Adjudicator(config, devices) as adjudicator, jax.transfer_guard("disallow"):
+                for _ in range(5):
+                    progress, metrics = run_iteration(
+                        config, compiled, run_key, progress, adjudicator
+                    )
+                    lines.append(metrics)
+            history.append((jax.device_get(progress.actor.replay), lines))
+    return history
+
+
+@pytest.fixture(scope="module")
+def ran(alike_runs_share_a_program):
+    return LEARNING, rings(LEARNING)
+
+
+def by_block(config, ring) -> tuple[jax.Array, ...]:
+    """Return edges, policy, margin and known of the self-played and the solved: [D, 5, P, ...]."""
+    drawn = np.unpackbits(ring.drawn, axis=-1, count=GAME.num_edges).astype(bool)
+    shape = 2, -1, config.positions_per_iteration // 2
+    fields = [x.reshape(*shape, *x.shape[2:])[:, :5] for x in (drawn, *ring[1:4])]
+    own = config.positions_per_game * config.selfplay.games // 2
+    return [x[:, :, :own] for x in fields], [x[:, :, own:] for x in fields]
+
+
+def test_the_replay_holds_exact_values_of_solved_positions(ran):
+    config, ((ring, lines), _) = ran
+    _, (drawn, policy, margin, known) = by_block(config, ring)
+    assert not known[:, :2].any() and known[:, 2:].all() and not policy[:, :2].any()
+    flat = (x[:, 2:].reshape(-1, *x.shape[3:]) for x in (drawn, policy, margin))
+    for position, target, value in zip(*flat, strict=True):
+        margins = BRUTE.move_margins(as_number(position))
+        assert value == max(margins.values())
+        assert {margins[edge] for edge in np.flatnonzero(target)} == {value}
+        assert target.sum() == pytest.approx(1, abs=1e-2)
+    for line in lines[2:]:
+        assert line["selfplay/adjudicated"] > 0.5 and line["selfplay/unsolved"] == 0
+        assert line["speed/solver_wait_seconds"] >= 0 < line["speed/solved_per_core_second"]
+
+
+def test_margins_of_self_play_become_known_two_iterations_later(ran):
+    config, ((ring, _), _) = ran
+    (drawn, _, margin, known), _ = by_block(config, ring)
+    assert not known[:, 3:].any() and known[:, :3].mean() > 0.5
+    left = GAME.num_boxes - np.asarray(closed_of(drawn.reshape(-1, GAME.num_edges)))
+    left, margin = left[known.ravel()], margin[known]
+    assert ((margin - left) % 2 == 0).all() and (abs(margin) <= left).all()
+
+
+def test_what_is_beyond_the_limit_of_nodes_stays_unknown_and_is_counted(ran):
+    config, (_, (ring, lines)) = ran
+    (*_, own_known), (drawn, _, margin, known) = by_block(config, ring)
+    assert [line["selfplay/unsolved"] > 0.5 for line in lines] == [False] * 2 + [True] * 3
+    assert [line["selfplay/adjudicated"] < 0.3 for line in lines] == [True] * 5
+    assert own_known.mean() < 0.3
+    # A position that needs no search may be solved.
+    for position, value in zip(drawn[known], margin[known], strict=True):
+        assert value == BRUTE.margin(as_number(position))
+
+
+def test_a_run_stops_and_resumes_without_what_it_waited_for(ran, tmp_path, capsys):
+    for resume in (False, True):
+        assert not train(LEARNING, tmp_path / "run", resume, Stop(max_iterations=3))
+    assert "stay unknown" in capsys.readouterr().out
+    told = [line["selfplay/adjudicated"] > 0 for line in read_metrics(tmp_path / "run")]
+    assert told == [False, False, True, False, False, True]
+    assert not [one for one in threading.enumerate() if "adjudicator" in one.name]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--search.nodes=all", "--selfplay.start_ply=0"], "needs search.nodes quiet"),
+        (["--selfplay.adjudicate_below=20"], "leaves nothing to play after .*start_ply 5"),
+        (["--game.rows=8", "--game.cols=8"], "at most 7x7"),
+        (["--replay.capacity=100"], "needs a replay.capacity of 3 iterations"),
+    ],
+)
+def test_games_that_cannot_be_adjudicated_are_refused(options, message):
+    with pytest.raises(InputError, match=rf"selfplay\.adjudicate_below: \d+ {message}|{message}"):
+        load_config("configs/tiny.yaml", *SHORT, *QUIET, *options)
