@@ -38,8 +38,7 @@ ROOMS = (
 # Imports in functions that point up or round in a circle: from module to module, with the reason.
 LAZY = {
     ("jaxzero.cli", "jaxzero.runs.weights"): "reads a network only after its options are checked",
-    ("jaxzero", "jaxzero.runs.weights"): "jaxzero.load; importing the package stays instant",
-    ("jaxzero", "jaxzero.agent.players"): "jaxzero.analyse; likewise",
+    ("jaxzero", "jaxzero.api"): "jaxzero.load; importing the package stays instant",
 }
 KNOW_MCTX = {"jaxzero.agent.mctx_search"}
 KNOW_PMAP = {"jaxzero.training.parallel"}

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import Choice, by_policy, by_search, choose
+from jaxzero.agent.choosing import by_policy, by_search, choose
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
@@ -25,10 +25,8 @@ from jaxzero.game import (
     State,
     box_neighbours,
     count_sides,
-    edge_name,
     legal_edges,
     most_sides_beside,
-    parse_edge,
     random_edge,
 )
 
@@ -296,34 +294,3 @@ def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
 
     made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
     return Player(name, partial(expert.choose_edges, made), on_host=True)
-
-
-def analyse(agent: Agent, edges: str | Sequence[str | int], simulations: int) -> tuple[str, float]:
-    """Return name and value of the best edge after `edges` are drawn; see `jaxzero.analyse`."""
-    game = agent.network.game
-    names = edges.split() if isinstance(edges, str) else edges
-    drawn = np.zeros((1, game.num_edges), bool)
-    drawn[0, [parse_edge(game, str(name)) for name in names]] = True
-    if drawn.all():
-        raise ValueError(f"edges: no edge is left on a {game} board")
-    settings = replace(agent.settings, simulations=simulations or 1)
-    act = _analyst(agent.network, settings, bool(simulations))
-    zero = jnp.zeros(1, jnp.int32)
-    choice = jax.device_get(act(agent.params, State(jnp.asarray(drawn), zero, zero)))
-    return edge_name(game, int(choice.edge[0])), float(choice.value[0])
-
-
-@lru_cache
-def _analyst(
-    network: Network, settings: SearchConfig, searches: bool
-) -> Callable[[chex.ArrayTree, State], Choice]:
-    """Return a compiled choice of edges, made once for each network and settings."""
-    evaluate = network_evaluator(network, settings)
-
-    def choose_edges(params: chex.ArrayTree, state: State) -> Choice:
-        chooser = by_policy(network, settings, params)
-        if searches:
-            chooser = by_search(network.game, settings, evaluate, params)
-        return choose(network.game, settings, chooser, state)
-
-    return jax.jit(choose_edges)

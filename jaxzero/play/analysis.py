@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -239,61 +238,6 @@ def _proven(
 
 def _proven_edge(one: EdgeFacts, best: int, value: int) -> EdgeFacts:
     return replace(one, value=float(value), lost=float(best - value), exact=True)
-
-
-def to_json(found: Analysis) -> dict[str, Any]:
-    """Return an analysis as data of JSON; numbers are rounded."""
-    win, draw, lose = (round(chance, 4) for chance in found.chances)
-    exact = None
-    if found.bounds is not None:
-        exact = {"lower": found.bounds[0], "upper": found.bounds[1]}
-    if found.proven is not None:
-        best = [one.edge for one in found.edges if one.exact and one.lost == 0]
-        exact = {"value": found.proven, "best": best}
-    chains = [
-        {
-            "boxes": list(chain.boxes),
-            "kind": chain.kind if chain.kind == "loop" else "chain",
-            "length": len(chain.boxes),
-            "free": chain.kind == "free",
-            "edges": list(chain.edges),
-        }
-        for chain in found.chains
-    ]
-    long = sum(chain.kind != "free" and len(chain.boxes) >= LONG for chain in found.chains)
-    control = None
-    if not found.safe:  # who opens the next chain has lost control
-        control = "mover" if any(chain.kind == "free" for chain in found.chains) else "other"
-    return {
-        "stage": found.stage,
-        "simulations": found.simulations,
-        "value": _rounded(found.value),
-        "final": [[margin, round(chance, 4)] for margin, chance in found.final],
-        "win": win,
-        "draw": draw,
-        "lose": lose,
-        "best": found.best,
-        "edges": [_edge_json(one) for one in found.edges],
-        "line": list(found.line),
-        "exact": exact,
-        "structure": {"chains": chains, "safe": found.safe, "long": long, "control": control},
-    }
-
-
-def _edge_json(one: EdgeFacts) -> dict[str, Any]:
-    return {
-        "edge": one.edge,
-        "class": one.kind,
-        "prior": _rounded(one.prior, 4),
-        "visits": one.visits,
-        "value": _rounded(one.value),
-        "lost": _rounded(one.lost),
-        "exact": one.exact,
-    }
-
-
-def _rounded(number: float | None, digits: int = 2) -> float | None:
-    return None if number is None else round(number, digits)
 
 
 def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:

@@ -18,7 +18,8 @@ from jaxzero import __version__
 from jaxzero.config import GameConfig
 from jaxzero.errors import InputError, nearest
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
-from jaxzero.play.analysis import analyse, to_json
+from jaxzero.play.analysis import analyse
+from jaxzero.play.analysis_report import to_json
 from jaxzero.play.engine import Clock, Session
 from jaxzero.play.game import Record
 from jaxzero.runs.resize import resize

@@ -27,7 +27,8 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
-from jaxzero.play.analysis import Analysis, stages, to_json
+from jaxzero.play.analysis import Analysis, stages
+from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import Record
 from jaxzero.play.levels import LARGEST, LEVELS, agent_of, find_level, play_level, warm_up
 from jaxzero.runs.weights import shipped_names

@@ -26,7 +26,7 @@ Opponent = Callable[[Record], int]
 
 @pytest.fixture(scope="module")
 def made() -> Session:
-    made = Session(jaxzero.load("2x2"), seconds=0.02)
+    made = Session(jaxzero.load("2x2").agent, seconds=0.02)
     made.get_ready()
     return made
 

@@ -49,6 +49,6 @@ def test_what_is_shipped_is_measured_and_shipped_again(tmp_path):
     assert read_record(str(tmp_path / "again")) == json.loads(json.dumps(record))
 
 
-def test_a_loaded_agent_plays():
-    agent = jaxzero.load("2x2")
+def test_a_loaded_engine_plays():
+    agent = jaxzero.load("2x2").agent
     assert make_player("search:8", agent.network.game, agent).name == "search:8"

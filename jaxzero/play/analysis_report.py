@@ -1,0 +1,106 @@
+"""An analysis as a table for people and as data of JSON for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabulate import tabulate
+
+from jaxzero.game import edge_name, render
+from jaxzero.play.analysis import LONG, Analysis, EdgeFacts
+from jaxzero.play.game import Record
+
+MOST_ROWS = 12  # edges of a table
+
+
+def format_analysis(record: Record, found: Analysis) -> str:
+    """Return the board, the expected end, chains, and the best edges in a table."""
+    game, marks = record.game, {box: "AB"[owner] for box, owner in record.owners.items()}
+    rows = [
+        (
+            edge_name(game, one.edge),
+            one.kind,
+            "" if one.prior is None else f"{one.prior:.1%}",
+            one.visits or "",
+            "" if one.value is None else f"{one.value:+.2f}",
+            "" if one.lost is None else f"{one.lost:.2f}",
+            "exact" if one.exact else "",
+        )
+        for one in sorted(found.edges, key=lambda one: (one.lost or 0.0, -(one.prior or 0.0)))
+    ]
+    heads = ["edge", "kind", "prior", "visits", "value", "boxes lost", ""]
+    more = f"and {len(rows) - MOST_ROWS} edges more" if len(rows) > MOST_ROWS else ""
+    lines = [render(game, record.drawn, marks), "", *_summary(record, found), ""]
+    return "\n".join([*lines, tabulate(rows[:MOST_ROWS], heads, disable_numparse=True), more])
+
+
+def _summary(record: Record, found: Analysis) -> list[str]:
+    first, second = record.score
+    lines = [f"A {first} : {second} B, {'AB'[record.player]} to move"]
+    if found.value is not None:
+        win, draw, lose = found.chances
+        how = "proven" if found.proven is not None else f"{found.simulations} simulations"
+        lines.append(f"value {found.value:+.2f} boxes for the side to move ({how})")
+        lines.append(f"wins {win:.1%}, draws {draw:.1%}, loses {lose:.1%}")
+    if found.bounds is not None and found.proven is None:
+        lines.append("proven: the value is {:+d} to {:+d}".format(*found.bounds))
+    chains = [f"{chain.kind} of {len(chain.boxes)}" for chain in found.chains]
+    lines.append(f"safe edges {found.safe}; chains: {', '.join(chains) or 'none'}")
+    if found.line:
+        lines.append("line " + " ".join(edge_name(record.game, edge) for edge in found.line))
+    return lines
+
+
+def to_json(found: Analysis) -> dict[str, Any]:
+    """Return an analysis as data of JSON; numbers are rounded."""
+    win, draw, lose = (round(chance, 4) for chance in found.chances)
+    exact = None
+    if found.bounds is not None:
+        exact = {"lower": found.bounds[0], "upper": found.bounds[1]}
+    if found.proven is not None:
+        best = [one.edge for one in found.edges if one.exact and one.lost == 0]
+        exact = {"value": found.proven, "best": best}
+    chains = [
+        {
+            "boxes": list(chain.boxes),
+            "kind": chain.kind if chain.kind == "loop" else "chain",
+            "length": len(chain.boxes),
+            "free": chain.kind == "free",
+            "edges": list(chain.edges),
+        }
+        for chain in found.chains
+    ]
+    long = sum(chain.kind != "free" and len(chain.boxes) >= LONG for chain in found.chains)
+    control = None
+    if not found.safe:  # who opens the next chain has lost control
+        control = "mover" if any(chain.kind == "free" for chain in found.chains) else "other"
+    return {
+        "stage": found.stage,
+        "simulations": found.simulations,
+        "value": _rounded(found.value),
+        "final": [[margin, round(chance, 4)] for margin, chance in found.final],
+        "win": win,
+        "draw": draw,
+        "lose": lose,
+        "best": found.best,
+        "edges": [_edge_json(one) for one in found.edges],
+        "line": list(found.line),
+        "exact": exact,
+        "structure": {"chains": chains, "safe": found.safe, "long": long, "control": control},
+    }
+
+
+def _edge_json(one: EdgeFacts) -> dict[str, Any]:
+    return {
+        "edge": one.edge,
+        "class": one.kind,
+        "prior": _rounded(one.prior, 4),
+        "visits": one.visits,
+        "value": _rounded(one.value),
+        "lost": _rounded(one.lost),
+        "exact": one.exact,
+    }
+
+
+def _rounded(number: float | None, digits: int = 2) -> float | None:
+    return None if number is None else round(number, digits)

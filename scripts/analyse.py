@@ -1,0 +1,121 @@
+"""Analyse a position: every edge's worth, the expected end, what is proven.
+
+Examples: scripts/analyse.py --weights 5x5 --position "h0,0 h0,1 v0,0"
+scripts/analyse.py --weights 5x5 --rows 4 --cols 6 --load game.txt --json -
+"""
+
+from __future__ import annotations
+
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser, Namespace
+
+from jaxzero.cli import (
+    add_source_options,
+    parse,
+    required_source,
+    run_script,
+    use_compilation_cache,
+)
+from jaxzero.errors import InputError
+from jaxzero.files import check_file, read_text, write_text
+
+if TYPE_CHECKING:
+    from jaxzero.game import DotsAndBoxes
+    from jaxzero.play.game import Record
+
+MOST_SIMULATIONS, MOST_SECONDS = 100_000, 3600
+
+
+def analyse_parser() -> ArgumentParser:
+    """Return the parser of the command line."""
+    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    add_source_options(parser)
+    parser.add_argument("--rows", type=int, help="rows of boxes; default: those of the network")
+    parser.add_argument("--cols", type=int, help="columns of boxes; default: as for rows")
+    parser.add_argument(
+        "--position", help='names of the drawn edges, such as "h0,0 v1,2"; default: none'
+    )
+    parser.add_argument("--load", type=Path, help="file with a game; its last position is analysed")
+    parser.add_argument("--simulations", type=int, default=256, help="of the search; 0: no search")
+    parser.add_argument("--seconds", type=float, default=5.0, help="for the solver; 0: no solver")
+    parser.add_argument("--json", help="file for all that was found; - for standard output")
+    return parser
+
+
+def check_options(options: Namespace) -> None:
+    """Raise an InputError for values out of range."""
+    if options.position is not None and options.load is not None:
+        raise InputError(f"position: {options.position[:40]!r} cannot stand beside --load")
+    if not 0 <= options.simulations <= MOST_SIMULATIONS:
+        raise InputError(
+            f"simulations: {options.simulations} must be >= 0 and <= {MOST_SIMULATIONS}"
+        )
+    if not 0 <= options.seconds <= MOST_SECONDS:
+        raise InputError(f"seconds: {options.seconds} must be >= 0 and <= {MOST_SECONDS}")
+    if options.json not in (None, "-"):
+        check_file("json", Path(options.json))
+
+
+def main(arguments: list[str]) -> None:
+    options = parse(analyse_parser(), arguments)
+    check_options(options)
+    source = required_source(options)
+
+    from jaxzero.play.analysis import analyse
+    from jaxzero.play.analysis_report import format_analysis, to_json
+    from jaxzero.runs.resize import asked_board, resize
+
+    use_compilation_cache()
+    agent = source.load().agent
+    board = asked_board(options.rows, options.cols, agent.network.game)
+    record = read_record(options.load) if options.load else position_of(board, options.position)
+    agent = resize(agent, record.game, f"{source.field}: {source.name}")
+    if record.is_over:
+        raise InputError("position: no edge is left")
+    found = analyse(agent, record.drawn, record.margin, options.simulations, options.seconds)
+    content = json.dumps(to_json(found))
+    if options.json == "-":
+        print(content)
+        return
+    print(format_analysis(record, found))
+    if options.json:
+        write_text(Path(options.json), content + "\n")
+
+
+def read_record(path: Path) -> Record:
+    """Return the game of a file. Raises: InputError."""
+    from jaxzero.game.notation import LONGEST_TEXT, read_game
+    from jaxzero.play.game import Record
+
+    try:
+        game = read_game(read_text("load", path, LONGEST_TEXT))
+    except InputError as error:
+        message = str(error)
+        raise InputError(
+            message if message.startswith("load:") else f"load: {path}: {message}"
+        ) from error
+    return Record(game.board, game.moves, game.start)
+
+
+def position_of(board: DotsAndBoxes, names: str | None) -> Record:
+    """Return a position in which these edges were drawn by nobody. Raises: InputError."""
+    from jaxzero.game import parse_edge
+    from jaxzero.play.game import Record
+
+    try:
+        edges = {parse_edge(board, name) for name in (names or "").split()}
+    except ValueError as error:
+        raise InputError(f"position: {error}") from error
+    return Record(board, (), tuple(sorted(edges)))
+
+
+if __name__ == "__main__":
+    run_script(main)
