@@ -95,13 +95,11 @@ def read_record(path: Path) -> Record:
     from jaxzero.game.notation import LONGEST_TEXT, read_game
     from jaxzero.play.game import Record
 
+    text = read_text("load", path, LONGEST_TEXT)
     try:
-        game = read_game(read_text("load", path, LONGEST_TEXT))
+        game = read_game(text)
     except InputError as error:
-        message = str(error)
-        raise InputError(
-            message if message.startswith("load:") else f"load: {path}: {message}"
-        ) from error
+        raise InputError(f"load: {path}: {error}") from error
     return Record(game.board, game.moves, game.start)
 
 
