@@ -8,13 +8,19 @@ DRIVER := $(shell nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>
 EXTRA := $(if $(DRIVER),$(shell [ "$(DRIVER)" -ge 580 ] 2>/dev/null && echo cuda13 || echo cuda12))
 comma := ,
 
-.PHONY: train test test-slow lint gpu gpu-compile clean
+HOST := 127.0.0.1
+PORT := 8000
+
+.PHONY: train play test test-slow lint gpu gpu-compile clean
 
 # Two cores are busier as two devices than as one; a GPU takes no notice.
 train: export JAX_NUM_CPU_DEVICES := 2
 train: $(VENV)/installed  ## Train the quick config into runs/quick; goes on where it stopped.
 	$(BIN)/python scripts/train.py --config configs/quick.yaml --run_dir $(RUN) \
 		$(if $(wildcard $(RUN)/config.yaml),--resume)
+
+play: $(VENV)/installed-web  ## Play and analyse in the browser.
+	$(BIN)/python scripts/play.py --web --host $(HOST) --port $(PORT)
 
 test: $(VENV)/installed-dev lint  ## Lint and run the tests.
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -49,6 +55,10 @@ $(BIN)/python:
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".$(if $(EXTRA),[$(EXTRA)])"
+	touch $@
+
+$(VENV)/installed-web: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable ".[web$(if $(EXTRA),$(comma)$(EXTRA))]"
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python

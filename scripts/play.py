@@ -1,4 +1,4 @@
-"""Play Dots and Boxes in the terminal, or let two players play each other."""
+"""Play Dots and Boxes in the terminal or in the browser, or let two players play each other."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ ONLY_IN = {  # the modes of options that do not apply to every mode
     "games": ("dual",),
     "opening_plies": ("dual",),
 }
+OF_PAGE = ("web", "host", "port")
 
 
 def play_parser() -> ArgumentParser:
@@ -64,6 +65,10 @@ def play_parser() -> ArgumentParser:
     match = "mode dual: write all games to this folder, or to one .jsonl file"
     add("save", Path, None, f"{save} with one of {formats}; {match}")
     add("seed", int, 0, "seed of everything random")
+    web = "serve a page to play and analyse in the browser; stands beside host and port only"
+    parser.add_argument("--web", action="store_true", help=web)
+    add("host", str, "127.0.0.1", "address to serve the page on; others than this let others in")
+    add("port", int, 8000, "port to serve the page on; 0: any that is free")
     return parser
 
 
@@ -72,11 +77,30 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     check_options(parser, options)
     use_compilation_cache()
+    if options.web:
+        return serve_page(options)
     play(options)
+
+
+def serve_page(options: Namespace) -> None:
+    """Serve the page until interrupted. Raises: InputError where the packages are missing."""
+    try:
+        from jaxzero.play.server import serve
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"web: needs {error.name}, which is not installed: pip install 'jaxzero[web]'"
+        ) from error
+    serve(options.host, options.port)
 
 
 def check_options(parser: ArgumentParser, options: Namespace) -> None:
     """Raise an InputError for values out of range and for options of other modes."""
+    for name, value in vars(options).items():
+        if (name in OF_PAGE) != options.web and value != parser.get_default(name):
+            needs = "cannot stand beside --web" if options.web else "needs --web"
+            raise InputError(f"{name}: {value} {needs}")
+    if not 0 <= options.port < 2**16:
+        raise InputError(f"port: {options.port} must be >= 0 and <= 65535")
     for name, modes in ONLY_IN.items():
         if options.mode not in modes and options[name] != parser.get_default(name):
             raise InputError(f"{name}: {options[name]} needs --mode {' or '.join(modes)}")
