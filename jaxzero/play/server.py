@@ -114,8 +114,8 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         Mount("/", StaticFiles(directory=WEB, html=True, check_dir=False)),
     ]
     middleware = [
-        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
         Middleware(WithHeaders),
+        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
     ]
     return Starlette(routes=routes, middleware=middleware)
 

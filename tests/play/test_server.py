@@ -1,0 +1,213 @@
+"""Laws of the server: it answers questions about any game, and nothing a client sends breaks it."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+
+import anyio
+import pytest
+
+pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
+
+from jaxzero.game.notation import FORMATS
+from jaxzero.play import server
+from jaxzero.play.levels import LEVELS
+from jaxzero.play.server import MOST_BYTES, TooMuch, make_app
+
+GAME = {"rows": 2, "cols": 2, "start": [], "moves": []}
+APP = make_app(("here",))
+OWN = ((b"host", b"here"),)
+
+
+def ask(path: str, body: object = None, method: str = "POST", headers=OWN) -> tuple[int, bytes]:
+    """Send one request to the application; return status and body."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "scheme": "http",
+        "headers": list(headers),
+        "server": ("here", 80),
+        "client": ("there", 1),
+    }
+    parts = [data[i : i + 1000] for i in range(0, len(data), 1000)] or [b""]
+    status, answer = [], bytearray()
+
+    async def receive():
+        if not parts:
+            await anyio.sleep_forever()
+        part = parts.pop(0)
+        return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+    async def send(message):
+        if message["type"] == "http.response.start":
+            status.append(message["status"])
+            assert dict(message["headers"])[b"content-security-policy"]
+        answer.extend(message.get("body", b""))
+
+    async def talk():
+        with anyio.fail_after(120):
+            await APP(scope, receive, send)
+
+    anyio.run(talk)
+    return status[0], bytes(answer)
+
+
+def refusal(path: str, body: object) -> str:
+    status, answer = ask(path, body)
+    assert status == 400, answer
+    message = json.loads(answer)["error"]
+    assert message and "\n" not in message and "Traceback" not in message
+    return message
+
+
+def lines(path: str, body: object) -> list[dict]:
+    status, answer = ask(path, body)
+    assert status == 200, answer
+    return [json.loads(line) for line in answer.splitlines()]
+
+
+def test_the_page_learns_what_there_is():
+    status, answer = ask("/api/info", method="GET")
+    found = json.loads(answer)
+    assert status == 200 and len(found["levels"]) == len(LEVELS)
+    assert found["formats"] == list(FORMATS)
+    assert {"rows": 5, "cols": 5, "name": "5x5", "trained": True} in found["boards"]
+
+
+@pytest.mark.parametrize("level", ["0", "2"])
+def test_a_turn_is_played_to_its_end_and_follows_the_seed(level):
+    # A chain of two boxes is open: greedy takes both and then moves on.
+    question = {**GAME, "moves": [0, 2, 6, 8, 4, 7], "level": level}
+    status, answer = ask("/api/move", {**question, "seed": 5})
+    edges = json.loads(answer)["edges"]
+    assert status == 200 and edges and not set(edges) & set(question["moves"])
+    assert ask("/api/move", {**question, "seed": 5})[1] == answer
+    if level == "0":
+        others = {ask("/api/move", {**GAME, "level": level, "seed": s})[1] for s in range(12)}
+        assert len(others) > 1, "a seed matters"
+
+
+def test_an_analysis_gets_better_until_it_is_exact():
+    found = lines("/api/analyse", {**GAME, "moves": [0, 4], "simulations": 8, "seconds": 5})
+    assert [line["stage"] for line in found[:3]] == ["structure", "policy", "search"]
+    last = found[-1]
+    assert last["stage"] == "done" and all(one["exact"] for one in last["edges"])
+    assert {one["edge"] for one in last["edges"]} == set(range(12)) - {0, 4}
+    best = {one["edge"] for one in last["edges"] if one["lost"] == 0}
+    assert best == set(last["exact"]["best"]) and last["best"] in best
+    assert min(one["lost"] for one in last["edges"]) == 0
+    assert last["win"] + last["draw"] + last["lose"] == pytest.approx(1)
+
+
+def test_a_review_says_which_move_lost_how_much():
+    # Without safe edges left the fifth move gives a box away for nothing.
+    moves = [0, 2, 4, 5, 8, 9, 6]
+    found = lines("/api/review", {**GAME, "moves": moves, "simulations": 8})
+    assert [line["ply"] for line in found[:-1]] == list(range(len(moves) + 1))
+    assert found[-1] == {"done": True} and all(line["exact"] for line in found[:-1])
+    for before, after in pairwise(found[:-1]):
+        sign = 1 if before["player"] == 0 else -1
+        assert before["lost"] == max(0, sign * (before["margin"] - after["margin"]))
+
+
+def test_games_are_read_and_written():
+    game = {**GAME, "moves": [3, 1], "names": ["A", "B"]}
+    for name in FORMATS:
+        if name == "ccgc":  # always 5x5
+            continue
+        text = json.loads(ask("/api/write", {**game, "format": name})[1])["text"]
+        found = json.loads(ask("/api/read", {"text": text})[1])
+        assert found["format"] == name
+        assert sorted(found["start"] + found["moves"]) == [1, 3]
+    assert refusal("/api/read", {"text": "# 9x9\nh0,0"}).startswith("text: a 9x9 board")
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "message"),
+    [
+        ("/api/move", {"rows": 0}, "rows: 0 must be"),
+        ("/api/move", {"cols": 8}, "cols: 8 must be"),
+        ("/api/move", {"rows": True}, "rows: true must be"),
+        ("/api/move", {"moves": [1, 1]}, "moves: edge 1 is drawn twice"),
+        ("/api/move", {"moves": [12]}, "moves: 12 must be"),
+        ("/api/move", {"moves": list(range(12))}, "moves: the game is over"),
+        ("/api/move", {"start": 3}, "start: must be a list"),
+        ("/api/move", {"level": "9000"}, "level: '9000' does not exist"),
+        ("/api/move", {"seed": -1}, "seed: -1 must be"),
+        ("/api/analyse", {"simulations": 10**6}, "simulations: 1000000 must be"),
+        ("/api/analyse", {"seconds": 10**6}, "seconds: 1000000 must be"),
+        ("/api/review", {"simulations": 0}, "simulations: 0 must be"),
+        ("/api/write", {"format": "pdf"}, "pdf"),
+        ("/api/write", {"names": [1, 2]}, "names"),
+        ("/api/read", {"text": 5}, "text: must be a text"),
+    ],
+)
+def test_what_is_wrong_is_named(path, change, message):
+    assert message in refusal(path, {**GAME, **change})
+
+
+def test_strangers_are_kept_out():
+    assert ask("/api/move", GAME, headers=((b"host", b"elsewhere"),))[0] == 400
+    foreign = (*OWN, (b"origin", b"http://elsewhere"))
+    assert ask("/api/move", GAME, headers=foreign)[0] == 403
+    assert ask("/api/move", b" " * (MOST_BYTES + 1))[0] == 413
+    for path in ("/../server.py", "/%2e%2e/server.py", "//etc/passwd", "/..\\server.py", "/\0"):
+        assert ask(path, method="GET")[0] in (400, 404, 405), path
+
+
+def test_a_full_queue_refuses(monkeypatch):
+    monkeypatch.setattr(server, "MOST_WAITING", 0)
+    desk = server.Desk()
+    with pytest.raises(TooMuch, match="try again later"), desk:
+        pass
+
+
+HOSTILE = (
+    *(None, True, -1, 0, 1.5, 2, 10**30, "", "2", "\0", "h0,0", "../../etc/passwd", "\uff19"),
+    *([], [[]], [None], [-1], ["0"], {}, {"rows": {}}, [0] * 99, "x" * 2000, "{" * 500),
+)
+PATHS = ("warm", "move", "read", "write", "analyse", "review")
+FIELDS = ("rows", "cols", "start", "moves", "level", "seed", "text", "format", "names", "seconds")
+
+
+def hostile_question(rng: random.Random) -> tuple[str, object]:
+    """Return a path and a question that is wrong somewhere, or not a question at all."""
+    path = "/api/" + rng.choice(PATHS)
+    body: object = {**GAME, "level": "0", "simulations": 4, "seconds": 0}
+    for _ in range(rng.randint(1, 4)):
+        body[rng.choice((*FIELDS, "simulations"))] = rng.choice(HOSTILE)
+    if rng.random() < 0.2:
+        body = rng.choice(HOSTILE)
+    data = json.dumps(body).encode()
+    if rng.random() < 0.3:
+        place = rng.randrange(len(data) + 1)
+        data = data[:place] + rng.randbytes(rng.randint(0, 5)) + data[place + rng.randint(0, 3) :]
+    return path, data
+
+
+@pytest.mark.parametrize(
+    "count", [1000, pytest.param(20_000, marks=pytest.mark.slow)], ids=["short", "long"]
+)
+def test_hostile_questions_get_an_answer(count, monkeypatch):
+    # The engine stands aside: what it plays is tested above.
+    monkeypatch.setattr(server, "warm_up", lambda *_: None)
+    monkeypatch.setattr(server, "play_level", lambda _level, record, _seed: record)
+    monkeypatch.setattr(server, "analyses_of", lambda *_: iter(()))
+    rng, kinds = random.Random(count), {}
+    for _ in range(count):
+        path, data = hostile_question(rng)
+        status, answer = ask(path, data)
+        assert status in (200, 400), (path, data, status, answer)
+        if status == 400:
+            assert len(json.loads(answer)["error"]) < 400
+        kinds[status] = kinds.get(status, 0) + 1
+    assert min(kinds.values()) > count / 20
