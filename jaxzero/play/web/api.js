@@ -1,0 +1,87 @@
+/** Requests to the server: one answer or a stream of lines, both abortable. */
+
+/** A request that failed. `kind` is "network" where no answer came, else "server". */
+class ApiError extends Error {
+  constructor(kind, message, status = 0) {
+    super(message);
+    this.kind = kind;
+    this.status = status;
+  }
+}
+
+export function isAbort(error) {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+async function send(path, options) {
+  let response;
+  try {
+    response = await fetch(`api/${path}`, options);
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    throw new ApiError("network", String(error.message));
+  }
+  if (!response.ok) throw await readError(response);
+  return response;
+}
+
+async function readError(response) {
+  let message = response.statusText;
+  try {
+    message = (await response.json()).error ?? message;
+  } catch {
+    // The body is no JSON: the status text has to do.
+  }
+  return new ApiError("server", message, response.status);
+}
+
+function post(path, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return send(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
+async function json(response) {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (isAbort(error)) throw error;
+    throw new ApiError("network", String(error.message));
+  }
+}
+
+/** Call `onLine` with each JSON line of an answer as it arrives. */
+async function readLines(response, onLine) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      lines.filter((line) => line.trim()).forEach((line) => onLine(parseLine(line)));
+    }
+    if (rest.trim()) onLine(parseLine(rest));
+  } catch (error) {
+    if (isAbort(error) || error instanceof ApiError) throw error;
+    throw new ApiError("network", String(error.message));
+  }
+}
+
+function parseLine(text) {
+  const line = JSON.parse(text);
+  if (line.error) throw new ApiError("server", line.error);
+  return line;
+}
+
+export const api = {
+  info: async (signal) => json(await send("info", { signal })),
+  warm: async (engine, signal) => json(await post("warm", engine, signal)),
+  move: async (game, options, signal) => json(await post("move", { ...game, ...options }, signal)),
+  analyse: async (game, options, onLine, signal) =>
+    readLines(await post("analyse", { ...game, ...options }, signal), onLine),
+  review: async (game, options, onLine, signal) =>
+    readLines(await post("review", { ...game, ...options }, signal), onLine),
+  read: async (text) => json(await post("read", { text })),
+  write: async (game, format, names) => json(await post("write", { ...game, format, names })),
+};

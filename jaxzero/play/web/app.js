@@ -1,0 +1,346 @@
+/** The page: ties the board, the game, the engine and the panels together. */
+
+import { createAnalysis } from "./analysis.js";
+import { api, isAbort } from "./api.js";
+import { createBoard, edgeWords } from "./board.js";
+import { openNewGame, openSettings, openShortcuts } from "./dialogs.js";
+import { find, findAll, html, placeIcons } from "./dom.js";
+import { createEditor } from "./editor.js";
+import { createFiles } from "./files.js";
+import { language, setText, t, translate } from "./i18n.js";
+import { listenToKeys } from "./keys.js";
+import { createLessons } from "./lessons.js";
+import { createNotice } from "./notice.js";
+import { createPlay, setTable } from "./play.js";
+import { createRecord } from "./record.js";
+import { createReview } from "./review.js";
+import { findFault } from "./rules.js";
+import { applyTheme, nextTheme, remember, settings } from "./settings.js";
+import { fromFragment } from "./share.js";
+import { createStatus } from "./status.js";
+
+let info = null; // what the server offers; null as long as it has not answered
+let view = "learn";
+const ready = new Set(); // boards whose engine is compiled
+
+const notice = createNotice();
+const say = createSpeaker();
+const board = createBoard(find("#board-host"), { onEdge: press, onFocus: (edge) => analysis.describe(edge) });
+const record = createRecord(setTable(settings.setup).game);
+const isReview = () => view === "review";
+
+const analysis = createAnalysis({
+  record,
+  board,
+  notice,
+  warm,
+  panel: find("#analysis-panel"),
+  komi: () => play.table.komi,
+  wanted: () => settings.analysis || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
+});
+const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState });
+const review = createReview({ record, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: showState });
+const editor = createEditor({ record, onChange: showState });
+const status = createStatus({ record, play, review, editor, isReview });
+const lessons = createLessons({ parent: find("#learn"), tell });
+const files = createFiles({
+  record,
+  komi: () => play.table.komi,
+  names: () => [0, 1].map(status.sideName),
+  notice,
+  say,
+  onLoad: (game, names) => showLoaded(game, 0, names),
+});
+
+/** Return a function that says something to eyes and to screen readers, for a short while. */
+function createSpeaker() {
+  const toast = find("#toast");
+  let timer = 0;
+  return (text) => {
+    if (!text) return;
+    toast.textContent = text;
+    toast.classList.add("shown");
+    clearTimeout(timer);
+    timer = setTimeout(() => toast.classList.remove("shown"), 3500);
+  };
+}
+
+/** Say something to screen readers only. */
+function tell(text) {
+  find("#live").textContent = text;
+}
+
+/** Have an engine compiled for a board; `onWarming(true)` where that may take a while. */
+async function warm({ rows, cols, level }, signal, onWarming = () => {}) {
+  const name = [`${rows}x${cols}`, level].join(" ").trim();
+  if (ready.has(name)) return;
+  onWarming(true);
+  try {
+    await api.warm({ rows, cols, level }, signal);
+    ready.add(name);
+  } finally {
+    if (!signal.aborted) onWarming(false);
+  }
+}
+
+function press(edge) {
+  if (editor.isOn()) editor.toggle(edge);
+  else if (isReview()) record.position.drawn[edge] || record.play([edge], true);
+  else play.press(edge);
+}
+
+/** Show everything that depends on the position. */
+function showPosition(reason) {
+  if (reason === "play") announce();
+  showState();
+  analysis.refresh();
+  review.refresh();
+  keep();
+}
+
+function announce() {
+  const ply = record.position.plies.at(-1);
+  const place = edgeWords(record.game, ply.edge);
+  const move = t("live.move", { name: status.sideName(ply.player), place, closed: ply.closed.length });
+  tell(record.position.over ? `${move}. ${status.resultWords(record.position)}` : move);
+}
+
+/** Show whose turn it is and what can be done. */
+function showState() {
+  const { game, position } = record;
+  const { plies } = position;
+  const last = plies.length ? lastTurn(plies) : [];
+  const enabled = isReview() ? !position.over : play.mayMove();
+  board.show(game, position, { last, enabled, editing: editor.isOn() });
+  find("#players").replaceChildren(...[0, 1].map(status.playerCard));
+  find("#status").textContent = status.statusWords();
+  showButtons();
+}
+
+/** Return the edges of the last turn, which may close several boxes. */
+function lastTurn(plies) {
+  const { player } = plies.at(-1);
+  const first = plies.findLastIndex((ply) => ply.player !== player) + 1;
+  return plies.slice(first).map(({ edge }) => edge);
+}
+
+function showButtons() {
+  const { at, game } = record;
+  const atEnd = at === game.moves.length;
+  find("#undo").disabled = find("#first").disabled = find("#back").disabled = at === 0;
+  find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
+  find("#hint").disabled = !play.mayMove();
+  find("#leave-variation").hidden = !record.inVariation;
+  find("#watch").hidden = !play.watching();
+  showWatch();
+  showEditing();
+  for (const button of findAll(".analysis-switch")) button.setAttribute("aria-pressed", String(settings.analysis));
+}
+
+function showWatch() {
+  const { running } = play.state;
+  const button = find("#watch-run");
+  if (button.dataset.running === `${running}${language()}`) return;
+  button.dataset.running = `${running}${language()}`;
+  button.replaceChildren(t(running ? "watch.pause" : "watch.run"));
+  button.dataset.icon = running ? "pause" : "play";
+  placeIcons(button.parentElement);
+}
+
+function showEditing() {
+  const button = find("#edit");
+  button.setAttribute("aria-pressed", String(editor.isOn()));
+  setText(button, t(editor.isOn() ? "edit.done" : "edit.open"));
+}
+
+/** Remember the game on the table for the next visit. */
+function keep() {
+  remember({ table: { ...play.table, game: record.game, at: record.at } });
+}
+
+function startGame(setup) {
+  editor.close();
+  notice.hide();
+  play.sit(setTable(setup));
+  if (view === "play") play.next();
+  else location.hash = "#play";
+  board.focus();
+}
+
+/** Show a game that was loaded or shared, for two people, in the review. */
+function showLoaded(game, komi, names = []) {
+  editor.close();
+  play.sit({ game, komi, names, seats: [{ kind: "person" }, { kind: "person" }], at: game.moves.length });
+  if (!isReview()) location.hash = "#review";
+}
+
+function toggleAnalysis() {
+  remember({ analysis: !settings.analysis });
+  if (!settings.analysis) analysis.stop();
+  showState();
+  analysis.refresh();
+}
+
+/** Show the page that the address names, or the game that it holds. */
+function route() {
+  const name = location.hash.slice(1);
+  if (name.startsWith("g=")) return routeToShared(name);
+  const lesson = /^lesson-(\d+)$/.exec(name);
+  if (lesson) return showView("learn", Math.min(Number(lesson[1]), lessons.count) - 1);
+  const known = ["play", "review", "learn"].includes(name);
+  showView(known ? name : settings.visited ? "play" : "learn");
+}
+
+function routeToShared(fragment) {
+  try {
+    const { game, komi } = fromFragment(fragment);
+    showView("review");
+    showLoadedHere(game, komi);
+  } catch (error) {
+    if (!error.fault) throw error;
+    showView("play");
+    notice.tell(t("error.share", { reason: t(`fault.${error.fault.code}`, error.fault) }));
+  }
+}
+
+function showLoadedHere(game, komi) {
+  const address = location.hash;
+  showLoaded(game, komi);
+  history.replaceState(null, "", address); // the address stays the one that can be shared
+}
+
+function showView(name, lesson = null) {
+  play.halt();
+  lessons.leave();
+  if (name !== "review") {
+    editor.close();
+    record.leaveVariation();
+    review.stop();
+  }
+  view = name;
+  remember({ visited: true });
+  find("#learn").hidden = view !== "learn";
+  find("#table").hidden = view === "learn";
+  find("#table").dataset.view = view;
+  for (const link of findAll(".bar nav a")) {
+    if (link.getAttribute("href") === `#${view}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (view === "learn") {
+    analysis.stop();
+    lessons.open(lesson);
+  } else {
+    showPosition("view");
+    play.next();
+  }
+  scrollTo(0, 0);
+}
+
+/** Show all texts in the language of the settings. */
+function showLanguage() {
+  translate();
+  setText(find("#language"), "");
+  find("#language").append(html("span", { class: "wide-only" }, t("language.switch")));
+  find("#language").setAttribute("aria-label", t("language.label"));
+  find("#language").title = t("language.label");
+  showTheme();
+  files.fillFormats(info?.formats ?? ["json"]);
+  if (view === "learn") lessons.render();
+  showState();
+  review.render();
+  analysis.refresh();
+}
+
+function showTheme() {
+  const words = t(`theme.${settings.theme}`);
+  find("#theme").setAttribute("aria-label", words);
+  find("#theme").title = words;
+}
+
+function changeSetting(name) {
+  if (name === "language") showLanguage();
+  if (name === "theme") showTheme();
+  if (name === "teaching") analysis.refresh();
+}
+
+async function askInfo() {
+  try {
+    info = await api.info();
+    for (const name of info.ready ?? []) ready.add(name);
+    files.fillFormats(info.formats);
+  } catch (error) {
+    if (!isAbort(error)) notice.show(error, askInfo);
+  }
+}
+
+/** Put back the game of the last visit, unless it is not possible. */
+function restoreTable() {
+  const { table } = settings;
+  try {
+    if (table && !findFault(table.game)) play.sit(table);
+    else play.sit(setTable(settings.setup));
+  } catch {
+    play.sit(setTable(settings.setup)); // stored by another version of this page
+  }
+}
+
+const actions = {
+  newGame: () => openNewGame(info, startGame),
+  undo: () => (isReview() ? record.goTo(record.at - 1) : play.undo()),
+  redo: () => (isReview() ? record.goTo(record.at + 1) : play.redo()),
+  first: () => record.goTo(0),
+  last: () => record.goTo(record.game.moves.length),
+  hint: () => play.hint(),
+  analysis: toggleAnalysis,
+  mistake: () => isReview() && review.jump(),
+  pause: () => play.watching() && play.run(!play.state.running),
+  help: openShortcuts,
+  focusBoard: () => board.focus(),
+};
+
+function listen() {
+  const click = (selector, action) => find(selector).addEventListener("click", action);
+  click("#new-game", actions.newGame);
+  click("#undo", actions.undo);
+  click("#redo", actions.redo);
+  click("#hint", actions.hint);
+  click("#first", actions.first);
+  click("#back", actions.undo);
+  click("#forward", actions.redo);
+  click("#last", actions.last);
+  click("#next-mistake", actions.mistake);
+  click("#leave-variation", () => record.leaveVariation());
+  click("#watch-run", actions.pause);
+  click("#watch-step", () => play.step());
+  click("#edit", () => editor.switch());
+  click("#open-settings", () => openSettings(info, changeSetting));
+  click("#open-keys", openShortcuts);
+  click("#theme", () => {
+    nextTheme();
+    showTheme();
+    say(t(`theme.${settings.theme}`));
+  });
+  click("#language", () => {
+    remember({ language: language() === "zh" ? "en" : "zh" });
+    showLanguage();
+  });
+  click("#skip", (event) => {
+    event.preventDefault();
+    board.focus();
+  });
+  for (const button of findAll(".analysis-switch")) button.addEventListener("click", toggleAnalysis);
+  const speed = find("#watch-speed");
+  speed.value = settings.speed;
+  speed.addEventListener("input", () => play.setSpeed(Number(speed.value)));
+  listenToKeys(actions, () => view !== "learn");
+  addEventListener("hashchange", route);
+}
+
+applyTheme();
+placeIcons();
+restoreTable();
+record.onChange(showPosition);
+listen();
+route();
+showLanguage();
+askInfo();

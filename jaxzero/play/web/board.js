@@ -1,0 +1,229 @@
+/** The board as SVG: drawing, pointer, keyboard and labels for screen readers. */
+
+import { sideSign, svg } from "./dom.js";
+import { t } from "./i18n.js";
+import { boxCount, edgeAt, edgeCount, NOBODY, placeOf } from "./rules.js";
+
+export const UNIT = 100; // length of an edge in the units of the picture
+const MARGIN = 46;
+
+/** Return both ends of an edge in the picture: [x1, y1, x2, y2]. */
+export function endsOf(board, edge) {
+  const { kind, row, col } = placeOf(board, edge);
+  const [x, y] = [col * UNIT, row * UNIT];
+  return kind === "h" ? [x, y, x + UNIT, y] : [x, y, x, y + UNIT];
+}
+
+export function middleOf(board, edge) {
+  const [x1, y1, x2, y2] = endsOf(board, edge);
+  return [(x1 + x2) / 2, (y1 + y2) / 2];
+}
+
+export function centreOf(board, box) {
+  return [(box % board.cols + 0.5) * UNIT, (Math.floor(box / board.cols) + 0.5) * UNIT];
+}
+
+/**
+ * Put a board into an element.
+ *
+ * `onEdge(edge)` is called for a click, a touch or Enter on any edge; `onFocus(edge)` when an edge
+ * has the focus or the pointer, with null when it is left. `prefix` keeps the names of two boards on one
+ * page apart.
+ */
+export function createBoard(parent, { onEdge, onFocus = () => {}, prefix = "" }) {
+  let size = null;
+  let edges = [];
+  let boxes = [];
+  let picture = null;
+  let layers = {};
+  let current = 0; // the edge that the Tab key reaches
+
+  function build(board) {
+    size = { rows: board.rows, cols: board.cols };
+    const width = size.cols * UNIT + 2 * MARGIN;
+    const height = size.rows * UNIT + 2 * MARGIN;
+    boxes = Array.from({ length: boxCount(size) }, (_, box) => makeBox(box));
+    edges = Array.from({ length: edgeCount(size) }, (_, edge) => makeEdge(edge));
+    layers = {
+      under: svg("g", { class: "under" }), // below the edges
+      costs: svg("g", { class: "overlay" }),
+      marks: svg("g", { class: "overlay" }),
+    };
+    picture = svg(
+      "svg",
+      { class: "board", viewBox: `${-MARGIN} ${-MARGIN} ${width} ${height}`, role: "group", "data-testid": `${prefix}board` },
+      stripes(),
+      svg("g", {}, boxes),
+      layers.under,
+      svg("g", {}, edges),
+      layers.costs,
+      svg("g", { class: "dots" }, makeDots()),
+      layers.marks,
+    );
+    picture.style.setProperty("--ratio", width / height);
+    picture.addEventListener("keydown", onKey);
+    parent.replaceChildren(picture);
+    current = Math.min(current, edges.length - 1);
+  }
+
+  function stripes() {
+    const line = svg("path", { d: "M0 0V14", class: "stripe" });
+    const form = { id: `${prefix}stripes`, width: 14, height: 14, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" };
+    return svg("defs", {}, svg("pattern", form, line));
+  }
+
+  function makeBox(box) {
+    const [x, y] = centreOf(size, box);
+    const half = UNIT / 2 - 9;
+    const rect = { x: -half, y: -half, width: 2 * half, height: 2 * half, rx: 10 };
+    return svg(
+      "g",
+      { class: "box", transform: `translate(${x} ${y})` },
+      svg("g", { class: "inside" }, svg("rect", { ...rect, class: "tint" }), svg("rect", { ...rect, class: "pattern", fill: `url(#${prefix}stripes)` })),
+    );
+  }
+
+  function makeEdge(edge) {
+    const [x1, y1, x2, y2] = endsOf(size, edge);
+    const line = { x1, y1, x2, y2 };
+    return svg(
+      "g",
+      {
+        class: "edge",
+        role: "button",
+        tabindex: "-1",
+        "data-edge": edge,
+        "data-testid": `${prefix}edge-${edge}`,
+        onclick: () => press(edge),
+        onpointerenter: () => onFocus(edge),
+        onpointerleave: () => onFocus(null),
+        onfocus: () => focused(edge),
+        onblur: () => onFocus(null),
+      },
+      svg("polygon", { class: "target", points: targetOf(edge) }),
+      svg("line", { class: "ring", ...line }),
+      svg("line", { class: "guide", ...line }),
+      svg("line", { class: "ink", ...line, pathLength: 1 }),
+    );
+  }
+
+  /** A click reaches the nearest edge: the targets of all edges tile the board. */
+  function targetOf(edge) {
+    const { kind, row, col } = placeOf(size, edge);
+    const [x, y] = middleOf(size, edge);
+    const half = UNIT / 2;
+    const low = (kind === "h" ? row === 0 : col === 0) ? MARGIN : half;
+    const high = (kind === "h" ? row === size.rows : col === size.cols) ? MARGIN : half;
+    const points =
+      kind === "h"
+        ? [[x - half, y], [x, y - low], [x + half, y], [x, y + high]]
+        : [[x, y - half], [x + high, y], [x, y + half], [x - low, y]];
+    return points.map((point) => point.join(",")).join(" ");
+  }
+
+  function makeDots() {
+    const dots = [];
+    for (let row = 0; row <= size.rows; row++) {
+      for (let col = 0; col <= size.cols; col++) {
+        dots.push(svg("circle", { cx: col * UNIT, cy: row * UNIT, r: 8 }));
+      }
+    }
+    return dots;
+  }
+
+  function focused(edge) {
+    makeCurrent(edge);
+    onFocus(edge);
+  }
+
+  function press(edge) {
+    makeCurrent(edge);
+    onEdge(edge);
+  }
+
+  function makeCurrent(edge) {
+    edges[current].setAttribute("tabindex", "-1");
+    current = edge;
+    edges[current].setAttribute("tabindex", "0");
+  }
+
+  function onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Enter" || event.key === " ") onEdge(current);
+    else if (event.key.startsWith("Arrow")) moveTo(neighbour(current, event.key.slice(5)));
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Left and right stay in the row; up and down go from h r,c to v r,c to h r+1,c. */
+  function neighbour(edge, way) {
+    const { kind, row, col } = placeOf(size, edge);
+    const width = kind === "h" ? size.cols : size.cols + 1;
+    if (way === "Left") return edgeAt(size, kind, row, Math.max(0, col - 1));
+    if (way === "Right") return edgeAt(size, kind, row, Math.min(width - 1, col + 1));
+    const line = 2 * row + (kind === "v") + (way === "Down" ? 1 : -1); // rows of edges from the top
+    if (line < 0 || line > 2 * size.rows) return edge;
+    if (line % 2) return edgeAt(size, "v", (line - 1) / 2, col);
+    return edgeAt(size, "h", line / 2, Math.min(col, size.cols - 1));
+  }
+
+  function moveTo(edge) {
+    makeCurrent(edge);
+    edges[edge].focus();
+  }
+
+  /**
+   * Show a position.
+   *
+   * `last` are edges to mark as drawn just now, `enabled` is false where the side to move is no
+   * person, `editing` makes drawn edges clickable as well.
+   */
+  function show(board, position, { last = [], enabled = true, editing = false } = {}) {
+    if (!size || size.rows !== board.rows || size.cols !== board.cols) build(board);
+    const owners = new Map(position.plies.map(({ edge, player }) => [edge, player]));
+    picture.setAttribute("aria-label", t("board.label", { rows: size.rows, cols: size.cols }));
+    picture.classList.toggle("waits", !enabled);
+    picture.classList.toggle("editing", editing);
+    picture.dataset.player = position.player;
+    edges.forEach((element, edge) => {
+      const drawn = Boolean(position.drawn[edge]);
+      element.classList.toggle("drawn", drawn);
+      element.classList.toggle("last", last.includes(edge));
+      element.dataset.player = owners.get(edge) ?? "";
+      element.setAttribute("aria-label", edgeLabel(size, edge, drawn));
+      element.setAttribute("aria-disabled", String(!editing && (drawn || !enabled)));
+      element.setAttribute("tabindex", edge === current ? "0" : "-1");
+    });
+    boxes.forEach((element, box) => showOwner(element, position.owner[box]));
+  }
+
+  function showOwner(element, owner) {
+    const name = owner < 0 ? "" : String(owner);
+    if (element.dataset.owner === name) return;
+    element.dataset.owner = name;
+    element.querySelector(".sign")?.remove();
+    if (owner < 0 || owner === NOBODY) return;
+    const sign = sideSign(owner, 34);
+    sign.setAttribute("x", -17);
+    sign.setAttribute("y", -17);
+    element.firstChild.append(sign);
+  }
+
+  return {
+    show,
+    focus: () => edges[current]?.focus(),
+    layers: () => layers,
+  };
+}
+
+function edgeLabel(board, edge, drawn) {
+  const { kind, row, col } = placeOf(board, edge);
+  const place = t(kind === "h" ? "edge.horizontal" : "edge.vertical", { row, col });
+  return t(drawn ? "edge.drawn" : "edge.open", { place });
+}
+
+export function edgeWords(board, edge) {
+  const { kind, row, col } = placeOf(board, edge);
+  return t(kind === "h" ? "edge.horizontal" : "edge.vertical", { row, col });
+}

@@ -1,0 +1,29 @@
+/** Setting up a position: a click draws an edge or takes it away. */
+
+import { edgeCount } from "./rules.js";
+
+export function createEditor({ record, onChange }) {
+  let on = false;
+
+  function open() {
+    const { rows, cols } = record.game;
+    const { drawn } = record.position;
+    const start = [...Array(edgeCount(record.game)).keys()].filter((edge) => drawn[edge]);
+    on = true;
+    record.reset({ rows, cols, start, moves: [] });
+  }
+
+  function close() {
+    if (!on) return;
+    on = false;
+    onChange();
+  }
+
+  function toggle(edge) {
+    const { start } = record.game;
+    const changed = start.includes(edge) ? start.filter((each) => each !== edge) : [...start, edge];
+    record.reset({ ...record.game, start: changed.sort((a, b) => a - b) });
+  }
+
+  return { isOn: () => on, switch: () => (on ? close() : open()), close, toggle };
+}

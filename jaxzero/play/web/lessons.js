@@ -1,0 +1,243 @@
+/** The start page: the rules in pictures and lessons on a live board. */
+
+import { createBoard, edgeWords } from "./board.js";
+import { find, html } from "./dom.js";
+import { t } from "./i18n.js";
+import { clear, drawHint } from "./overlay.js";
+import { heroPicture, RULES } from "./pictures.js";
+import { createRecord } from "./record.js";
+import { boxesGiven, closedBy, simpleTurn } from "./rules.js";
+import { remember, settings } from "./settings.js";
+
+const REPLY = 650; // ms before each move of the other side
+
+const good = (answer, values) => ({ answer, values, mood: "good" });
+const bad = (answer, values) => ({ answer, values, mood: "bad" });
+const part = (answer, values) => ({ answer, values, mood: "part" });
+
+/**
+ * The lessons. Each has a position, the first edges of a solution, and a judgement of the last move
+ * of the learner, who is player 0: good ends the lesson, bad asks to start again, part goes on.
+ * `before` is the position in which the move was made.
+ */
+const LESSONS = [
+  {
+    id: "close",
+    game: { rows: 2, cols: 3, start: [0, 1, 3, 4, 9], moves: [] },
+    solution: [10, 11],
+    judge: ({ closed, score }) => {
+      if (!closed) return bad("bad");
+      return score[0] === 2 ? good("good") : part("part");
+    },
+  },
+  {
+    id: "safe",
+    game: { rows: 3, cols: 3, start: [0, 2, 4, 7, 8, 9, 10, 13, 15, 16, 19, 23], moves: [] },
+    solution: [6],
+    judge: ({ given }) => (given ? bad("bad", { n: given }) : good("good")),
+  },
+  {
+    id: "chain",
+    game: { rows: 3, cols: 3, start: [0, 1, 2, 3, 4, 5, 6, 7, 11, 19, 21, 23], moves: [] },
+    solution: [20],
+    judge: ({ given }) => (given > 1 ? bad("bad", { n: given }) : good("good", { n: given })),
+  },
+  {
+    id: "double",
+    game: { rows: 2, cols: 4, start: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], moves: [] },
+    solution: [13, 14, 16],
+    judge: judgeDoubleCross,
+  },
+  {
+    id: "rule",
+    game: { rows: 3, cols: 3, start: [0, 1, 2, 3, 9, 11, 14, 16, 18, 19, 21, 23], moves: [] },
+    solution: [7, 8, 15, 10, 13, 12, 17, 6, 20],
+    judge: ({ edge, ply, over, score }) => {
+      if (ply === 0) return edge === 7 ? part("part") : bad("bad");
+      if (!over) return null;
+      return score[0] > score[1] ? good("good") : bad("lost");
+    },
+  },
+];
+
+function judgeDoubleCross({ closed, score, given, crossed, over }) {
+  if (crossed) return over ? good("good") : null;
+  if (!closed) return score[0] === 2 && given === 2 ? part("cross") : bad("early");
+  return score[0] > 2 ? bad("bad") : part("part");
+}
+
+export function createLessons({ parent, tell }) {
+  let number = null; // of the lesson shown; null: the list
+  let record = null;
+  let board = null;
+  let verdict = null;
+  let timer = 0;
+
+  function open(newNumber) {
+    number = newNumber;
+    restart();
+  }
+
+  function restart() {
+    clearTimeout(timer);
+    verdict = null;
+    if (number !== null) record = createRecord(LESSONS[number].game);
+    render();
+  }
+
+  function render() {
+    parent.replaceChildren(...(number === null ? startPage() : [lessonPage()]));
+    if (number !== null) showBoard();
+  }
+
+  function startPage() {
+    return [
+      html(
+        "section",
+        { class: "hero" },
+        html(
+          "div",
+          {},
+          html("h1", {}, t("learn.title")),
+          html("p", {}, t("learn.lead")),
+          html(
+            "div",
+            { class: "row" },
+            html("a", { class: "button primary", href: "#play", "data-testid": "play-now" }, t("learn.play")),
+            html("a", { class: "button", href: "#lesson-1", "data-testid": "first-lesson" }, t("learn.first")),
+          ),
+        ),
+        html("div", { class: "picture" }, heroPicture()),
+      ),
+      html("section", {}, html("h2", {}, t("learn.rules")), html("ol", { class: "rules" }, RULES.map(rule))),
+      html("section", {}, html("h2", {}, t("learn.lessons")), html("ol", { class: "lesson-list" }, LESSONS.map(entry))),
+    ];
+  }
+
+  function rule(picture, index) {
+    return html(
+      "li",
+      {},
+      picture(),
+      html("h3", {}, `${index + 1}. ${t(`rule.${index + 1}.title`)}`),
+      html("p", {}, t(`rule.${index + 1}.text`)),
+    );
+  }
+
+  function entry({ id }, index) {
+    const done = settings.lessons.includes(id);
+    return html(
+      "li",
+      { class: done ? "done" : "" },
+      html(
+        "a",
+        { href: `#lesson-${index + 1}`, "data-testid": `lesson-${index + 1}` },
+        html("span", { class: "count", "aria-hidden": "true" }, done ? "✓" : String(index + 1)),
+        html("span", {}, html("strong", {}, t(`lesson.${id}.title`)), done ? html("span", { class: "muted" }, t("learn.done")) : null),
+      ),
+    );
+  }
+
+  function lessonPage() {
+    const { id } = LESSONS[number];
+    const host = html("div", { class: "board-host" });
+    board = createBoard(host, { onEdge: press, prefix: "lesson-" });
+    const next = number + 1 < LESSONS.length ? `#lesson-${number + 2}` : "#play";
+    return html(
+      "article",
+      { class: "lesson" },
+      html(
+        "div",
+        { class: "text" },
+        html("p", { class: "muted" }, t("learn.count", { number: number + 1, all: LESSONS.length })),
+        html("h1", {}, t(`lesson.${id}.title`)),
+        html("p", {}, t(`lesson.${id}.text`)),
+        html("div", { class: "task" }, html("strong", {}, t("learn.task")), html("p", {}, t(`lesson.${id}.task`))),
+        html("p", { class: "answer", role: "status", id: "lesson-answer", "data-testid": "lesson-answer" }),
+        html(
+          "div",
+          { class: "row" },
+          html("button", { onclick: restart, id: "lesson-again", "data-testid": "lesson-again" }, t("learn.again")),
+          html("button", { onclick: showSolution, id: "lesson-show", "data-testid": "lesson-show" }, t("learn.show")),
+          html(
+            "a",
+            { class: "button", href: next, id: "lesson-next", "data-testid": "lesson-next" },
+            t(number + 1 < LESSONS.length ? "learn.next" : "learn.toGame"),
+          ),
+        ),
+        html("a", { href: "#learn" }, t("learn.all")),
+      ),
+      html("div", {}, html("p", { class: "status", id: "lesson-score" }), host),
+    );
+  }
+
+  const ended = () => verdict?.mood === "good" || verdict?.mood === "bad";
+  const learnerMoves = () => !record.position.over && record.position.player === 0 && !ended();
+
+  function press(edge) {
+    if (!learnerMoves() || record.position.drawn[edge]) return;
+    const judged = judge(edge);
+    record.play([edge]);
+    if (judged) verdict = judged;
+    if (verdict?.mood === "good") remember({ lessons: [...new Set([...settings.lessons, LESSONS[number].id])] });
+    showBoard();
+    clearTimeout(timer);
+    timer = setTimeout(reply, REPLY);
+  }
+
+  /** Judge a move of the learner before it is on the board. */
+  function judge(edge) {
+    const { game, position } = record;
+    const own = position.plies.filter(({ player }) => player === 0);
+    const closed = closedBy(game, position.drawn, edge).length;
+    return LESSONS[number].judge({
+      edge,
+      closed,
+      ply: position.plies.length,
+      given: boxesGiven(game, position.drawn, edge),
+      score: [position.score[0] + closed, position.score[1]],
+      crossed: own.some((ply) => !ply.closed.length),
+      over: [...position.drawn].filter((drawn) => !drawn).length === 1,
+    });
+  }
+
+  /** Let the other side answer where a lesson goes on, one edge at a time. */
+  function reply() {
+    const stops = verdict?.mood === "bad" || (verdict?.mood === "good" && LESSONS[number].id !== "chain");
+    if (stops || record.position.over || record.position.player === 0) return;
+    record.play([simpleTurn(record.game, record.position.drawn)[0]]);
+    showBoard();
+    timer = setTimeout(reply, REPLY);
+  }
+
+  function showSolution() {
+    if (!learnerMoves()) restart();
+    const { game, position } = record;
+    const own = position.plies.filter(({ player }) => player === 0).length;
+    const planned = LESSONS[number].solution[own];
+    const edge = planned !== undefined && !position.drawn[planned] ? planned : simpleTurn(game, position.drawn)[0];
+    drawHint(board.layers().marks, game, edge, 0);
+    tell(edgeWords(game, edge));
+  }
+
+  function showBoard() {
+    const { game, position } = record;
+    const last = position.plies.at(-1)?.edge;
+    board.show(game, position, { last: last === undefined ? [] : [last], enabled: learnerMoves() });
+    clear(board.layers());
+    const [own, other] = position.score;
+    find("#lesson-score").textContent = t("learn.score", { own, other });
+    const answer = find("#lesson-answer");
+    const text = verdict ? t(`lesson.${LESSONS[number].id}.${verdict.answer}`, verdict.values) : "";
+    if (answer.textContent !== text) answer.textContent = text;
+    answer.className = `answer ${verdict?.mood ?? ""}`;
+    find("#lesson-next").classList.toggle("primary", verdict?.mood === "good");
+    find("#lesson-again").classList.toggle("primary", verdict?.mood === "bad");
+  }
+
+  function leave() {
+    clearTimeout(timer);
+  }
+
+  return { open, leave, render, count: LESSONS.length };
+}

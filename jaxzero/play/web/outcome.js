@@ -1,0 +1,101 @@
+/** How a game will end: words, bar of chances and chart of margins, seen from the first player. */
+
+import { html, sideSign, svg } from "./dom.js";
+import { t } from "./i18n.js";
+
+export function formatNumber(value) {
+  return String(Math.round(value * 10) / 10);
+}
+
+/** Say a final margin, which is above zero where the first player has more. */
+export function marginWords(margin) {
+  const n = formatNumber(Math.abs(margin));
+  if (n === "0") return t("margin.even");
+  return t(margin > 0 ? "margin.first" : "margin.second", { n });
+}
+
+/**
+ * Turn a line of the analysis, told from the side to move, into an outcome for the first player.
+ *
+ * Komi shifts every margin, so chances are added up from the distribution. Returns
+ * {words, bounds, final: [[margin, probability]], chances: [first, draw, second]} or null.
+ */
+export function outcomeOf(line, position, komi) {
+  if (line.value === null || line.value === undefined) return null;
+  const sign = position.player === 0 ? 1 : -1;
+  const lead = position.score[0] - position.score[1] - komi;
+  const proven = line.exact?.value;
+  const margin = lead + sign * (proven ?? line.value);
+  const final =
+    proven === undefined
+      ? (line.final ?? []).map(([value, p]) => [sign * value - komi, p]).sort((a, b) => a[0] - b[0])
+      : [[margin, 1]];
+  const sum = (test) => final.filter(([value]) => test(value)).reduce((total, [, p]) => total + p, 0);
+  return {
+    words: t(proven === undefined ? "analysis.expected" : "analysis.exact", { words: marginWords(margin) }),
+    bounds: boundsWords(line.exact, position, lead),
+    final,
+    chances: final.length ? [sum((value) => value > 0), sum((value) => value === 0), sum((value) => value < 0)] : null,
+  };
+}
+
+/** Say proven bounds, unless they allow every outcome of the boxes that are left. */
+function boundsWords(exact, position, lead) {
+  if (exact?.lower === undefined) return null;
+  const left = position.owner.filter((owner) => owner < 0).length;
+  if (exact.lower <= -left && exact.upper >= left) return null;
+  const sign = position.player === 0 ? 1 : -1;
+  const ends = [exact.lower, exact.upper].map((value) => lead + sign * value).sort((a, b) => a - b);
+  return t("analysis.bounds", { lower: marginWords(ends[0]), upper: marginWords(ends[1]) });
+}
+
+function percent(share) {
+  return `${Math.round(100 * share)} %`;
+}
+
+export function winBar([first, even, second]) {
+  const part = (name, share) => {
+    const element = html("span", { class: name });
+    element.style.width = `${100 * share}%`;
+    return element;
+  };
+  return html(
+    "div",
+    { class: "outcome", "data-testid": "winbar" },
+    html("div", { class: "winbar", "aria-hidden": "true" }, part("side-0", first), part("even", even), part("side-1", second)),
+    html(
+      "div",
+      { class: "winbar-words" },
+      html("span", {}, sideSign(0, 12), percent(first)),
+      even >= 0.005 ? html("span", {}, t("analysis.draw", { p: percent(even) })) : null,
+      html("span", {}, percent(second), sideSign(1, 12)),
+    ),
+  );
+}
+
+/** Draw the probabilities of final margins as bars: the first player's wins to the left. */
+export function distributionChart(final) {
+  const likely = final.filter(([, p]) => p >= 0.002);
+  const margins = likely.map(([margin]) => margin);
+  const reach = Math.max(3, ...margins.map(Math.abs));
+  const [width, height, floor] = [348, 84, 66];
+  const top = Math.max(...likely.map(([, p]) => p));
+  const x = (margin) => width / 2 - (margin / reach) * (width / 2 - 16);
+  const bar = Math.min(22, Math.max(3, (width - 40) / (2 * reach + 1) - 2));
+  const bars = likely.map(([margin, p]) => {
+    const tall = Math.max(1.5, (p / top) * (floor - 8));
+    const side = margin > 0 ? "side-0" : margin < 0 ? "side-1" : "even";
+    const title = svg("title", {}, `${marginWords(margin)}: ${percent(p)}`);
+    return svg("rect", { x: x(margin) - bar / 2, y: floor - tall, width: bar, height: tall, rx: 2, class: side }, title);
+  });
+  const label = (margin, words) => svg("text", { x: x(margin), y: height - 4 }, words);
+  return svg(
+    "svg",
+    { class: "distribution", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t("analysis.distribution") },
+    svg("line", { class: "axis", x1: 0, x2: width, y1: floor + 0.5, y2: floor + 0.5 }),
+    bars,
+    label(reach, `+${formatNumber(reach)}`),
+    label(0, "0"),
+    label(-reach, `+${formatNumber(reach)}`),
+  );
+}

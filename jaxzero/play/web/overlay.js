@@ -1,0 +1,120 @@
+/** Drawings of the analysis on the board: costs of edges, chains, the line, a hint. */
+
+import { centreOf, endsOf, middleOf, UNIT } from "./board.js";
+import { sideSign, svg } from "./dom.js";
+import { boxesBeside, replay } from "./rules.js";
+
+const STEPS = [0.1, 0.75, 1.5, 3]; // boxes lost where the next colour begins
+
+/** Return the colour class of boxes lost: 0 is best, 4 is worst, null not known. */
+export function costClass(lost) {
+  if (lost === null || lost === undefined) return "cost-none";
+  return `cost-${STEPS.filter((step) => lost >= step).length}`;
+}
+
+export function formatLost(lost) {
+  const rounded = lost < 9.95 ? Math.round(lost * 10) / 10 : Math.round(lost);
+  return rounded < 0.1 ? "0" : `−${rounded}`;
+}
+
+/** Draw what each undrawn edge loses: colour and number; thickness is the share of visits. */
+export function drawCosts(layer, board, edges, showNumbers) {
+  const visits = Math.max(1, ...edges.map((edge) => edge.visits ?? 0));
+  layer.replaceChildren(
+    ...edges.map((edge) => drawCost(board, edge, (edge.visits ?? 0) / visits)),
+    ...(showNumbers ? edges.filter((edge) => edge.lost !== null).map((edge) => drawNumber(board, edge)) : []),
+  );
+}
+
+function drawCost(board, edge, share) {
+  const [x1, y1, x2, y2] = endsOf(board, edge.edge);
+  const [dx, dy] = [0.17 * (x2 - x1), 0.17 * (y2 - y1)]; // a gap at the dots: not drawn yet
+  const line = svg("line", {
+    x1: x1 + dx,
+    y1: y1 + dy,
+    x2: x2 - dx,
+    y2: y2 - dy,
+    class: `cost ${costClass(edge.lost)} class-${edge.class}`,
+    "stroke-width": 3 + 9 * Math.sqrt(share),
+  });
+  line.style.opacity = 0.5 + 0.5 * share;
+  return line;
+}
+
+function drawNumber(board, edge) {
+  const best = edge.lost < STEPS[0];
+  const text = best ? "★" : formatLost(edge.lost);
+  const width = best ? 34 : 14 + 10 * text.length;
+  return svg(
+    "g",
+    { class: `number ${costClass(edge.lost)}`, transform: `translate(${middleOf(board, edge.edge).join(" ")})` },
+    svg("rect", { x: -width / 2, y: -14, width, height: 28, rx: 14 }),
+    svg("text", { y: 6.5 }, text),
+  );
+}
+
+/** Outline chains and loops as tubes through their boxes, with their lengths. */
+export function drawChains(layer, board, drawn, chains) {
+  layer.replaceChildren(...chains.map((chain) => drawChain(board, drawn, chain)));
+}
+
+function drawChain(board, drawn, chain) {
+  const inside = new Set(chain.boxes);
+  const path = [...drawn.keys()]
+    .filter((edge) => !drawn[edge])
+    .map((edge) => boxesBeside(board, edge))
+    .filter((boxes) => boxes.length === 2 && boxes.every((box) => inside.has(box)))
+    .map((boxes) => boxes.map((box) => centreOf(board, box).join(" ")))
+    .map(([from, to]) => `M${from}L${to}`)
+    .concat(chain.boxes.map((box) => `M${centreOf(board, box).join(" ")}h.01`))
+    .join("");
+  const [x, y] = centreOf(board, chain.boxes[Math.floor(chain.boxes.length / 2)]);
+  return svg(
+    "g",
+    { class: `chain ${chain.kind} ${chain.free ? "free" : ""} ${chain.length > 2 ? "long" : ""}` },
+    svg("path", { d: path, class: "outline" }),
+    svg("path", { d: path, class: "body" }),
+    svg("text", { x, y: y + 10 }, chain.kind === "loop" ? `○${chain.length}` : String(chain.length)),
+  );
+}
+
+/** Draw moves that may follow as numbered ghost edges. */
+export function drawLine(layer, game, line) {
+  const { plies } = replay({ ...game, moves: [...game.moves, ...line] });
+  const shown = plies.slice(game.moves.length);
+  layer.replaceChildren(
+    ...shown.flatMap((ply, index) => {
+      const [x1, y1, x2, y2] = endsOf(game, ply.edge);
+      const [x, y] = middleOf(game, ply.edge);
+      return [
+        svg("line", { x1, y1, x2, y2, class: `ghost side-${ply.player}` }),
+        svg(
+          "g",
+          { class: `ghost-number side-${ply.player}`, transform: `translate(${x} ${y})` },
+          ply.player === 0
+            ? svg("circle", { r: 17 })
+            : svg("rect", { x: -15, y: -15, width: 30, height: 30, transform: "rotate(45)" }),
+          svg("text", { y: 8 }, String(index + 1)),
+        ),
+      ];
+    }),
+  );
+}
+
+/** Point at one edge. */
+export function drawHint(layer, board, edge, player) {
+  const [x1, y1, x2, y2] = endsOf(board, edge);
+  const [x, y] = middleOf(board, edge);
+  const sign = sideSign(player, 26);
+  sign.setAttribute("x", x - 13);
+  sign.setAttribute("y", y - 13);
+  layer.replaceChildren(
+    svg("line", { x1, y1, x2, y2, class: `hint side-${player}` }),
+    svg("circle", { cx: x, cy: y, r: UNIT * 0.2, class: "hint-spot" }),
+    sign,
+  );
+}
+
+export function clear(layers) {
+  for (const layer of Object.values(layers)) layer.replaceChildren();
+}

@@ -1,0 +1,216 @@
+/** A game in play: whose turn it is, the engine's moves, undo, redo, hints, watching. */
+
+import { api, isAbort } from "./api.js";
+import { edgeWords } from "./board.js";
+import { hasText, t } from "./i18n.js";
+import { followChain, startEdges } from "./rules.js";
+import { remember, settings } from "./settings.js";
+import { confirmMove } from "./teach.js";
+
+const DRAWING = 260; // ms between the edges of one turn
+const SPEEDS = [2400, 1400, 800, 400, 150]; // ms between moves while watching
+const HINT_PATIENCE = 8000; // ms
+
+const PERSON = { kind: "person" };
+
+/** Return the table for a new game: the game, the seats, the komi. */
+export function setTable(setup) {
+  const { rows, cols, mode, starts, levels, variant, komi } = setup;
+  const engine = (level) => ({ kind: "engine", level });
+  const game = { rows, cols, start: startEdges({ rows, cols }, variant), moves: [] };
+  if (mode === "people") return { game, komi, seats: [PERSON, PERSON] };
+  if (mode === "watch") return { game, komi, seats: levels.map(engine) };
+  const personFirst = starts === "random" ? Math.random() < 0.5 : starts === "you";
+  const seats = personFirst ? [PERSON, engine(levels[0])] : [engine(levels[0]), PERSON];
+  return { game, komi, seats };
+}
+
+export function levelName(id) {
+  return hasText(`level.${id}`) ? t(`level.${id}`) : id;
+}
+
+/** Return the final score with komi, or the score so far. */
+export function scoreWithKomi(position, komi) {
+  return [position.score[0], position.score[1] + komi];
+}
+
+export function createPlay({ record, analysis, notice, say, warm, isShown, onState }) {
+  const table = { seats: [PERSON, PERSON], komi: 0, names: [] };
+  const state = { busy: false, warming: false, running: true, hint: "" };
+  let controller = new AbortController();
+
+  const seat = () => table.seats[record.position.player];
+  const watching = () => table.seats.every(({ kind }) => kind === "engine");
+  const mayMove = () => !record.position.over && seat().kind === "person" && !state.busy;
+
+  function change(changes) {
+    Object.assign(state, changes);
+    onState();
+  }
+
+  function sit(newTable) {
+    halt();
+    Object.assign(table, { seats: newTable.seats, komi: newTable.komi, names: newTable.names ?? [] });
+    state.running = true;
+    record.reset(newTable.game, newTable.at);
+  }
+
+  /** Stop what the engine is doing: its answer belongs to a position that is gone. */
+  function halt() {
+    controller.abort();
+    Object.assign(state, { busy: false, warming: false, hint: "" });
+  }
+
+  /** Let the engine move where it is its turn at the end of the game. */
+  function next() {
+    const atEnd = record.at === record.game.moves.length;
+    const waits = watching() && !state.running;
+    if (!isShown() || state.busy || waits || !atEnd || record.position.over) return;
+    if (seat().kind === "engine") engineTurn();
+  }
+
+  async function engineTurn() {
+    const mine = (controller = new AbortController());
+    const { signal } = mine;
+    change({ busy: true });
+    try {
+      const edges = await askEngine(signal);
+      for (const edge of edges) {
+        record.play([edge]);
+        await pause(watching() ? SPEEDS[settings.speed - 1] : DRAWING, signal);
+      }
+    } catch (error) {
+      if (!isAbort(error) && mine === controller) notice.show(error, next);
+      if (mine === controller) state.failed = !isAbort(error);
+    } finally {
+      if (mine === controller && !signal.aborted) finish();
+    }
+  }
+
+  function finish() {
+    const { failed } = state;
+    change({ busy: false, warming: false, failed: false });
+    analysis.refresh(); // a person may be to move, who wants a warning before a bad move
+    if (!failed) next();
+  }
+
+  async function askEngine(signal) {
+    const game = record.shown();
+    const { level } = seat();
+    await warm({ ...game, level }, signal, (warming) => change({ warming }));
+    const options = { level, seed: Math.floor(Math.random() * 2 ** 31) };
+    const { edges } = await api.move(game, options, signal);
+    signal.throwIfAborted();
+    return edges;
+  }
+
+  /** Draw an edge for a person. */
+  async function press(edge) {
+    if (!mayMove() || state.checking || record.position.drawn[edge]) return;
+    if (settings.teaching && !(await isConfirmed(edge))) return;
+    state.hint = "";
+    const following = followChain(record.game, record.position.drawn, edge, settings.chains);
+    if (!following.length) {
+      record.play([edge]);
+      return next();
+    }
+    const mine = (controller = new AbortController());
+    change({ busy: true });
+    try {
+      for (const each of [edge, ...following]) {
+        record.play([each]);
+        await pause(DRAWING / 2, mine.signal);
+      }
+    } catch (error) {
+      if (!isAbort(error)) throw error;
+    } finally {
+      if (mine === controller && !mine.signal.aborted) finish();
+    }
+  }
+
+  async function isConfirmed(edge) {
+    change({ checking: true, hint: t("teach.checking") });
+    const confirmed = await confirmMove(edge, record, analysis);
+    change({ checking: false, hint: "" });
+    return confirmed;
+  }
+
+  /** Step back to the last decision of a person; while watching, by one move. */
+  function undo() {
+    halt();
+    if (watching()) state.running = false;
+    const { plies } = record.position;
+    let at = record.at - 1;
+    const engines = table.seats.some(({ kind }) => kind === "engine");
+    if (engines && !watching()) {
+      while (at > 0 && table.seats[plies[at].player].kind === "engine") at--;
+      if (at >= 0 && table.seats[plies[at].player].kind === "engine") at = record.at; // none
+    }
+    if (at >= 0) record.goTo(at);
+    onState();
+  }
+
+  function redo() {
+    halt();
+    let at = Math.min(record.at + 1, record.game.moves.length);
+    record.goTo(at);
+    while (at < record.game.moves.length && !watching() && seat().kind === "engine") record.goTo(++at);
+    onState();
+  }
+
+  async function hint() {
+    if (record.position.over || state.busy) return;
+    const key = record.key();
+    change({ hint: t("hint.searching"), hinting: true });
+    if (!analysis.latest() && !analysis.isRunning()) analysis.restart();
+    await analysis.known(HINT_PATIENCE);
+    if (record.key() !== key) return change({ hinting: false });
+    const edge = analysis.bestEdge();
+    const proven = analysis.latest()?.exact?.value !== undefined;
+    const place = edge === null ? "" : edgeWords(record.game, edge);
+    change({ hint: place && t(proven ? "hint.exact" : "hint.found", { place }), hinting: false });
+    if (edge !== null) analysis.showHint(edge);
+    say(state.hint);
+  }
+
+  function run(on) {
+    if (!on) halt();
+    change({ running: on });
+    if (on) next();
+  }
+
+  /** Play one move of a game that is watched, and wait again. */
+  async function step() {
+    halt();
+    change({ running: false });
+    if (record.at < record.game.moves.length) return record.goTo(record.at + 1);
+    if (record.position.over) return;
+    const mine = (controller = new AbortController());
+    change({ busy: true });
+    try {
+      const [edge] = await askEngine(mine.signal);
+      record.play([edge]);
+    } catch (error) {
+      if (!isAbort(error)) notice.show(error, step);
+    } finally {
+      if (mine === controller) change({ busy: false, warming: false });
+    }
+  }
+
+  function setSpeed(speed) {
+    remember({ speed });
+  }
+
+  return { table, state, sit, halt, next, press, undo, redo, hint, run, step, setSpeed, mayMove, watching, seat };
+}
+
+/** Wait some time. Rejects as soon as the signal says so. */
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}

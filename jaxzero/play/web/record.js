@@ -1,0 +1,74 @@
+/** The game on the table: its moves, the ply that is shown, and a variation tried in a review. */
+
+import { replay } from "./rules.js";
+
+export function createRecord(game) {
+  const listeners = [];
+  let main = null; // the game while a variation is shown: {moves, at}
+
+  const record = {
+    game,
+    at: game.moves.length,
+    position: replay(game),
+
+    onChange(listener) {
+      listeners.push(listener);
+    },
+
+    /** Show another game from one ply on, by default from its last. */
+    reset(newGame, at = newGame.moves.length) {
+      main = null;
+      record.game = newGame;
+      show(at, "reset");
+    },
+
+    goTo(at) {
+      const ply = Math.max(0, Math.min(at, record.game.moves.length));
+      if (ply !== record.at) show(ply, "step");
+    },
+
+    /** Draw edges at the ply shown. What came after it is forgotten unless `keep` is set. */
+    play(edges, keep = false) {
+      const { moves } = record.game;
+      const same = edges.every((edge, index) => moves[record.at + index] === edge);
+      if (!same) {
+        if (keep && !main && record.at < moves.length) main = { moves, at: record.at };
+        const kept = moves.slice(0, record.at);
+        record.game = { ...record.game, moves: [...kept, ...edges] };
+      }
+      show(record.at + edges.length, "play");
+    },
+
+    get inVariation() {
+      return main !== null;
+    },
+
+    /** Leave the variation for the game. */
+    leaveVariation() {
+      if (!main) return;
+      record.game = { ...record.game, moves: main.moves };
+      const { at } = main;
+      main = null;
+      show(at, "reset");
+    },
+
+    /** Return the game up to the ply shown, as the server wants it. */
+    shown() {
+      return { ...record.game, moves: record.game.moves.slice(0, record.at) };
+    },
+
+    /** Return a text that differs for different positions and histories. */
+    key() {
+      const { rows, cols, start, moves } = record.shown();
+      return [rows, cols, start, moves].join("|");
+    },
+  };
+
+  function show(at, reason) {
+    record.at = at;
+    record.position = replay(record.game, at);
+    for (const listener of listeners) listener(reason);
+  }
+
+  return record;
+}

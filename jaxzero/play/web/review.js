@@ -1,0 +1,161 @@
+/** Reviewing a game: expected margins from the server, mistakes, the list of moves. */
+
+import { api, isAbort } from "./api.js";
+import { find, html, sideSign } from "./dom.js";
+import { drawGraph } from "./graph.js";
+import { t } from "./i18n.js";
+import { formatNumber } from "./outcome.js";
+import { costClass } from "./overlay.js";
+import { edgeName, replay } from "./rules.js";
+
+const EFFORT = { simulations: 64 };
+const REST = 500; // ms without a change before the server is asked
+const MISTAKE = { proven: 0.5, expected: 1 }; // boxes lost; expected losses scatter
+
+export function createReview({ record, notice, warm, isShown, nameOf, tell, onNews }) {
+  let lines = []; // by ply
+  let reviewed = null; // the game that `lines` belong to
+  let controller = null;
+  const graph = find("#graph");
+
+  const keyOf = ({ rows, cols, start, moves }) => [rows, cols, start, moves].join("|");
+
+  /** Ask the server about a game it has not seen yet. A variation keeps the review of its game. */
+  function refresh() {
+    const { game } = record;
+    const known = reviewed && keyOf(reviewed) === keyOf(game);
+    if (isShown() && !known && !record.inVariation) {
+      reviewed = game;
+      lines = [];
+      controller?.abort();
+      if (game.moves.length) ask(game);
+    }
+    render();
+  }
+
+  async function ask(game) {
+    const mine = (controller = new AbortController());
+    try {
+      await new Promise((done) => setTimeout(done, REST));
+      if (mine.signal.aborted) return;
+      await warm(game, mine.signal);
+      await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
+    } catch (error) {
+      if (isAbort(error) || mine.signal.aborted) return;
+      reviewed = null; // asked again by the button of the notice
+      notice.show(error, refresh);
+    } finally {
+      if (mine === controller) controller = null;
+      renderWords();
+    }
+  }
+
+  /** Give up the request; the next look at the review asks again. */
+  function stop() {
+    if (!controller) return;
+    controller.abort();
+    controller = null;
+    reviewed = null;
+  }
+
+  function take(line) {
+    if (line.ply === undefined) return;
+    lines[line.ply] = line;
+    render();
+    onNews();
+  }
+
+  /** Return the line of a ply where its position belongs to the game shown. */
+  function lineAt(ply) {
+    const same = reviewed && reviewed.moves.slice(0, ply + 1).join() === record.game.moves.slice(0, ply + 1).join();
+    const board = reviewed && reviewed.rows === record.game.rows && reviewed.cols === record.game.cols;
+    return same && board ? lines[ply] : undefined;
+  }
+
+  function mistakes() {
+    return lines.filter(isMistake);
+  }
+
+  function isMistake(line) {
+    return line?.lost >= (line?.exact ? MISTAKE.proven : MISTAKE.expected);
+  }
+
+  function jump() {
+    const later = mistakes().find(({ ply }) => ply + 1 > record.at) ?? mistakes()[0];
+    if (!later) return;
+    record.leaveVariation();
+    record.goTo(later.ply + 1);
+    tell(noteWords());
+  }
+
+  /** Say what the move before the position shown lost, or "" where it was no mistake. */
+  function noteWords() {
+    const slip = record.at ? lineAt(record.at - 1) : null;
+    if (!isMistake(slip)) return "";
+    const edge = edgeName(record.game, slip.best);
+    return t("review.best", { number: record.at, lost: formatNumber(slip.lost), edge });
+  }
+
+  function render() {
+    renderMoves();
+    if (!isShown()) return;
+    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), onJump: goTo });
+    renderWords();
+  }
+
+  function goTo(ply) {
+    record.leaveVariation();
+    record.goTo(ply);
+  }
+
+  function renderWords() {
+    const plies = reviewed?.moves.length ?? 0;
+    const seen = lines.filter(Boolean).length;
+    find("#review-state").textContent =
+      controller && plies ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
+    find("#review-summary").textContent = plies ? summary(controller !== null) : "";
+    find("#next-mistake").disabled = !mistakes().length;
+  }
+
+  function summary(running) {
+    if (!mistakes().length) return running ? "" : t("review.none");
+    const of = (player) => mistakes().filter((line) => line.player === player);
+    const lost = (player) => formatNumber(of(player).reduce((sum, line) => sum + line.lost, 0));
+    return t("review.summary", { first: of(0).length, second: of(1).length, firstLost: lost(0), secondLost: lost(1) });
+  }
+
+  function renderMoves() {
+    const list = find("#moves");
+    const focused = list.contains(document.activeElement);
+    const { plies } = replay(record.game);
+    list.replaceChildren(...plies.map(moveItem));
+    const current = find('[aria-current="true"]', list);
+    if (focused) current?.focus();
+    if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
+  }
+
+  function moveItem({ edge, player, closed }, index) {
+    const line = lineAt(index);
+    const slip = isMistake(line) ? formatNumber(line.lost) : "";
+    const name = edgeName(record.game, edge);
+    const words = { number: index + 1, name: nameOf(player), edge: name, closed: closed.length, lost: slip };
+    const button = html(
+      "button",
+      {
+        class: index >= record.at ? "later" : "",
+        "aria-current": index === record.at - 1 ? "true" : null,
+        "aria-label": t("moves.label", words),
+        "data-testid": `move-${index + 1}`,
+        onclick: () => record.goTo(index + 1),
+      },
+      sideSign(player, 11),
+      name,
+      closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
+      slip ? html("span", { class: `slip ${costClass(line.lost)}` }, `−${slip}`) : null,
+    );
+    return html("li", {}, button);
+  }
+
+  new ResizeObserver(() => isShown() && render()).observe(graph);
+  return { refresh, stop, render, jump, noteWords };
+}

@@ -1,0 +1,192 @@
+/**
+ * The rules of Dots and Boxes as pure functions.
+ *
+ * A board is {rows, cols} in boxes. A game is {rows, cols, start, moves}. Edges are numbers:
+ * first the horizontal ones row by row, then the vertical ones row by row.
+ */
+
+export const NOBODY = 2; // owner of a box that was closed before the game
+
+function horizontals({ rows, cols }) {
+  return (rows + 1) * cols;
+}
+
+export function edgeCount(board) {
+  return horizontals(board) + board.rows * (board.cols + 1);
+}
+
+export function boxCount({ rows, cols }) {
+  return rows * cols;
+}
+
+/** Return the number of the edge of one kind ("h" or "v") in a row and a column. */
+export function edgeAt(board, kind, row, col) {
+  return kind === "h" ? row * board.cols + col : horizontals(board) + row * (board.cols + 1) + col;
+}
+
+export function placeOf(board, edge) {
+  const first = horizontals(board);
+  if (edge < first) {
+    return { kind: "h", row: Math.floor(edge / board.cols), col: edge % board.cols };
+  }
+  const width = board.cols + 1;
+  return { kind: "v", row: Math.floor((edge - first) / width), col: (edge - first) % width };
+}
+
+export function edgeName(board, edge) {
+  const { kind, row, col } = placeOf(board, edge);
+  return `${kind}${row},${col}`;
+}
+
+/** Return the one or two boxes beside an edge. */
+export function boxesBeside(board, edge) {
+  const { kind, row, col } = placeOf(board, edge);
+  const places = kind === "h" ? [[row - 1, col], [row, col]] : [[row, col - 1], [row, col]];
+  return places
+    .filter(([r, c]) => r >= 0 && r < board.rows && c >= 0 && c < board.cols)
+    .map(([r, c]) => r * board.cols + c);
+}
+
+/** Return the edges of a box: top, bottom, left, right. */
+function sidesOf(board, box) {
+  const row = Math.floor(box / board.cols);
+  const col = box % board.cols;
+  return [
+    edgeAt(board, "h", row, col),
+    edgeAt(board, "h", row + 1, col),
+    edgeAt(board, "v", row, col),
+    edgeAt(board, "v", row, col + 1),
+  ];
+}
+
+/** Return the edges drawn before a game of one variant. */
+export function startEdges(board, variant) {
+  const { rows, cols } = board;
+  const count = (n, edge) => Array.from({ length: n }, (_, index) => edge(index));
+  const top = count(cols, (c) => edgeAt(board, "h", 0, c));
+  const left = count(rows, (r) => edgeAt(board, "v", r, 0));
+  const bottom = count(cols, (c) => edgeAt(board, "h", rows, c));
+  const right = count(rows, (r) => edgeAt(board, "v", r, cols));
+  return {
+    american: [],
+    icelandic: [...top, ...left],
+    swedish: [...top, ...bottom, ...left, ...right],
+  }[variant];
+}
+
+function openSides(board, drawn, box) {
+  return sidesOf(board, box).filter((edge) => !drawn[edge]);
+}
+
+/** Return the boxes that drawing an edge closes. */
+export function closedBy(board, drawn, edge) {
+  return boxesBeside(board, edge).filter((box) => {
+    const open = openSides(board, drawn, box);
+    return open.length === 1 && open[0] === edge;
+  });
+}
+
+/** Return the position before any move: start edges drawn, boxes closed by them without an owner. */
+function startPosition(game) {
+  const drawn = new Uint8Array(edgeCount(game));
+  for (const edge of game.start) drawn[edge] = 1;
+  const owner = Array.from({ length: boxCount(game) }, (_, box) =>
+    openSides(game, drawn, box).length ? -1 : NOBODY,
+  );
+  return { drawn, owner, score: [0, 0], player: 0, plies: [] };
+}
+
+/** Return the position after the first moves of a game, with the record of each ply. */
+export function replay(game, plies = game.moves.length) {
+  const position = startPosition(game);
+  for (const edge of game.moves.slice(0, plies)) {
+    const closed = closedBy(game, position.drawn, edge);
+    const { player } = position;
+    position.drawn[edge] = 1;
+    for (const box of closed) position.owner[box] = player;
+    position.score[player] += closed.length;
+    position.plies.push({ edge, player, closed });
+    if (!closed.length) position.player = 1 - player;
+  }
+  position.over = position.drawn.every(Boolean);
+  return position;
+}
+
+/** Return what makes a game impossible as {code, ...values}, or null. */
+export function findFault(game, largest = 8) {
+  for (const side of ["rows", "cols"]) {
+    const value = game[side];
+    if (!Number.isInteger(value) || value < 1 || value > largest) {
+      return { code: "size", value, largest };
+    }
+  }
+  const seen = new Set();
+  for (const edge of [...game.start, ...game.moves]) {
+    if (!Number.isInteger(edge) || edge < 0 || edge >= edgeCount(game)) {
+      return { code: "edge", value: edge };
+    }
+    if (seen.has(edge)) return { code: "twice", value: edgeName(game, edge) };
+    seen.add(edge);
+  }
+  return null;
+}
+
+/** Return the edges that close the free boxes reached one after the other from some boxes. */
+function captureRun(board, drawn, boxes) {
+  const now = Uint8Array.from(drawn);
+  const run = [];
+  const waiting = [...boxes];
+  while (waiting.length) {
+    const open = openSides(board, now, waiting.pop());
+    if (open.length !== 1) continue;
+    const [edge] = open;
+    run.push({ edge, closes: closedBy(board, now, edge).length });
+    now[edge] = 1;
+    waiting.push(...boxesBeside(board, edge));
+  }
+  return run;
+}
+
+/** Return how many boxes the other side can take right after an edge is drawn. */
+export function boxesGiven(board, drawn, edge) {
+  const after = Uint8Array.from(drawn);
+  after[edge] = 1;
+  return freeBoxes(board, after);
+}
+
+/** Return how many boxes the side to move can take without a pause. */
+export function freeBoxes(board, drawn) {
+  const all = Array.from({ length: boxCount(board) }, (_, box) => box);
+  return captureRun(board, drawn, all).reduce((sum, { closes }) => sum + closes, 0);
+}
+
+/**
+ * Return the edges that follow a click on one edge of a free chain.
+ *
+ * Mode "all" takes every box of the chain. Mode "choice" stops where leaving the last two boxes of
+ * a chain (four of a loop) to the other side is possible, because that is a decision. It takes all
+ * when no other box is left.
+ */
+export function followChain(board, drawn, edge, mode) {
+  if (mode === "off" || !closedBy(board, drawn, edge).length) return [];
+  const after = Uint8Array.from(drawn);
+  after[edge] = 1;
+  const run = captureRun(board, after, boxesBeside(board, edge));
+  const edges = run.map((step) => step.edge);
+  for (const each of edges) after[each] = 1;
+  if (mode === "all" || !run.length || after.every(Boolean)) return edges;
+  const decision = run.at(-1).closes === 2 ? 3 : 2; // a loop ends with two boxes by one edge
+  return edges.length >= decision ? edges.slice(0, edges.length - decision) : edges;
+}
+
+/** Return the whole turn of a simple player: take all free boxes, then give away the least. */
+export function simpleTurn(board, drawn) {
+  const all = Array.from({ length: boxCount(board) }, (_, box) => box);
+  const taken = captureRun(board, drawn, all).map((step) => step.edge);
+  const after = Uint8Array.from(drawn);
+  for (const edge of taken) after[edge] = 1;
+  const free = [...after.keys()].filter((edge) => !after[edge]);
+  if (!free.length) return taken;
+  const given = free.map((edge) => boxesGiven(board, after, edge));
+  return [...taken, free[given.indexOf(Math.min(...given))]];
+}

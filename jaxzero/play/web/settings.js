@@ -1,0 +1,50 @@
+/** What the page remembers between visits. */
+
+const KEY = "jaxzero";
+
+const DEFAULTS = {
+  language: null, // null: the browser's
+  theme: "system",
+  visited: false,
+  chains: "choice", // one click on a free chain: "off", "choice" or "all", see followChain
+  teaching: false,
+  analysis: false,
+  numbers: true,
+  chainsShown: true,
+  speed: 3,
+  setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], variant: "american", komi: 0 },
+  table: null, // the game on the table: {game, at, seats, komi}
+  lessons: [], // numbers of lessons that are done
+};
+
+function load() {
+  try {
+    const stored = JSON.parse(localStorage.getItem(KEY)) ?? {};
+    return { ...DEFAULTS, ...stored, setup: { ...DEFAULTS.setup, ...stored.setup } };
+  } catch {
+    return { ...DEFAULTS }; // nothing stored, storage refused, or not ours
+  }
+}
+
+export const settings = load();
+
+export function remember(changes) {
+  Object.assign(settings, changes);
+  try {
+    localStorage.setItem(KEY, JSON.stringify(settings));
+  } catch {
+    // Private windows may refuse: the page then forgets when it closes.
+  }
+}
+
+export function applyTheme() {
+  document.documentElement.dataset.theme = settings.theme;
+}
+
+/** Switch to the next of system, light and dark, and return it. */
+export function nextTheme() {
+  const order = ["system", "light", "dark"];
+  remember({ theme: order[(order.indexOf(settings.theme) + 1) % order.length] });
+  applyTheme();
+  return settings.theme;
+}

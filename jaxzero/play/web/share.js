@@ -1,0 +1,43 @@
+/**
+ * A game as the fragment of an address: g=5x5.START.MOVES.KOMI.
+ *
+ * START and MOVES hold one byte for each edge, in base64 for addresses. A 5x5 game takes 90 letters.
+ */
+
+import { findFault } from "./rules.js";
+
+function toText(edges) {
+  const letters = btoa(String.fromCharCode(...edges));
+  return letters.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+function fromText(text) {
+  const letters = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return [...letters].map((letter) => letter.charCodeAt(0));
+}
+
+export function toFragment(game, komi = 0) {
+  const parts = [`${game.rows}x${game.cols}`, toText(game.start), toText(game.moves)];
+  if (komi) parts.push(String(komi).replace(".", "_"));
+  return `g=${parts.join(".")}`;
+}
+
+/** Return {game, komi} of a fragment. Throws an Error whose `fault` says what is wrong. */
+export function fromFragment(fragment) {
+  const [size, start = "", moves = "", komi = "0"] = fragment.replace(/^#?g=/, "").split(".");
+  const sides = /^(\d)x(\d)$/.exec(size);
+  if (!sides) throw fault({ code: "form" });
+  let game;
+  try {
+    game = { rows: +sides[1], cols: +sides[2], start: fromText(start), moves: fromText(moves) };
+  } catch {
+    throw fault({ code: "form" });
+  }
+  const found = findFault(game);
+  if (found) throw fault(found);
+  return { game, komi: Number(komi.replace("_", ".")) || 0 };
+}
+
+function fault(found) {
+  return Object.assign(new Error(found.code), { fault: found });
+}

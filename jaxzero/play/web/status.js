@@ -1,0 +1,74 @@
+/** Who plays, the score, and the state of the game in words. */
+
+import { html, sideSign } from "./dom.js";
+import { t } from "./i18n.js";
+import { formatNumber } from "./outcome.js";
+import { levelName, scoreWithKomi } from "./play.js";
+
+export function createStatus({ record, play, review, editor, isReview }) {
+  function sideName(player) {
+    const { seats, names } = play.table;
+    if (names?.[player]) return names[player];
+    const people = seats.filter(({ kind }) => kind === "person").length;
+    if (people === 1) return t(seats[player].kind === "engine" ? "name.engine" : "name.you");
+    return t(player === 0 ? "name.first" : "name.second");
+  }
+
+  function playerCard(player) {
+    const { position } = record;
+    const { komi } = play.table;
+    const turn = !position.over && position.player === player;
+    const score = position.over ? scoreWithKomi(position, komi) : position.score;
+    return html(
+      "div",
+      { class: `player side-${player} ${turn ? "turn" : ""}`, "data-testid": `player-${player}` },
+      sideSign(player, 26),
+      html("span", { class: "name" }, sideName(player)),
+      html("span", { class: "detail" }, playerDetail(player, turn)),
+      html("span", { class: "score", "data-testid": `score-${player}` }, formatNumber(score[player])),
+    );
+  }
+
+  function playerDetail(player, turn) {
+    const { seats, komi } = play.table;
+    const { kind, level } = seats[player];
+    if (turn && play.state.busy && kind === "engine") return t("status.thinking");
+    const words = kind === "engine" ? [levelName(level)] : [];
+    if (player === 1 && komi) words.push(t("player.komi", { komi: (komi > 0 ? "+" : "") + formatNumber(komi) }));
+    return words.join(" · ");
+  }
+
+  function statusWords() {
+    const { position, at, game } = record;
+    if (editor.isOn()) return t("status.edit");
+    if (record.inVariation) return t("status.variation");
+    if (isReview() && review.noteWords()) return review.noteWords();
+    if (position.over) return resultWords(position);
+    if (isReview()) return t("status.ply", { at, all: game.moves.length });
+    if (play.state.hint) return play.state.hint;
+    if (play.state.warming) return t("status.warming");
+    if (play.watching() && !play.state.running) return t("status.paused");
+    if (play.state.busy && play.seat().kind === "engine") return t("status.thinking");
+    if (at < game.moves.length) return t("status.earlier");
+    return turnWords(position);
+  }
+
+  function turnWords(position) {
+    const again = position.plies.at(-1)?.closed.length > 0;
+    const name = sideName(position.player);
+    if (name === t("name.you")) return t(again ? "status.youAgain" : "status.yours");
+    return t(again ? "status.again" : "status.turn", { name });
+  }
+
+  function resultWords(position) {
+    const score = scoreWithKomi(position, play.table.komi);
+    const winner = score[0] === score[1] ? null : Number(score[1] > score[0]);
+    const words = (player) => ({ own: formatNumber(score[player]), other: formatNumber(score[1 - player]) });
+    if (winner === null) return t("status.drawn", words(0));
+    const you = [0, 1].findIndex((player) => sideName(player) === t("name.you"));
+    if (you >= 0) return t(you === winner ? "status.youWon" : "status.youLost", words(winner));
+    return t("status.won", { name: sideName(winner), ...words(winner) });
+  }
+
+  return { sideName, playerCard, statusWords, resultWords };
+}
