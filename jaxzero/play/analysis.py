@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from jaxzero.solver.tablebase import ILLEGAL
 LONG = 3  # boxes of the shortest long chain
 FIRST_SLICE = 0.2  # seconds of the solver until its first answer
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
+JUDGED_EXACTLY = 38  # undrawn edges at most: a second is nearly always enough
+LARGEST_SOLVED = 7  # rows and columns
 KINDS = ("takes", "safe", "half-hearted", "loony")
 
 
@@ -111,6 +114,25 @@ def analyse(
     return found[-1]
 
 
+class Verdict(NamedTuple):
+    """What a position is worth."""
+
+    value: float  # boxes still to come, of the side to move minus the other
+    best: int  # the edge to draw
+    exact: bool
+
+
+def judge(agent: Agent, drawn: np.ndarray, simulations: int, seconds: float) -> Verdict:
+    """Judge a position [A] bool with an edge left: by the solver in `seconds`, else by a search."""
+    game = agent.network.game
+    if np.count_nonzero(~drawn) <= JUDGED_EXACTLY and max(game.rows, game.cols) <= LARGEST_SOLVED:
+        solution = solve(game, drawn, seconds=seconds)
+        if solution.value is not None and solution.best:
+            return Verdict(float(solution.value), solution.best[0], True)
+    thought = think(agent, drawn, simulations)
+    return Verdict(float(thought.value), int(thought.edge), False)
+
+
 def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
     """Return what the rules alone say about a position [A] bool."""
     found = structure_of(game, drawn)
@@ -196,8 +218,10 @@ def by_solver(
         except InputError:  # the board is too large
             return
         slice_ *= 2
-        known = _proven(game, known, drawn, ahead, solution)
-        yield known
+        better = _proven(game, known, drawn, ahead, solution)
+        if better.bounds != known.bounds:
+            yield better
+        known = better
     while left() > 0 and known.proven is not None and not all(one.exact for one in known.edges):
         lower, upper = move_bounds(game, drawn, seconds=min(slice_, left()), table=table)
         slice_ *= 2

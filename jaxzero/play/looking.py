@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -22,6 +23,7 @@ from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over, margin_bins
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
+from jaxzero.runs.weights import param_shapes
 
 LINE = 12  # edges of a principal variation
 
@@ -47,7 +49,9 @@ class Thought(NamedTuple):
 
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool: NumPy."""
-    return jax.device_get(_structure(game)(drawn))
+    with _compiling:
+        act = _compiled_rules(structure, game)
+    return jax.device_get(act(drawn))
 
 
 def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
@@ -56,52 +60,64 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     The outer edges of a chain of two are no move: they are worse than its middle. They hold -1, as
     drawn edges do.
     """
-    return jax.device_get(_moves(game)(drawn))
+    with _compiling:
+        act = _compiled_rules(_moves, game)
+    return jax.device_get(act(drawn))
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
     """Evaluate one position [A] bool and all that follow it by the network: NumPy."""
-    return jax.device_get(_looker(agent.network, agent.settings)(agent.params, drawn))
+    return _call(_look, agent, agent.settings, drawn)
 
 
 def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
     """Search one position [A] bool: NumPy."""
     settings = replace(agent.settings, simulations=simulations)
-    return jax.device_get(_thinker(agent.network, settings)(agent.params, drawn))
+    return _call(_think, agent, settings, drawn)
 
 
 def line_of_play(
     agent: Agent, drawn: np.ndarray, first: int | None = None, edges: int = LINE
 ) -> tuple[int, ...]:
     """Return how play may go on: the edge `first`, then what the network draws for both sides."""
-    act, drawn, line = _policy(agent.network, agent.settings), drawn.copy(), []
+    drawn, line = drawn.copy(), []
     while len(line) < edges and not drawn.all():
         here = line or first is None
-        line.append(int(act(agent.params, drawn)) if here else first)
+        line.append(int(_call(_policy, agent, agent.settings, drawn)) if here else first)
         drawn[line[-1]] = True
     return tuple(line)
 
 
-@lru_cache
-def _structure(game: DotsAndBoxes) -> Callable[[np.ndarray], Structure]:
-    return jax.jit(partial(structure, game))
+# Whoever asks for what another thread compiles waits for it, in place of compiling it again.
+_compiling = threading.Lock()
 
 
 @lru_cache
-def _moves(game: DotsAndBoxes) -> Callable[[np.ndarray], jax.Array]:
-    def moves(drawn: jax.Array) -> jax.Array:
-        found = structure(game, drawn)
-        same = equivalence(game, found)
-        in_pair = highest_beside((found.length == 2).astype(jnp.int32)) > 0
-        is_move = ~found.quiet & (same.moves | ~in_pair)
-        return jnp.where(is_move, same.canonical, -1)
-
-    return jax.jit(moves)
+def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
+    shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
+    return jax.jit(partial(function, game)).lower(shape).compile()
 
 
-@lru_cache
-def _looker(network: Network, settings: SearchConfig) -> Callable[..., Look]:
-    return jax.jit(partial(_look, network, settings))
+def _call(function: Callable, agent: Agent, settings: SearchConfig, drawn: np.ndarray) -> Any:
+    """Return NumPy results of a function of one position [A], compiled once for a network."""
+    with _compiling:
+        act = _compiled(function, agent.network, settings)
+    return jax.device_get(act(agent.params, drawn))
+
+
+@lru_cache(maxsize=64)
+def _compiled(function: Callable, network: Network, settings: SearchConfig) -> Callable:
+    shape = jax.ShapeDtypeStruct((network.game.num_edges,), bool)
+    act = jax.jit(partial(function, network, settings))
+    return act.lower(param_shapes(network), shape).compile()
+
+
+def _moves(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+    found = structure(game, drawn)
+    same = equivalence(game, found)
+    in_pair = highest_beside((found.length == 2).astype(jnp.int32)) > 0
+    is_move = ~found.quiet & (same.moves | ~in_pair)
+    return jnp.where(is_move, same.canonical, -1)
 
 
 def _look(
@@ -134,11 +150,6 @@ def _look(
     )
 
 
-@lru_cache
-def _thinker(network: Network, settings: SearchConfig) -> Callable[..., Thought]:
-    return jax.jit(partial(_think, network, settings))
-
-
 def _think(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
 ) -> Thought:
@@ -162,11 +173,10 @@ def _think(
     )
 
 
-@lru_cache
-def _policy(network: Network, settings: SearchConfig) -> Callable[..., jax.Array]:
-    def edge(params: chex.ArrayTree, drawn: jax.Array) -> jax.Array:
-        chooser = by_policy(network, settings, inference_copy(network, params, 1))
-        zero = jnp.zeros(1, jnp.int32)
-        return choose(network.game, settings, chooser, State(drawn[None], zero, zero)).edge[0]
-
-    return jax.jit(edge)
+def _policy(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+) -> jax.Array:
+    """Return the edge that the network draws without a search: [] int32."""
+    chooser = by_policy(network, settings, inference_copy(network, params, 1))
+    zero = jnp.zeros(1, jnp.int32)
+    return choose(network.game, settings, chooser, State(drawn[None], zero, zero)).edge[0]

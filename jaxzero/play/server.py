@@ -27,7 +27,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
-from jaxzero.play.analysis import Analysis, stages
+from jaxzero.play.analysis import Analysis, Verdict, judge, stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import Record
 from jaxzero.play.levels import LARGEST, LEVELS, agent_of, find_level, play_level, warm_up
@@ -36,7 +36,7 @@ from jaxzero.runs.weights import shipped_names
 WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
 MOST_SIMULATIONS, MOST_SECONDS = 1024, 60
-REVIEW_SECONDS = 0.3  # of the solver for each position of a review
+REVIEW_SECONDS = 1.0  # of the solver for each position of a review
 AT_ONCE = 2  # questions that are answered at the same time; others wait
 MOST_WAITING = 200  # questions; more are refused
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -298,6 +298,10 @@ def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[An
     return stages(agent_of(record.game), record.drawn, record.margin, simulations, seconds)
 
 
+def verdict_of(record: Record, simulations: int) -> Verdict:
+    return judge(agent_of(record.game), record.drawn, simulations, REVIEW_SECONDS)
+
+
 def review(question: Answer) -> Iterator[Answer]:
     """Return what the moves of a game were worth; the question is checked at once."""
     record = record_of(question)
@@ -311,10 +315,11 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
         here = record.cut(ply)
         line = {"ply": ply, "player": here.player, "exact": True, "best": None}
         sign = 1 if here.player == 0 else -1
-        found = list(analyses_of(here, simulations, REVIEW_SECONDS))
-        value = found[-1].value if found else 0.0
-        if found:
-            line |= {"exact": found[-1].proven is not None, "best": found[-1].best}
+        value = 0.0
+        if not here.is_over:
+            found = verdict_of(here, simulations)
+            value = found.value
+            line |= {"exact": found.exact, "best": found.best}
         line["margin"] = round(sign * (here.margin + value), 2)
         if before is not None:
             mover = 1 if before["player"] == 0 else -1

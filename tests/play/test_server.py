@@ -13,6 +13,7 @@ pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
 from jaxzero.game.notation import FORMATS
 from jaxzero.play import server
+from jaxzero.play.analysis import Verdict
 from jaxzero.play.levels import LEVELS
 from jaxzero.play.server import MOST_BYTES, TooMuch, make_app
 
@@ -202,6 +203,7 @@ def test_hostile_questions_get_an_answer(count, monkeypatch):
     monkeypatch.setattr(server, "warm_up", lambda *_: None)
     monkeypatch.setattr(server, "play_level", lambda _level, record, _seed: record)
     monkeypatch.setattr(server, "analyses_of", lambda *_: iter(()))
+    monkeypatch.setattr(server, "verdict_of", lambda *_: Verdict(0.0, 0, True))
     rng, kinds = random.Random(count), {}
     for _ in range(count):
         path, data = hostile_question(rng)
