@@ -43,6 +43,7 @@ LESS = {
     r"evaluate\.py .*--players .*search:64": "--weights 2x2 --players policy,greedy",
     r"export\.py": "--games 4 --simulations 4",
     r"solve\.py --rows 3": "--cols 2",
+    r"analyse\.py": "--weights 2x2 --simulations 4 --position h0,0",
     r"make_suite\.py": "--rows 2 --cols 2 --games 16 --per_stratum 40 --fewest 2 --most 8",
     r"make_suite\.py --weights": "--weights 2x2",
     r"play\.py --weights": "--weights 2x2 --player search:4",

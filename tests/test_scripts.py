@@ -107,7 +107,7 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("evaluate.py --weights 2x2 --weights2 2x3", "weights2: 2x3 needs --suite"),
         (
             "evaluate.py --weights 2x2 --weights2 2x3 --suite table",
-            "weights2: 2x3 plays 2x3, not 2x2",
+            "weights2: 2x3 was trained on 2x3 and cannot play 2x2",
         ),
         ("make_suite.py --per_stratum 0 --out x.npz", "per_stratum: 0 must be at least 1"),
         ("make_suite.py --games 0 --out x.npz", "games: 0 must be at least 1"),
@@ -127,6 +127,16 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("export.py --weights 2x2 --out jaxzero/weights", "safetensors exists; --overwrite"),
         ("export.py --weights 2x2 --checkpoint 3", "checkpoint: 3 needs --run_dir"),
         ("make_suite.py --weights 2x2 --out nowhere.npz", "weights: 2x2 plays 2x2, not 5x5"),
+        ("engine.py --weights 2x2 --protocol gtpp", "protocol: 'gtpp' must be"),
+        ("engine.py --weights 2x2 --clock 0", "clock: 0.0 must be > 0"),
+        ("engine.py --weights 2x2 --rows 3", "weights: 2x2 was trained on 2x2"),
+        ("analyse.py --weights 2x2 --position h9,9", "position: edge h9,9"),
+        ("analyse.py --weights 2x2 --position h0,0 --load x.txt", "cannot stand beside --load"),
+        ("analyse.py --weights 2x2 --load nowhere.txt", "load: nowhere.txt cannot be read"),
+        ("analyse.py --weights 2x2 --simulations -1", "simulations: -1 must be"),
+        ("play.py --web --games 4", "games: 4 cannot stand beside --web"),
+        ("play.py --port 99", "port: 99 needs --web"),
+        ("play.py --web --port 99999", "port: 99999 must be"),
     ],
 )
 def test_the_other_scripts_name_bad_input_too(command_line, message):
