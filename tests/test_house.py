@@ -33,7 +33,7 @@ ROOMS = (
         "agent",
         "evaluation",
     ),
-    *("runs", "training", "performance", "study", "play", "api"),
+    *("runs", "training", "performance", "study", "play", "api", "adapters"),
 )
 # Imports in functions that point up or round in a circle: from module to module, with the reason.
 LAZY = {
@@ -43,7 +43,7 @@ LAZY = {
 KNOW_MCTX = {"jaxzero.agent.mctx_search"}
 KNOW_PMAP = {"jaxzero.training.parallel"}
 # Of all files three compile for a GPU that is not there.
-LONGEST_FILE, MOST_FILES_OF_A_ROOM, MOST_FILES = 400, 14, 100
+LONGEST_FILE, MOST_FILES_OF_A_ROOM, MOST_FILES = 400, 14, 105
 LONGER: dict[str, str] = {}  # file: reason
 
 

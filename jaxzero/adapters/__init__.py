@@ -1,0 +1,1 @@
+"""The game and the engine in the interfaces of other libraries; each file needs its library."""

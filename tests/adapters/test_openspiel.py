@@ -1,0 +1,143 @@
+"""The bot for OpenSpiel plays legal moves in both seats, and no mistake on 2x2."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from referee import exact_values
+
+pytest.importorskip("pyspiel", reason="needs the extra jaxzero[adapters]")
+
+import pyspiel
+
+import jaxzero
+from jaxzero.adapters.openspiel import EngineBot, board_of
+from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.players import Agent
+from jaxzero.api import Engine
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, edge_name
+
+
+def spiel(rows: int, cols: int) -> pyspiel.Game:
+    """Return the game of OpenSpiel whose result is the difference in boxes."""
+    return pyspiel.load_game(f"dots_and_boxes(num_rows={rows},num_cols={cols},utility_margin=true)")
+
+
+def after(game: pyspiel.Game, *edges: int) -> pyspiel.State:
+    """Return the state after some moves."""
+    state = game.new_initial_state()
+    for edge in edges:
+        state.apply_action(edge)
+    return state
+
+
+def mcts(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.MCTSBot:
+    """Return OpenSpiel's search with one random rollout per simulation."""
+    rollouts = pyspiel.RandomRolloutEvaluator(1, seed)
+    return pyspiel.MCTSBot(game, rollouts, 2.0, simulations, 1000, True, seed, False)
+
+
+def points_against_mcts(bot: EngineBot, games: int, simulations: int) -> float:
+    """Return the share of points of a bot in games with swapped seats; a draw is half a point."""
+    game, points = spiel(bot.engine.board.rows, bot.engine.board.cols), []
+    for number in range(games):
+        seat, bots = number % 2, [mcts(game, simulations, number)]
+        bots.insert(seat, bot)
+        margin = pyspiel.evaluate_bots(game.new_initial_state(), bots, number)[seat]
+        points.append((1 + np.sign(margin)) / 2)
+    return float(np.mean(points))
+
+
+@pytest.fixture(scope="module")
+def bot() -> EngineBot:
+    return EngineBot(jaxzero.load("2x2"), simulations=8)
+
+
+def test_edges_have_the_same_numbers():
+    game = spiel(2, 3)
+    board, state = board_of(game), game.new_initial_state()
+    assert board == DotsAndBoxes(2, 3)
+    for edge in state.legal_actions():
+        kind, row, col = state.action_to_string(0, edge)[3:-1].split(",")
+        assert f"{kind}{row},{col}" == edge_name(board, edge)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_plays_whole_games_without_a_mistake(bot, seat, seed):
+    game, solve = spiel(2, 2), exact_values(DotsAndBoxes(2, 2))
+    state, bots = game.new_initial_state(), [pyspiel.make_uniform_random_bot(1 - seat, seed)]
+    bots.insert(seat, bot)
+    result = pyspiel.evaluate_bots(state, bots, seed)[seat]
+    assert state.is_terminal()
+    replayed, decisions = game.new_initial_state(), 0
+    for edge in state.history():
+        assert edge in replayed.legal_actions()
+        if replayed.current_player() == seat:
+            value, moves = solve(frozenset(replayed.history()))
+            assert moves[edge] == value
+            decisions += 1
+        replayed.apply_action(edge)
+    assert decisions
+    value = solve(frozenset())[0]
+    assert result >= (value if seat == 0 else -value)
+
+
+def test_against_itself_it_reaches_the_exact_value(bot):
+    state, value = spiel(2, 2).new_initial_state(), exact_values(DotsAndBoxes(2, 2))(frozenset())[0]
+    assert pyspiel.evaluate_bots(state, [bot, bot], 0) == [value, -value]
+
+
+def test_it_does_not_lose_to_search(bot):
+    assert points_against_mcts(bot, games=2, simulations=50) >= 0.5
+
+
+def test_its_policy_is_the_edge_it_draws(bot):
+    state = after(spiel(2, 2), 3)
+    policy, action = bot.step_with_policy(state)
+    assert bot.provides_policy() and policy == bot.get_policy(state)
+    assert action == bot.step(state)
+    assert [edge for edge, _ in policy] == state.legal_actions()
+    assert [edge for edge, share in policy if share] == [action]
+
+
+def test_it_starts_anywhere(bot):
+    state = after(spiel(2, 2), 0, 2, 6)
+    bot.restart_at(state)
+    assert bot.step(state) == 7, "the edge that takes a box"
+
+
+def test_it_plays_other_boards():
+    network = Network(DotsAndBoxes(2, 2), NetworkConfig(trunk="conv", channels=8, blocks=1))
+    params = init_params(network, jax.random.key(0))
+    engine = Engine(Agent(network, params, SearchConfig())).on_board(1, 3)
+    state, bot = after(spiel(1, 3)), EngineBot(engine, simulations=0)
+    pyspiel.evaluate_bots(state, [bot, bot], 0)
+    assert sorted(state.history()) == [*range(10)]
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (pyspiel.load_game("tic_tac_toe").new_initial_state(), "tic_tac_toe must be dots_and_box"),
+        (after(spiel(2, 3)), "a board of 2x3, but the engine plays 2x2"),
+    ],
+)
+def test_what_it_cannot_play_is_named(bot, state, message):
+    with pytest.raises(InputError, match=message):
+        bot.step(state)
+
+
+def test_a_game_that_is_over_has_no_action(bot):
+    with pytest.raises(InputError, match="no edge is left"):
+        bot.step(after(spiel(2, 2), *range(12)))
+
+
+@pytest.mark.slow
+def test_a_hundred_games_against_long_search():
+    share = points_against_mcts(EngineBot(jaxzero.load("5x5")), games=100, simulations=10_000)
+    print(f"{share:.1%} of the points")
+    assert share > 0.5
