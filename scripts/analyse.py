@@ -76,7 +76,11 @@ def main(arguments: list[str]) -> None:
     use_compilation_cache()
     agent = source.load().agent
     board = asked_board(options.rows, options.cols, agent.network.game)
-    record = read_record(options.load) if options.load else position_of(board, options.position)
+    if options.load:
+        asked = options.rows is not None or options.cols is not None
+        record = read_record(options.load, [board] if asked else [board, None])
+    else:
+        record = position_of(board, options.position)
     agent = resize(agent, record.game, f"{source.field}: {source.name}")
     if record.is_over:
         raise InputError("position: no edge is left")
@@ -90,16 +94,13 @@ def main(arguments: list[str]) -> None:
         write_text(Path(options.json), content + "\n")
 
 
-def read_record(path: Path) -> Record:
-    """Return the game of a file. Raises: InputError."""
-    from jaxzero.game.notation import LONGEST_TEXT, read_game
+def read_record(path: Path, boards: list[DotsAndBoxes | None]) -> Record:
+    """Return the game of a file on the first of these boards that it fits. Raises: InputError."""
+    from jaxzero.game.notation import LONGEST_TEXT
     from jaxzero.play.game import Record
+    from jaxzero.play.modes import read_on
 
-    text = read_text("load", path, LONGEST_TEXT)
-    try:
-        game = read_game(text)
-    except InputError as error:
-        raise InputError(f"load: {path}: {error}") from error
+    game = read_on(path, read_text("load", path, LONGEST_TEXT), boards)
     return Record(game.board, game.moves, game.start)
 
 

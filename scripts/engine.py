@@ -70,6 +70,8 @@ def main(arguments: list[str]) -> None:
     print(f"jaxzero: compiling for {board}, a minute at the first time ...", file=sys.stderr)
     engine.get_ready()
     print("jaxzero: ready", file=sys.stderr, flush=True)
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
     for line in sys.stdin:
         for answer in PROTOCOLS[options.protocol](engine, line):
             print(answer, flush=True)

@@ -9,6 +9,7 @@ than the proven lower bound, and draws what the search prefers of the others.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -58,6 +59,8 @@ class Expert:
     seconds: float
     searches: dict[int, Callable] = field(default_factory=dict)  # by simulations
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
+    # One decision at a time: they share the searches and the table of the board.
+    lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
     def think(self, simulations: int, drawn: np.ndarray) -> Opinion:
         """Search one position [A] bool."""
@@ -83,8 +86,9 @@ def _warm_up(game: DotsAndBoxes) -> None:
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
-    simulations = prepare(expert)
-    return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
+    with expert.lock:
+        simulations = prepare(expert)
+        return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
 
 
 def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:

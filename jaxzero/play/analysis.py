@@ -8,7 +8,7 @@ and the exact solver replaces guesses by proofs where it comes to an end.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,11 +23,11 @@ from jaxzero.solver.endgame import Solution, move_bounds, new_table, solve
 from jaxzero.solver.tablebase import ILLEGAL
 
 LONG = 3  # boxes of the shortest long chain
-FIRST_SLICE = 0.2  # seconds of the solver until its first answer
+FIRST_SLICE, LONGEST_SLICE = 0.2, 2.0  # seconds of the solver between answers
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
 JUDGED_EXACTLY = 38  # undrawn edges at most: a second is nearly always enough
 LARGEST_SOLVED = 7  # rows and columns
-KINDS = ("takes", "safe", "half-hearted", "loony")
+KINDS = ("takes", "safe", "hard-hearted", "half-hearted", "loony")
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Analysis:
     edges: tuple[EdgeFacts, ...]
     chains: tuple[Chain, ...]
     safe: int  # edges that give no box away, once all free boxes are taken
+    declined: int  # free boxes that the mover can leave at the end: 0, 2 or 4
     simulations: int = 0
     value: float | None = None  # boxes still to come
     final: tuple[tuple[int, float], ...] = ()  # margins at the end of the game, and their chances
@@ -139,7 +140,8 @@ def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
     kinds = _kinds(game, drawn, found)
     edges = tuple(EdgeFacts(edge, kinds[edge]) for edge in np.flatnonzero(~drawn).tolist())
     chains = tuple(_chains(game, drawn, found))
-    return Analysis("structure", edges, chains, int(found.safe.sum()))
+    safe, declined = int(found.safe.sum()), int(found.declined)
+    return Analysis("structure", edges, chains, safe, declined)
 
 
 def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> Analysis:
@@ -177,9 +179,12 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
     best, value = int(thought.edge), float(thought.value)
     values = {one.edge: one.value for one in known.edges}
     visits = dict.fromkeys(values, 0)
-    if not any(one.kind == "takes" for one in known.edges):
-        for edge, move in enumerate(moves_of(agent.network.game, drawn).tolist()):
-            if move >= 0 and thought.visits[move]:
+    moves = range(len(drawn))  # of the plain game: the edges themselves
+    if agent.settings.nodes == "quiet":
+        moves = moves_of(agent.network.game, drawn).tolist()
+    if agent.settings.nodes == "all" or not any(one.kind == "takes" for one in known.edges):
+        for edge, move in enumerate(moves):
+            if edge in values and move >= 0 and thought.visits[move]:
                 visits[edge] = int(thought.visits[move])
                 values[edge] = float(thought.values[move])
     # What the search chose is worth its value, and nothing is worth more.
@@ -204,8 +209,8 @@ def by_solver(
 ) -> Iterator[Analysis]:
     """Yield what the exact solver proves within so many seconds; nothing beyond 7x7.
 
-    The time comes in slices, each twice as long, so that bounds show early and an observer who
-    leaves is not waited for. What a slice has proven stays in the table.
+    The time comes in slices, so that bounds show early and an observer who leaves is not waited
+    for long. What a slice has proven stays in the table.
     """
     begin, table, slice_ = time.monotonic(), new_table(TABLE_ENTRIES), FIRST_SLICE
 
@@ -217,22 +222,21 @@ def by_solver(
             solution = solve(game, drawn, seconds=min(slice_, left()), table=table)
         except InputError:  # the board is too large
             return
-        slice_ *= 2
+        slice_ = min(2 * slice_, LONGEST_SLICE)
         better = _proven(game, known, drawn, ahead, solution)
         if better.bounds != known.bounds:
             yield better
         known = better
     while left() > 0 and known.proven is not None and not all(one.exact for one in known.edges):
         lower, upper = move_bounds(game, drawn, seconds=min(slice_, left()), table=table)
-        slice_ *= 2
+        slice_ = min(2 * slice_, LONGEST_SLICE)
         exact = (lower == upper) & (lower != ILLEGAL)
-        known = replace(
-            known,
-            edges=tuple(
-                _proven_edge(one, known.proven, int(lower[one.edge])) if exact[one.edge] else one
-                for one in known.edges
-            ),
+        edges = tuple(
+            _proven_edge(one, known.proven, int(lower[one.edge])) if exact[one.edge] else one
+            for one in known.edges
         )
+        best = [one.edge for one in edges if one.exact and one.lost == 0]
+        known = _with_best(replace(known, edges=edges), best)
         yield known
 
 
@@ -245,19 +249,34 @@ def _proven(
         open_boxes = int(np.sum(~drawn[box_sides_table(game)].all(axis=1)))
         bounds = max(solution.lower, -open_boxes), min(solution.upper, open_boxes)
         return replace(known, stage="exact", bounds=bounds)
-    keeps = known.best in best or not best
-    return replace(
+    edges = known.edges
+    if best:  # the others are not best, and values lie two boxes apart
+        edges = tuple(
+            _proven_edge(one, value, value) if one.edge in best else _at_most(one, value - 2, value)
+            for one in edges
+        )
+    known = replace(
         known,
         stage="exact",
-        edges=tuple(
-            _proven_edge(one, value, value) if one.edge in best else one for one in known.edges
-        ),
+        edges=edges,
         value=float(value),
         final=((value + ahead, 1.0),),
-        best=known.best if keeps else best[0],
-        line=known.line if keeps else (best[0],),
         bounds=(value, value),
     )
+    return _with_best(known, best)
+
+
+def _with_best(known: Analysis, best: Sequence[int]) -> Analysis:
+    """Return an analysis whose edge to draw is one of the proven `best`, if there are any."""
+    if not best or known.best in best:
+        return known
+    return replace(known, best=best[0], line=(best[0],))
+
+
+def _at_most(one: EdgeFacts, most: int, best: int) -> EdgeFacts:
+    """Return an edge that is proven to be worth `most` at most, where the best is worth `best`."""
+    value = most if one.value is None else min(one.value, most)
+    return replace(one, value=float(value), lost=float(best - value))
 
 
 def _proven_edge(one: EdgeFacts, best: int, value: int) -> EdgeFacts:
@@ -269,8 +288,11 @@ def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]
     beside, sides = box_neighbours(game), count_sides(game, drawn)
     sides[-1] = 0
     takes = (sides[beside] == 3).any(axis=1)
-    opened = np.append(found.length.ravel(), 0)[beside].max(axis=1)
-    gives = np.where(opened >= LONG, "loony", "half-hearted")
+    lengths = np.append(found.length.ravel(), 0)[beside]
+    opened = lengths.max(axis=1)
+    # The outer edges of a chain of two let the other side hand the turn back.
+    outer = (opened == 2) & (lengths.min(axis=1) != 2)
+    gives = np.where(opened >= LONG, "loony", np.where(outer, "half-hearted", "hard-hearted"))
     return np.where(takes, "takes", np.where(found.safe, "safe", gives)).tolist()
 
 

@@ -72,8 +72,9 @@ def to_json(found: Analysis) -> dict[str, Any]:
     ]
     long = sum(chain.kind != "free" and len(chain.boxes) >= LONG for chain in found.chains)
     control = None
-    if not found.safe:  # who opens the next chain has lost control
-        control = "mover" if any(chain.kind == "free" for chain in found.chains) else "other"
+    if not found.safe and any(chain.kind != "free" for chain in found.chains):
+        # Who has to open the next chain has lost control.
+        control = "mover" if found.declined else "other"
     return {
         "stage": found.stage,
         "simulations": found.simulations,

@@ -25,6 +25,7 @@ MOST_OF_CLOCK = 0.2  # of what is left, for one decision
 RESERVE, LEAST_RESERVE = 0.05, 1.0  # share and seconds of the clock kept for delays and endings
 CAPTURE_SECONDS = 0.3  # a turn goes on: the table knows the position already
 LEAST_SECONDS = 0.02
+LARGEST = 7  # rows and columns; the exact solver goes no further
 
 
 @dataclass
@@ -73,10 +74,11 @@ class Session:
     def new_game(self, game: DotsAndBoxes | None = None) -> None:
         """Begin a game with a full clock. Raises: InputError for a board it cannot play."""
         game = game or self.game
+        if max(game.rows, game.cols) > LARGEST:
+            raise InputError(f"board: {game} must be at most {LARGEST}x{LARGEST}")
         resize(self.agent, game, "board: this network")
         self.record, self.plays = Record(game), None
-        if self._full is not None:
-            self.clock = Clock(self._full)
+        self.clock = None if self._full is None else Clock(self._full)
 
     def get_ready(self) -> None:
         """Compile what this board needs, so that no decision waits for it."""
@@ -92,8 +94,8 @@ class Session:
         """Return the edge to draw now; the clock runs. Raises: InputError after the end."""
         if self.record.is_over:
             raise InputError("edge: the game is over")
-        begin, drawn, seconds = time.monotonic(), self.record.drawn, self.seconds
         player, simulations = self._prepared()
+        begin, drawn, seconds = time.monotonic(), self.record.drawn, self.seconds
         if self.clock:
             seconds = self.clock.for_decision(int(np.sum(~drawn)), self.record.boxes_left)
         if (count_sides(self.game, drawn)[:-1] == 3).any():

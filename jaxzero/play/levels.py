@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import jax
 import numpy as np
 
 from jaxzero.agent.players import Agent, Player, make_player
@@ -63,10 +62,10 @@ def agent_of(game: DotsAndBoxes) -> Agent:
 OWN_NETWORK = ("2x2", "2x3", "3x3", "5x5")
 
 
-@lru_cache(maxsize=64)
-def player_of(level: Level, game: DotsAndBoxes) -> Player:
-    """Return the player of a level; it compiles at its first move."""
-    return make_player(level.player, game, agent_of(game))
+@lru_cache(maxsize=256)
+def player_of(name: str, game: DotsAndBoxes) -> Player:
+    """Return a player of `make_player`; it compiles at its first move."""
+    return make_player(name, game, agent_of(game))
 
 
 def choose_edge(level: Level, record: Record, seed: int) -> int:
@@ -76,7 +75,7 @@ def choose_edge(level: Level, record: Record, seed: int) -> int:
     if rng.random() < level.random_share:
         return int(rng.choice(free))
     if not level.temperature:
-        return choose(player_of(level, game), record, seed)
+        return choose(player_of(level.player, game), record, seed)
     if (count_sides(game, record.drawn)[:-1] == 3).any():  # free boxes: no matter of taste
         return line_of_play(agent_of(game), record.drawn, edges=1)[0]
     look = look_at(agent_of(game), record.drawn)
@@ -94,5 +93,6 @@ def play_level(level: Level, record: Record, seed: int) -> Record:
 
 def warm_up(level: Level, game: DotsAndBoxes) -> None:
     """Compile a level before its first move."""
-    choose_edge(Level(level.name, level.player, 0.0, level.temperature), Record(game), 0)
-    jax.block_until_ready(agent_of(game).params)
+    choose_edge(replace(level, random_share=0.0), Record(game), 0)
+    if level.temperature:
+        line_of_play(agent_of(game), Record(game).drawn, edges=1)

@@ -49,9 +49,7 @@ class Thought(NamedTuple):
 
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool: NumPy."""
-    with _compiling:
-        act = _compiled_rules(structure, game)
-    return jax.device_get(act(drawn))
+    return jax.device_get(_once(_compiled_rules, structure, game)(drawn))
 
 
 def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
@@ -60,9 +58,7 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     The outer edges of a chain of two are no move: they are worse than its middle. They hold -1, as
     drawn edges do.
     """
-    with _compiling:
-        act = _compiled_rules(_moves, game)
-    return jax.device_get(act(drawn))
+    return jax.device_get(_once(_compiled_rules, _moves, game)(drawn))
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
@@ -89,10 +85,15 @@ def line_of_play(
 
 
 # Whoever asks for what another thread compiles waits for it, in place of compiling it again.
-_compiling = threading.Lock()
+_compiling: dict[tuple, threading.Lock] = {}
 
 
-@lru_cache
+def _once(compile_: Callable, *what: Any) -> Callable:
+    with _compiling.setdefault((compile_, *what), threading.Lock()):
+        return compile_(*what)
+
+
+@lru_cache(maxsize=128)
 def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
     shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
     return jax.jit(partial(function, game)).lower(shape).compile()
@@ -100,12 +101,11 @@ def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndar
 
 def _call(function: Callable, agent: Agent, settings: SearchConfig, drawn: np.ndarray) -> Any:
     """Return NumPy results of a function of one position [A], compiled once for a network."""
-    with _compiling:
-        act = _compiled(function, agent.network, settings)
+    act = _once(_compiled, function, agent.network, settings)
     return jax.device_get(act(agent.params, drawn))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _compiled(function: Callable, network: Network, settings: SearchConfig) -> Callable:
     shape = jax.ShapeDtypeStruct((network.game.num_edges,), bool)
     act = jax.jit(partial(function, network, settings))

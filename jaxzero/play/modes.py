@@ -88,15 +88,24 @@ def choose_game(
     if path is None:
         board = choose_board(rows, cols, networks)
         return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
-    fixed = networks or None not in (rows, cols)
-    try:
-        game = read_game(text, choose_board(rows, cols, networks) if fixed else None)
-    except InputError as error:
-        raise InputError(f"load: {path}: {error}") from error
+    board = choose_board(rows, cols, networks)
+    guesses = [board, None] if networks else [None]
+    game = read_on(path, text, [board] if None not in (rows, cols) else guesses)
     for name, asked in (("rows", rows), ("cols", cols)):
         if asked not in (None, getattr(game, name)):
             raise InputError(f"{name}: {asked} contradicts {getattr(game, name)} of load {path}")
     return game
+
+
+def read_on(path: Path, text: str, boards: list[DotsAndBoxes | None]) -> RecordedGame:
+    """Return the game of a text on the first of these boards that it fits. Raises: InputError."""
+    problem = InputError("")
+    for board in boards:  # that of a network is a guess: a text that has a size knows better
+        try:
+            return read_game(text, board)
+        except InputError as error:
+            problem = error
+    raise InputError(f"load: {path}: {problem}") from problem
 
 
 def check_format(game: RecordedGame, path: Path) -> None:

@@ -70,8 +70,10 @@ def _new_game(engine: Session, arguments: list[str]) -> str:
 
 
 def _play(engine: Session, arguments: list[str]) -> str:
+    record = engine.record
     for name in arguments or _only([], 1, "edges, such as h0,1"):
-        engine.draw(parse_edge(engine.game, name))
+        record = record.draw(parse_edge(engine.game, name))
+    engine.record = record
     return ""
 
 
@@ -127,7 +129,7 @@ GTP: dict[str, Callable[[Session, list[str]], str]] = {
     "name": lambda _engine, _arguments: "jaxzero",
     "version": lambda _engine, _arguments: __version__,
     "list_commands": lambda _engine, _arguments: "\n".join(GTP),
-    "known_command": lambda _engine, arguments: str(arguments[:1] and arguments[0] in GTP).lower(),
+    "known_command": lambda _engine, words: str(bool(words) and words[0] in GTP).lower(),
     "new_game": _new_game,
     "clear_board": _new_game,
     "boardsize": _new_game,
@@ -244,15 +246,23 @@ def _take_in(engine: Session, said: dict[str, Any]) -> None:
         plays = 0 if places[0] is None else 1
         own = [_place(game, response) for response in responses[: len(places)]]
         turns = zip_longest(places, own)
-        edges = [edge for turn in turns for edge in turn]
+        # The other side's edge, then the engine's own.
+        edges = [
+            (edge, who)
+            for turn in turns
+            for edge, who in zip(turn, (1 - plays, plays), strict=True)
+        ]
     else:
-        edges = [_place(game, said)]
+        place = _place(game, said)
         if plays is None:
-            plays = 0 if edges[0] is None else 1
-    for edge in edges:
+            plays = 0 if place is None else 1
+        edges = [(place, 1 - plays)]
+    for edge, who in edges:
+        if edge is not None and record.player != who:
+            raise InputError(f"{edge_name(game, edge)}: the other side was to move")
         record = record if edge is None else record.draw(edge)
-    if "requests" in said:
-        engine.new_game()
+    if record.moves[: len(engine.record.moves)] != engine.record.moves:
+        engine.new_game()  # another game, with a full clock
     engine.record, engine.plays = record, plays
 
 

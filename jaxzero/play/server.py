@@ -7,9 +7,8 @@ game. All input is checked, sizes and times are bounded, and no text of a client
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from functools import partial
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from jaxzero.runs.weights import shipped_names
 
 WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
-MOST_SIMULATIONS, MOST_SECONDS = 1024, 60
+SIMULATIONS, MOST_SECONDS = (0, 16, 64, 256, 1024), 60  # each number compiles a program
 REVIEW_SECONDS = 1.0  # of the solver for each position of a review
 AT_ONCE = 2  # questions that are answered at the same time; others wait
 MOST_WAITING = 200  # questions; more are refused
@@ -63,20 +62,21 @@ class Desk:
     """Where questions queue for the engine: a few at a time, not too many in all."""
 
     def __init__(self) -> None:
-        self._turn = threading.BoundedSemaphore(AT_ONCE)
-        self._count = threading.Lock()
         self._waiting = 0
+        self._turns: anyio.CapacityLimiter | None = None
 
-    def __enter__(self) -> None:
-        with self._count:
-            if self._waiting >= MOST_WAITING:
-                raise TooMuch(503, f"{MOST_WAITING} questions wait already; try again later")
-            self._waiting += 1
-        self._turn.acquire()
+    async def ask(self, work: Callable, *question: Any) -> Any:
+        """Return what `work` answers in a thread when it is this question's turn.
 
-    def __exit__(self, *_) -> None:
-        self._turn.release()
-        with self._count:
+        Raises: TooMuch where too many wait. Others than these threads stay free for the page.
+        """
+        self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)  # needs the running loop
+        if self._waiting >= MOST_WAITING:
+            raise TooMuch(503, f"{MOST_WAITING} questions wait already; try again later")
+        self._waiting += 1
+        try:
+            return await anyio.to_thread.run_sync(work, *question, limiter=self._turns)
+        finally:
             self._waiting -= 1
 
 
@@ -84,11 +84,14 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     """Return the application; requests to other `hosts` are refused."""
     desk = Desk()
 
-    def answer(work: Callable[[Answer], Answer]):
-        """Return an endpoint that answers a JSON question with JSON, in a thread."""
+    def answer(work: Callable[[Answer], Answer], ask: Callable = desk.ask):
+        """Return an endpoint that answers a JSON question with JSON."""
 
         async def endpoint(request: Request) -> Response:
-            return await guarded(request, partial(in_turn, desk, work))
+            async def respond(question: Answer) -> Response:
+                return JSONResponse(await ask(work, question))
+
+            return await guarded(request, respond)
 
         return endpoint
 
@@ -96,7 +99,11 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         """Return an endpoint that answers with lines of JSON, each as soon as it is known."""
 
         async def endpoint(request: Request) -> Response:
-            return await guarded(request, work, partial(lines_in_turn, desk))
+            async def respond(question: Answer) -> Response:
+                lines = lines_in_turn(desk, work(question))
+                return StreamingResponse(lines, media_type="application/x-ndjson")
+
+            return await guarded(request, respond)
 
         return endpoint
 
@@ -107,8 +114,8 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         Route("/api/info", info),
         Route("/api/warm", answer(warm), methods=["POST"]),
         Route("/api/move", answer(move), methods=["POST"]),
-        Route("/api/read", answer(read), methods=["POST"]),
-        Route("/api/write", answer(write), methods=["POST"]),
+        Route("/api/read", answer(read, anyio.to_thread.run_sync), methods=["POST"]),
+        Route("/api/write", answer(write, anyio.to_thread.run_sync), methods=["POST"]),
         Route("/api/analyse", stream(analyse), methods=["POST"]),
         Route("/api/review", stream(review), methods=["POST"]),
         Mount("/", StaticFiles(directory=WEB, html=True, check_dir=False)),
@@ -136,14 +143,10 @@ class WithHeaders:
         await self.app(scope, receive, send_more if scope["type"] == "http" else send)
 
 
-async def guarded(request: Request, work: Callable, then: Callable | None = None) -> Response:
+async def guarded(request: Request, respond: Callable[[Answer], Awaitable[Response]]) -> Response:
     """Answer a question; what is wrong with it is one line with status 400."""
     try:
-        question = await body_of(request)
-        found = await anyio.to_thread.run_sync(work, question)
-        if then is None:
-            return JSONResponse(found)
-        return StreamingResponse(then(found), media_type="application/x-ndjson")
+        return await respond(await body_of(request))
     except (InputError, ValueError) as error:
         return JSONResponse({"error": " ".join(str(error).split())}, 400)
     except TooMuch as error:
@@ -171,21 +174,14 @@ async def body_of(request: Request) -> Answer:
     return found
 
 
-def in_turn(desk: Desk, work: Callable[[Answer], Answer], question: Answer) -> Answer:
-    with desk:
-        return work(question)
-
-
-def lines_in_turn(desk: Desk, found: Iterator[Answer]) -> Iterator[str]:
+async def lines_in_turn(desk: Desk, found: Iterator[Answer]) -> AsyncIterator[str]:
     """Yield answers as lines; each is worked out when it is this stream's turn."""
-    end = object()
     while True:
         try:
-            with desk:
-                line = next(found, end)
+            line = await desk.ask(next, found, None)
         except TooMuch as error:
             line, found = {"error": str(error)}, iter(())
-        if line is end:
+        if line is None:
             return
         yield json.dumps(line) + "\n"
 
@@ -214,6 +210,14 @@ def whole(
     if isinstance(found, bool) or not isinstance(found, int) or not lowest <= found <= highest:
         shown = json.dumps(found)[:40]
         raise InputError(f"{name}: {shown} must be a whole number from {lowest} to {highest}")
+    return found
+
+
+def simulations_of(question: Answer, default: int) -> int:
+    found = whole(question, "simulations", 0, SIMULATIONS[-1], default)
+    if found not in SIMULATIONS:
+        known = ", ".join(map(str, SIMULATIONS))
+        raise InputError(f"simulations: {found} must be one of {known}")
     return found
 
 
@@ -281,7 +285,7 @@ def write(question: Answer) -> Answer:
 def analyse(question: Answer) -> Iterator[Answer]:
     """Return better and better analyses of the position; the question is checked at once."""
     record = record_of(question)
-    simulations = whole(question, "simulations", 0, MOST_SIMULATIONS, 256)
+    simulations = simulations_of(question, 256)
     seconds = whole(question, "seconds", 0, MOST_SECONDS, 10)
     return analyses(record, simulations, seconds)
 
@@ -305,7 +309,7 @@ def verdict_of(record: Record, simulations: int) -> Verdict:
 def review(question: Answer) -> Iterator[Answer]:
     """Return what the moves of a game were worth; the question is checked at once."""
     record = record_of(question)
-    return reviews(record, whole(question, "simulations", 1, MOST_SIMULATIONS, 64))
+    return reviews(record, simulations_of(question, 64) or SIMULATIONS[1])
 
 
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
@@ -332,20 +336,22 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
 
 def serve(host: str, port: int) -> None:
     """Serve the page until interrupted. Raises: InputError where the port is taken."""
-    import socket
-
     import uvicorn
 
-    hosts = LOOPBACK if host in LOOPBACK else ("*",)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listening = socket.create_server((host, port), reuse_port=False)
+        listening = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise InputError(f"port: {port} of {host} cannot be used ({error.strerror})") from error
+        why = error.strerror or error
+        raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
+    hosts = LOOPBACK if host in LOOPBACK else ("*",)
     if host not in LOOPBACK:
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
     port = listening.getsockname()[1]
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     print(f"Play at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
-    config = uvicorn.Config(make_app(hosts), log_level="warning", timeout_keep_alive=30)
+    config = uvicorn.Config(
+        make_app(hosts), log_level="error", timeout_keep_alive=30, timeout_graceful_shutdown=1
+    )
     with listening:
         uvicorn.Server(config).run(sockets=[listening])

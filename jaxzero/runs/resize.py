@@ -63,7 +63,7 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
         bits = len(count_rows(source.game, source.game))
         for name, like in wanted.items():
             others = like.shape[0] - len(rows)  # inputs before the counts
-            if flat[name].ndim == 2 and others == len(flat[name]) - bits:
+            if flat[name].ndim == 2 and 0 <= others == len(flat[name]) - bits:
                 flat[name] = flat[name][np.concatenate([np.arange(others), others + rows])]
         _rescale_lengths(source, target, flat)
     columns = margin_columns(source.game, target.game)

@@ -110,7 +110,9 @@ def test_the_longest_search_that_fits_is_compiled(monkeypatch):
 
 def test_it_plays_matches_and_in_the_terminal(monkeypatch):
     monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
-    player = choose_player("player", "expert:0.5", GAME, NamedAgent("weights", "x", agent(), 0))
+    player = choose_player(
+        "player", "expert:0.5", GAME, NamedAgent("weights", "x", agent(), 0, GAME)
+    )
     result = play_match(GAME, player, make_player("perfect:0.5", GAME), 8, 2, 0)
     assert result.points > 0.5
 

@@ -139,8 +139,12 @@ def test_bad_lines_are_answered_and_change_nothing(engine):
     gtp, sau, botzone = (partial(PROTOCOLS[name], engine) for name in ("gtp", "sau", "botzone"))
     assert gtp("7 play h0,0") == ["=7\n"]
     before = engine.record
+    assert gtp("known_command genmove") == ["= true\n"]
+    assert gtp("known_command") == ["= false\n"]
     for line, why in (
+        ("play h0,1 h9,9", "not on a 2x2 board"),
         ("play h0,0", "already drawn"),
+        ("new_game 8 8", "at most 7x7"),
         ("play h9,9", "not on a 2x2 board"),
         ("play", "edges"),
         ("genmov", "did you mean genmove"),
@@ -171,6 +175,26 @@ def test_bad_lines_are_answered_and_change_nothing(engine):
     assert engine.record is before
     assert gtp("undo") == ["=\n"] and not engine.record.moves
     assert gtp("undo")[0].startswith("? undo")
+
+
+def test_botzone_takes_an_edge_from_the_side_to_move_alone(engine):
+    botzone = partial(PROTOCOLS["botzone"], engine)
+    engine.plays = 0
+    reply = json.loads(botzone('{"x": 0, "y": 1}')[0])
+    assert "other side was to move" in reply["debug"] and not engine.record.moves
+
+
+def test_a_new_game_has_a_full_clock_or_none(engine):
+    PROTOCOLS["gtp"](engine, "time_left 0")
+    PROTOCOLS["gtp"](engine, "new_game")
+    assert engine.clock is None
+    engine._full = 5.0
+    engine.new_game()
+    assert engine.clock == Clock(5.0)
+    engine.clock.left = 1.0
+    # All that was said again is no new game.
+    PROTOCOLS["botzone"](engine, json.dumps({"requests": [{"x": -1, "y": -1}], "responses": []}))
+    assert engine.clock.left < 1.0
 
 
 def test_a_turn_that_has_not_passed_is_refused(engine):

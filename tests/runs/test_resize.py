@@ -68,6 +68,12 @@ def test_a_network_that_went_to_a_larger_board_and_back_says_the_same():
     assert np.isfinite(said.policy_logits).all() and said.margin_logits.shape == (8, 25)
 
 
+def test_a_board_turned_on_its_side_has_the_same_weights():
+    network, turned = Network(LARGE, CONV), Network(DotsAndBoxes(4, 3), CONV)
+    params = init_params(network, jax.random.key(1))
+    chex.assert_trees_all_equal(resize_params(network, turned, params), params)
+
+
 def test_only_a_trunk_of_no_size_plays_another_board():
     for config in (NetworkConfig(trunk="dense"), NetworkConfig(trunk="conv", attention_heads=2)):
         agent = Agent(Network(SMALL, config), {}, SearchConfig())

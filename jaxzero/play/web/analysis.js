@@ -218,7 +218,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, war
         svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `class-${kind}` })),
         t(`class.${kind}`),
       );
-    return html("div", { class: "legend" }, ["safe", "half-hearted", "loony"].map(sample));
+    return html("div", { class: "legend" }, ["safe", "hard-hearted", "loony"].map(sample));
   }
 
   function switches() {
