@@ -41,6 +41,7 @@ LESS = {
     r"evaluate\.py .*--suite": "--suite table",
     r"evaluate\.py .*--weights2": "--weights2 2x2",
     r"evaluate\.py .*--players .*search:64": "--weights 2x2 --players policy,greedy",
+    r"evaluate\.py .*--rows 4": "--rows 2 --cols 2",
     r"export\.py": "--games 4 --simulations 4",
     r"solve\.py --rows 3": "--cols 2",
     r"analyse\.py": "--weights 2x2 --simulations 4 --position h0,0",
