@@ -55,9 +55,12 @@ def start(command: list[str], folder: Path, mark: str = "") -> subprocess.Popen:
 
 
 def await_text(process: subprocess.Popen, path: Path, pattern: str, seconds: float = 240) -> None:
-    """Wait until a process has written a line that starts with `pattern` to `path`."""
+    """Wait until a process has written `pattern` to `path`.
+
+    Anywhere in a line: a signal may come between a line and its end.
+    """
     deadline = time.monotonic() + seconds
-    while not re.search(rf"^{pattern}", path.read_text(), re.MULTILINE):
+    while not re.search(pattern, path.read_text(), re.MULTILINE):
         assert time.monotonic() < deadline and process.poll() is None, path.read_text()
         time.sleep(0.005)
 
