@@ -98,7 +98,7 @@ class Engine:
     def _choose(
         self, positions: Sequence[Position], simulations: int
     ) -> tuple[list[int], list[float]]:
-        if not positions:
+        if len(positions) == 0:  # an array has no truth of its own
             return [], []
         boards = np.stack([self.drawn(position) for position in positions])
         if boards.all(axis=1).any():

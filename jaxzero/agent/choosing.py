@@ -10,8 +10,14 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.agent.network import Network, expected_margin, margin_probabilities
-from jaxzero.agent.search import Evaluate, game_of, search
+from jaxzero.agent.gumbel import SearchResult
+from jaxzero.agent.network import (
+    Network,
+    expected_margin,
+    inference_copy,
+    margin_probabilities,
+)
+from jaxzero.agent.search import Evaluate, game_of, network_evaluator, search
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over, margin_bins
 
@@ -50,6 +56,23 @@ def by_search(
         return Choice(found.edge, found.value * game.num_boxes)
 
     return chooser
+
+
+def search_one(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+) -> tuple[Choice, SearchResult]:
+    """Search ONE position [A] bool without noise: its choice [], and the search as a batch of 1."""
+    game, evaluate, seen = network.game, network_evaluator(network, settings), []
+    params = inference_copy(network, params, 1)
+
+    def chooser(state: State, _view: chex.ArrayTree) -> Choice:
+        key = jax.random.key(0)  # not used without Gumbel noise
+        seen.append(search(game, settings, evaluate, params, key, state, gumbel_scale=0.0))
+        return Choice(seen[0].edge, seen[0].value * game.num_boxes)
+
+    zero = jnp.zeros(1, jnp.int32)
+    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
+    return Choice(choice.edge[0], choice.value[0]), seen[0]
 
 
 def by_policy(network: Network, settings: SearchConfig, params: chex.ArrayTree) -> Chooser:

@@ -19,14 +19,12 @@ from typing import NamedTuple
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import Choice, choose
-from jaxzero.agent.network import Network, inference_copy
-from jaxzero.agent.search import network_evaluator, search
+from jaxzero.agent.choosing import search_one
+from jaxzero.agent.network import Network
 from jaxzero.config import SearchConfig
-from jaxzero.game import DotsAndBoxes, State
+from jaxzero.game import DotsAndBoxes
 from jaxzero.solver import endgame, proof
 from jaxzero.solver.endgame import TranspositionTable
 
@@ -155,19 +153,8 @@ def _think(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
 ) -> Opinion:
     """Search one position [A] bool."""
-    game, evaluate = network.game, network_evaluator(network, settings)
-    params = inference_copy(network, params, 1)
-    policies = []
-
-    def chooser(state: State, _view: chex.ArrayTree) -> Choice:
-        key = jax.random.key(0)  # not used without Gumbel noise
-        found = search(game, settings, evaluate, params, key, state, gumbel_scale=0.0)
-        policies.append(found.policy)
-        return Choice(found.edge, found.value * game.num_boxes)
-
-    zero = jnp.zeros(1, jnp.int32)
-    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
-    return Opinion(choice.edge[0], choice.value[0], policies[0][0])
+    choice, found = search_one(network, settings, params, drawn)
+    return Opinion(choice.edge, choice.value, found.policy[0])
 
 
 @lru_cache(maxsize=2)

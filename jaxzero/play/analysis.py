@@ -19,14 +19,13 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, count_sides
 from jaxzero.game.structure import Structure
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of, think
-from jaxzero.solver.endgame import Solution, move_bounds, new_table, solve
+from jaxzero.solver.endgame import LARGEST_SIDE, Solution, move_bounds, new_table, solve
 from jaxzero.solver.tablebase import ILLEGAL
 
 LONG = 3  # boxes of the shortest long chain
 FIRST_SLICE, LONGEST_SLICE = 0.2, 2.0  # seconds of the solver between answers
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
 JUDGED_EXACTLY = 38  # undrawn edges at most: a second is nearly always enough
-LARGEST_SOLVED = 7  # rows and columns
 KINDS = ("takes", "safe", "hard-hearted", "half-hearted", "loony")
 
 
@@ -126,7 +125,7 @@ class Verdict(NamedTuple):
 def judge(agent: Agent, drawn: np.ndarray, simulations: int, seconds: float) -> Verdict:
     """Judge a position [A] bool with an edge left: by the solver in `seconds`, else by a search."""
     game = agent.network.game
-    if np.count_nonzero(~drawn) <= JUDGED_EXACTLY and max(game.rows, game.cols) <= LARGEST_SOLVED:
+    if np.count_nonzero(~drawn) <= JUDGED_EXACTLY and max(game.rows, game.cols) <= LARGEST_SIDE:
         solution = solve(game, drawn, seconds=seconds)
         if solution.value is not None and solution.best:
             return Verdict(float(solution.value), solution.best[0], True)

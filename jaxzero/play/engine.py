@@ -17,6 +17,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record
 from jaxzero.runs.resize import resize
+from jaxzero.solver.endgame import LARGEST_SIDE
 
 # Undrawn edges between which a proof is hard and yet may succeed: these decisions get more time.
 HARD = range(34, 49)
@@ -25,7 +26,6 @@ MOST_OF_CLOCK = 0.2  # of what is left, for one decision
 RESERVE, LEAST_RESERVE = 0.05, 1.0  # share and seconds of the clock kept for delays and endings
 CAPTURE_SECONDS = 0.3  # a turn goes on: the table knows the position already
 LEAST_SECONDS = 0.02
-LARGEST = 7  # rows and columns; the exact solver goes no further
 
 
 @dataclass
@@ -74,8 +74,8 @@ class Session:
     def new_game(self, game: DotsAndBoxes | None = None) -> None:
         """Begin a game with a full clock. Raises: InputError for a board it cannot play."""
         game = game or self.game
-        if max(game.rows, game.cols) > LARGEST:
-            raise InputError(f"board: {game} must be at most {LARGEST}x{LARGEST}")
+        if max(game.rows, game.cols) > LARGEST_SIDE:
+            raise InputError(f"board: {game} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
         resize(self.agent, game, "board: this network")
         self.record, self.plays = Record(game), None
         self.clock = None if self._full is None else Clock(self._full)

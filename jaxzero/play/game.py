@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -112,9 +113,14 @@ def choose(player: Player, record: Record, seed: int) -> int:
 
 def play_turn(player: Player, record: Record, seed: int) -> Record:
     """Let a player draw edges until the turn passes or the game is over."""
+    return draw_turn(record, lambda record: choose(player, record, seed))
+
+
+def draw_turn(record: Record, choose_edge: Callable[[Record], int]) -> Record:
+    """Draw what `choose_edge` says until the turn passes or the game is over."""
     mover = record.player
     while record.player == mover and not record.is_over:
-        record = record.draw(choose(player, record, seed))
+        record = record.draw(choose_edge(record))
     return record
 
 

@@ -10,13 +10,12 @@ import numpy as np
 from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
-from jaxzero.play.game import Record, choose
+from jaxzero.play.game import Record, choose, draw_turn
 from jaxzero.play.looking import line_of_play, look_at
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
 
 EVERY_BOARD = "5x5"  # the shipped network that plays boards without one of their own
-LARGEST = 7  # rows and columns; the exact solver goes no further
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,7 @@ def choose_edge(level: Level, record: Record, seed: int) -> int:
 
 def play_level(level: Level, record: Record, seed: int) -> Record:
     """Let a level draw edges until the turn passes or the game is over."""
-    mover = record.player
-    while record.player == mover and not record.is_over:
-        record = record.draw(choose_edge(level, record, seed))
-    return record
+    return draw_turn(record, lambda record: choose_edge(level, record, seed))
 
 
 def warm_up(level: Level, game: DotsAndBoxes) -> None:

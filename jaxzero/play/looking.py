@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import Choice, by_policy, choose
+from jaxzero.agent.choosing import by_policy, choose, search_one
 from jaxzero.agent.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.agent.players import Agent
-from jaxzero.agent.search import game_of, network_evaluator, search
+from jaxzero.agent.search import game_of
 from jaxzero.agent.tree import ROOT
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over, margin_bins
@@ -153,24 +153,9 @@ def _look(
 def _think(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
 ) -> Thought:
-    game, evaluate, seen = network.game, network_evaluator(network, settings), []
-    prepared = inference_copy(network, params, 1)
-
-    def chooser(state: State, _view: chex.ArrayTree) -> Choice:
-        key = jax.random.key(0)  # not used without Gumbel noise
-        found = search(game, settings, evaluate, prepared, key, state, gumbel_scale=0.0)
-        seen.append(found)
-        return Choice(found.edge, found.value * game.num_boxes)
-
-    zero = jnp.zeros(1, jnp.int32)
-    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
-    found = seen[0]
-    return Thought(
-        edge=choice.edge[0],
-        value=choice.value[0],
-        visits=found.visits[0],
-        values=found.tree.moves.values[0, ROOT] * game.num_boxes,
-    )
+    choice, found = search_one(network, settings, params, drawn)
+    values = found.tree.moves.values[0, ROOT] * network.game.num_boxes
+    return Thought(choice.edge, choice.value, found.visits[0], values)
 
 
 def _policy(

@@ -29,8 +29,9 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.analysis import Analysis, Verdict, judge, stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import Record
-from jaxzero.play.levels import LARGEST, LEVELS, agent_of, find_level, play_level, warm_up
+from jaxzero.play.levels import LEVELS, agent_of, find_level, play_level, warm_up
 from jaxzero.runs.weights import shipped_names
+from jaxzero.solver.endgame import LARGEST_SIDE
 
 WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
@@ -195,7 +196,7 @@ def about() -> Answer:
             {"rows": int(rows), "cols": int(cols), "name": f"{rows}x{cols}", "trained": True}
             for rows, cols in boards
         ],
-        "sizes": {"min": 1, "max": LARGEST},
+        "sizes": {"min": 1, "max": LARGEST_SIDE},
         "default": {"rows": 5, "cols": 5},
         "levels": [{"id": str(i), "name": level.name} for i, level in enumerate(LEVELS)],
         "formats": list(FORMATS),
@@ -223,7 +224,7 @@ def simulations_of(question: Answer, default: int) -> int:
 
 def record_of(question: Answer) -> Record:
     """Return the game of a question. Raises: InputError."""
-    rows, cols = (whole(question, name, 1, LARGEST) for name in ("rows", "cols"))
+    rows, cols = (whole(question, name, 1, LARGEST_SIDE) for name in ("rows", "cols"))
     game = DotsAndBoxes(rows, cols)
     drawn: set[int] = set()
     edges: dict[str, tuple[int, ...]] = {}
@@ -269,8 +270,10 @@ def read(question: Answer) -> Answer:
     """Return the game that a text holds."""
     text = text_of(question, "text")
     found = read_game(text)
-    if max(found.rows, found.cols) > LARGEST:
-        raise InputError(f"text: a {found.rows}x{found.cols} board is beyond {LARGEST}x{LARGEST}")
+    if max(found.rows, found.cols) > LARGEST_SIDE:
+        raise InputError(
+            f"text: a {found.rows}x{found.cols} board is beyond {LARGEST_SIDE}x{LARGEST_SIDE}"
+        )
     return {"format": format_of(text), **found.to_json()}
 
 

@@ -21,6 +21,7 @@ from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver import bitboards, null_window
 from jaxzero.solver.tablebase import ILLEGAL
 
+LARGEST_SIDE = 7  # rows and columns of the largest square board
 _NO_LIMIT = 2**62
 _INLINE_NODES = 2**14  # searched in the calling thread, about 10 ms; a new thread costs 0.1 ms
 _NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to the drawn edges
