@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,9 +131,17 @@ def read_record(name: str) -> dict[str, Any]:
     """Return how a network was trained and what was measured of it. Raises: InputError."""
     path = _beside(find_weights(name), ".json")
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"weights: {path} cannot be read ({error})") from error
+    _check_number(path, record, "iteration")
+    return record
+
+
+def _check_number(path: Path, record: Any, name: str) -> None:
+    number = record.get(name) if isinstance(record, dict) else None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < inf:
+        raise InputError(f"weights: {path} has no number {name!r}; it is no record of a network")
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -209,7 +218,10 @@ def read_initial_weights(name: str) -> InitialWeights:
 def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
     """Return what went into a network, its beginning included, and the version that made it."""
     if source.run_dir is None:
-        return read_record(source.weights)["training"]
+        training = read_record(source.weights).get("training")
+        for name in Effort._fields:
+            _check_number(_beside(find_weights(source.weights), ".json"), training, name)
+        return training
     with Checkpoints(source.run_dir) as checkpoints:
         saved = checkpoints.record(loaded.iteration)
     before = effort_before(source.run_dir)

@@ -85,6 +85,7 @@ def test_without_warmup_and_decay_the_learning_rate_is_constant():
     np.testing.assert_array_equal(learning_rate(settings, np.arange(3), np.array([0, 0.5, 1])), 2)
 
 
+@pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
 def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
     network = Network(GAME, CONFIG.network)
     learner, batch = init_learner(network, CONFIG), batch_of(64)
