@@ -137,6 +137,10 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("play.py --web --games 4", "games: 4 cannot stand beside --web"),
         ("play.py --port 99", "port: 99 needs --web"),
         ("play.py --web --port 99999", "port: 99999 must be"),
+        ("watch.py --run_dir nowhere", "run_dir: nowhere holds no run"),
+        ("watch.py --run_dir nowhere --every nan", "every: nan must be"),
+        ("watch.py --run_dir nowhere --port 99999", "port: 99999 must be"),
+        ("watch.py --run_dir nowhere --web --once", "once: does not go with web"),
     ],
 )
 def test_the_other_scripts_name_bad_input_too(command_line, message):

@@ -337,8 +337,10 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     yield {"done": True}
 
 
-def serve(host: str, port: int) -> None:
-    """Serve the page until interrupted. Raises: InputError where the port is taken."""
+def serve(
+    host: str, port: int, make: Callable[[tuple[str, ...]], Starlette] = make_app, to: str = "Play"
+) -> None:
+    """Serve a page until interrupted. Raises: InputError where the port is taken."""
     import uvicorn
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -352,9 +354,9 @@ def serve(host: str, port: int) -> None:
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
     port = listening.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-    print(f"Play at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
+    print(f"{to} at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
     config = uvicorn.Config(
-        make_app(hosts), log_level="error", timeout_keep_alive=30, timeout_graceful_shutdown=1
+        make(hosts), log_level="error", timeout_keep_alive=30, timeout_graceful_shutdown=1
     )
     with listening:
         uvicorn.Server(config).run(sockets=[listening])

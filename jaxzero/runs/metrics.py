@@ -73,14 +73,16 @@ class MetricsWriter:
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """Read the metrics of a run, one dict per iteration; lines that are not JSON are dropped."""
+    """Read the metrics of a run, one dict per iteration; lines that are no metrics are dropped."""
     path = run_dir / FILE_NAME
     lines = []
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         try:
-            lines.append(json.loads(line))
-        except json.JSONDecodeError:
+            metrics = json.loads(line)
+        except (ValueError, RecursionError):
             continue
+        if isinstance(metrics, dict) and isinstance(metrics.get("iteration"), int):
+            lines.append(metrics)
     return lines
 
 

@@ -1,0 +1,207 @@
+"""Warnings about a run, read off its metrics: what looks wrong, and which setting to change.
+
+The limits were chosen so that complete runs of `quick.yaml`, `cpu.yaml` and `gpu_80gb.yaml` give no
+warning, and a run that fell apart gives one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import fmean, median
+from typing import Any, NamedTuple
+
+from jaxzero.config import Config
+
+Metrics = list[dict[str, Any]]  # one dict per iteration, oldest first
+
+EARLY = 5  # iterations before any trend is judged
+WINDOW = 5  # iterations of a mean
+COLLAPSED = 0.15  # nats of the policy's entropy
+RISE = 1.3  # of a loss above its lowest mean
+FLAT = 0.99  # of the first mean: the lowest since is no lower
+FLAT_AFTER = 30  # iterations
+STEEP = 8.0  # times the usual gradient
+LARGE_LOGITS = 100.0  # nats: bfloat16 has steps of 0.5 there
+MOST_REPLAY = 9.0  # times that a position is sampled
+SLOW = 0.4  # of the usual speed
+IDLE = 0.75  # of the evaluations serve games in play
+ONE_SIDED = 0.99  # of the games end the same way
+WORSE = 0.03  # more wrong moves than at the best evaluation
+
+
+class Warning(NamedTuple):
+    """Something that looks wrong in a run."""
+
+    name: str
+    words: str  # what was seen
+    change: str  # what to do
+
+
+def warnings_of(config: Config, metrics: Metrics) -> list[Warning]:
+    """Return what looks wrong in a run with these metrics; none before a few iterations."""
+    judged = [replay_ratio(config)]
+    if len(metrics) >= EARLY:
+        judged += [check(metrics) for check in CHECKS]
+        judged += losses(config, metrics)
+        judged += evaluations(metrics)
+    return [warning for warning in judged if warning is not None]
+
+
+def replay_ratio(config: Config) -> Warning | None:
+    if config.replay_ratio <= MOST_REPLAY:
+        return None
+    return Warning(
+        "replay ratio too high",
+        f"each position is sampled {config.replay_ratio:.1f} times; the network learns noise",
+        "lower learner.updates_per_iteration or learner.batch_size",
+    )
+
+
+def entropy_collapse(metrics: Metrics) -> Warning | None:
+    entropy = _recent(metrics, "selfplay/policy_entropy")
+    if entropy is None or entropy >= COLLAPSED:
+        return None
+    return Warning(
+        "entropy collapse",
+        f"the policy of the search has {entropy:.2f} nats of entropy: games are all alike",
+        "raise selfplay.opening_plies and selfplay.sampled_plies",
+    )
+
+
+def large_logits(metrics: Metrics) -> Warning | None:
+    size = _recent(metrics, "learn/logit_size")
+    if size is None or size <= LARGE_LOGITS:
+        return None
+    return Warning(
+        "logits grow together",
+        f"the log-sum-exp of a head is {size:.0f}: bfloat16 cannot tell its logits apart",
+        "lower learner.learning_rate; go on from a checkpoint before the growth",
+    )
+
+
+def steep_gradient(metrics: Metrics) -> Warning | None:
+    norms = _values(metrics, "learn/gradient_norm")
+    if len(norms) < 2 * WINDOW or fmean(norms[-WINDOW:]) <= STEEP * median(norms):
+        return None
+    return Warning(
+        "gradient explodes",
+        f"its norm is {fmean(norms[-WINDOW:]):.3g}, usually {median(norms):.3g}",
+        "lower learner.learning_rate, or raise learner.warmup_updates",
+    )
+
+
+def skipped_updates(metrics: Metrics) -> Warning | None:
+    skipped = sum(_values(metrics[-WINDOW:], "learn/skipped_updates"))
+    if not skipped:
+        return None
+    return Warning(
+        "updates skipped",
+        f"{skipped:.0f} of the last {WINDOW} iterations had a gradient that is not finite",
+        "lower learner.learning_rate",
+    )
+
+
+def one_sided(metrics: Metrics) -> Warning | None:
+    for key, words in (
+        ("selfplay/draws", "games are drawn"),
+        ("selfplay/first_wins", "games are won by the first player"),
+    ):
+        share = _recent(metrics, key)
+        if share is not None and share >= ONE_SIDED:
+            return Warning(
+                "all games end alike",
+                f"{share:.0%} of the {words}",
+                "raise selfplay.opening_plies, selfplay.sampled_plies or selfplay.deviations",
+            )
+    return None
+
+
+def idle_lanes(metrics: Metrics) -> Warning | None:
+    used = _recent(metrics, "selfplay/used")
+    if used is None or used >= IDLE:
+        return None
+    return Warning(
+        "lanes idle",
+        f"{1 - used:.0%} of the evaluations serve games that are over",
+        "raise selfplay.games, or set selfplay.start_ply",
+    )
+
+
+def slow(metrics: Metrics) -> Warning | None:
+    speeds = _values(metrics, "speed/evaluations_per_second")
+    if len(speeds) < 2 * WINDOW or fmean(speeds[-WINDOW:]) >= SLOW * median(speeds):
+        return None
+    return Warning(
+        "slower than before",
+        f"{fmean(speeds[-WINDOW:]):,.0f} evaluations/s, usually {median(speeds):,.0f}",
+        "look for other programs on the device, its temperature and its power limit",
+    )
+
+
+CHECKS: tuple[Callable[[Metrics], Warning | None], ...] = (
+    entropy_collapse,
+    large_logits,
+    steep_gradient,
+    skipped_updates,
+    one_sided,
+    idle_lanes,
+    slow,
+)
+
+
+def losses(config: Config, metrics: Metrics) -> Iterator[Warning]:
+    """Yield warnings about a loss that rises or stays flat.
+
+    While the start of games falls, positions become harder, and a loss may rise.
+    """
+    metrics = [line for line in metrics if _fraction(config, line) >= config.selfplay.start_falls]
+    for key, name, change in (
+        ("learn/margin_loss", "value", "lower learner.updates_per_iteration"),
+        # Not its loss: that holds the entropy of the target, which changes with the start.
+        ("learn/policy_divergence", "policy", "lower learner.learning_rate"),
+    ):
+        values = _values(metrics, key)
+        if len(values) < 2 * WINDOW:
+            continue
+        means = [fmean(values[end - WINDOW : end]) for end in range(WINDOW, len(values) + 1)]
+        if means[-1] > RISE * min(means):
+            yield Warning(
+                f"{name} error rises",
+                f"{key} is {means[-1]:.2f} on replay, after {min(means):.2f} at its best",
+                change,
+            )
+        elif name == "value" and len(means) > FLAT_AFTER and min(means) > FLAT * means[0]:
+            yield Warning(
+                "value error flat",
+                f"{key} is {means[-1]:.2f} on replay, {means[0]:.2f} at the start",
+                "begin games later: raise selfplay.start_ply, and let selfplay.start_falls lower it"
+                if not config.selfplay.start_ply
+                else "raise learner.learning_rate or network.channels",
+            )
+
+
+def evaluations(metrics: Metrics) -> Iterator[Warning]:
+    """Yield warnings about exact play that has become worse."""
+    keys = {key for line in metrics for key in line}
+    for key in sorted(k for k in keys if k.startswith("suite/") and k.endswith("/optimal_share")):
+        shares = _values(metrics, key)
+        if max(shares) - shares[-1] > WORSE:
+            yield Warning(
+                "more wrong moves",
+                f"{1 - shares[-1]:.1%} of {key.split('/')[1]} on solved positions, after "
+                f"{1 - max(shares):.1%}",
+                "lower learner.learning_rate, or take an earlier checkpoint",
+            )
+
+
+def _fraction(config: Config, line: dict[str, Any]) -> float:
+    return config.fraction_done(line["iteration"], line.get("speed/minutes", 0.0))
+
+
+def _values(metrics: Metrics, key: str) -> list[float]:
+    return [float(line[key]) for line in metrics if isinstance(line.get(key), int | float)]
+
+
+def _recent(metrics: Metrics, key: str) -> float | None:
+    values = _values(metrics, key)[-WINDOW:]
+    return fmean(values) if values else None

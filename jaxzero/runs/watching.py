@@ -1,0 +1,187 @@
+"""A live view of a run: speed, losses, exact play, memory, time left, warnings."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import time
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+try:
+    import pynvml  # of the package nvidia-ml-py, which comes with the CUDA extras
+except ImportError:
+    pynvml = None
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from jaxzero.cli import load_config
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.runs.health import Metrics, Warning, warnings_of
+from jaxzero.runs.metrics import FILE_NAME, read_metrics
+from jaxzero.runs.run_dir import CONFIG_FILE
+from jaxzero.runs.summary import SUMMARY_FILE, run_length
+
+BARS = " ▁▂▃▄▅▆▇█"
+CURVE = 26  # characters of a curve
+SILENT = 10  # times an iteration: then a run without a new record has perhaps ended
+CURVES = (
+    ("games/s", "speed/games_per_second", "{:,.0f}"),
+    ("evaluations/s", "speed/evaluations_per_second", "{:,.0f}"),
+    ("policy loss", "learn/policy_loss", "{:.3f}"),
+    ("policy divergence", "learn/policy_divergence", "{:.3f}"),
+    ("margin loss", "learn/margin_loss", "{:.3f}"),
+    ("margin error, boxes", "learn/margin_error", "{:.2f}"),
+    ("policy entropy", "selfplay/policy_entropy", "{:.2f}"),
+    ("first side's margin", "selfplay/first_margin", "{:+.2f}"),
+    ("logit size", "learn/logit_size", "{:.1f}"),
+)
+
+
+def watch_run(run_dir: Path) -> Group:
+    """Return what there is to see of a run now. Raises: InputError where there is no run."""
+    if not (run_dir / CONFIG_FILE).is_file():
+        raise InputError(f"run_dir: {run_dir} holds no run (it has no {CONFIG_FILE})")
+    config, metrics = load_config(run_dir / CONFIG_FILE), read_metrics(run_dir)
+    if not metrics:
+        return Group(Panel("No iteration is done yet.", title=str(run_dir)))
+    silent = time.time() - (run_dir / FILE_NAME).stat().st_mtime
+    ended = (run_dir / SUMMARY_FILE).exists()
+    return Group(
+        Panel(overview(config, metrics, ended, silent), title=f"{run_dir}, {config.game.board}"),
+        curves(metrics),
+        *([strength(metrics)] if any(map(is_strength, keys_of(metrics))) else []),
+        report(warnings_of(config, metrics)),
+    )
+
+
+def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Table:
+    """Return how far a run is, how fast, and what it takes; `silent` seconds since a record."""
+    last, seconds = metrics[-1], [line.get("speed/seconds", 0.0) for line in metrics[-20:]]
+    done = config.fraction_done(last["iteration"], last.get("speed/minutes", 0.0))
+    usual = median(seconds)
+    if ended:
+        state = Text("complete", "bold green")
+    elif silent > SILENT * max(usual, 1.0):
+        state = Text(f"no record for {spell(silent)}: ended, evaluating or stuck", "bold red")
+    else:
+        state = Text("running", "bold green")
+    network, table = config.network, Table.grid(padding=(0, 2))
+    rows = {
+        "state": state,
+        "network": f"{network.trunk} {network.channels} x {network.blocks}",
+        "done": f"{done:.0%} of {run_length(config)}: iteration {last['iteration']:,}, "
+        f"{last.get('speed/games', 0):,} games, {last.get('speed/minutes', 0.0):.1f} minutes",
+        "time left": "" if ended else time_left(done, last.get("speed/minutes", 0.0)),
+        "an iteration": f"{usual:.1f} s",
+        "peak memory": f"{last.get('memory/peak_bytes', 0) / 2**20:,.0f} MiB",
+        "evaluations used": f"{last.get('selfplay/used', 0.0):.0%} by games in play",
+        **devices(),
+    }
+    for name, value in rows.items():
+        if value:
+            table.add_row(Text(name, "dim"), value)
+    return table
+
+
+def devices() -> dict[str, str]:
+    """Return what the GPUs of this machine are doing; nothing where there is none."""
+    if pynvml is None:
+        return {}
+    try:
+        pynvml.nvmlInit()
+        gpus = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        return {f"GPU {number}": _gpu(gpu) for number, gpu in enumerate(gpus)}
+    except pynvml.NVMLError:
+        return {}
+
+
+def _gpu(gpu: Any) -> str:
+    use, memory = pynvml.nvmlDeviceGetUtilizationRates(gpu), pynvml.nvmlDeviceGetMemoryInfo(gpu)
+    watts = pynvml.nvmlDeviceGetPowerUsage(gpu) / 1000
+    return f"{use.gpu} % busy, {memory.used / 2**20:,.0f} MiB in use, {watts:.0f} W"
+
+
+def time_left(done: float, minutes: float) -> str:
+    """Return how long self-play and learning will still take at the speed so far."""
+    if not done:
+        return "not known yet"
+    return f"{spell(60 * minutes * (1 - done) / done)} of self-play and learning"
+
+
+def spell(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
+
+
+def curves(metrics: Metrics) -> Table:
+    """Return the last value, the range and the course of each series."""
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    for heading, justify in (("", "left"), ("now", "right"), ("from", "right"), ("to", "right")):
+        table.add_column(heading, justify=justify)
+    table.add_column("course of the run")
+    for name, key, form in CURVES:
+        values = [line[key] for line in metrics if key in line]
+        if values:
+            least, most = min(values), max(values)
+            numbers = (form.format(value) for value in (values[-1], least, most))
+            table.add_row(name, *numbers, Text(sparkline(values), "cyan"))
+    return table
+
+
+def sparkline(values: list[float], width: int = CURVE) -> str:
+    """Return the course of a series as characters of eight heights, means of equal parts."""
+    cuts = [len(values) * part // width for part in range(width + 1)]
+    parts = [values[a:b] for a, b in itertools.pairwise(cuts) if b > a]
+    means = [sum(part) / len(part) for part in parts]
+    least, span = min(means), max(means) - min(means) or 1.0
+    return "".join(BARS[1 + round(7 * (mean - least) / span)] for mean in means)
+
+
+def is_strength(key: str) -> bool:
+    return key.startswith(("suite/", "versus/")) and key.endswith(("/optimal_share", "/points"))
+
+
+def keys_of(metrics: Metrics) -> set[str]:
+    return {key for line in metrics for key in line}
+
+
+def strength(metrics: Metrics) -> Table:
+    """Return exact play and matches: at the first, the best and the last evaluation."""
+    table = Table(box=None, padding=(0, 2), header_style="dim")
+    for heading in ("strength", "now", "at first", "best"):
+        table.add_column(heading, justify="left" if heading == "strength" else "right")
+    for key in sorted(filter(is_strength, keys_of(metrics))):
+        values = [line[key] for line in metrics if key in line]
+        kind, player = key.split("/")[:2]
+        if kind == "suite":
+            name, values = f"{player}: wrong moves", [1 - value for value in values]
+        else:
+            name = f"points against {player}"
+        best = min(values) if kind == "suite" else max(values)
+        table.add_row(name, *(f"{value:.1%}" for value in (values[-1], values[0], best)))
+    return table
+
+
+def report(warnings: list[Warning]) -> Panel:
+    """Return the warnings in words, each with the setting to change."""
+    if not warnings:
+        return Panel(Text("Nothing looks wrong.", "green"), title="warnings")
+    lines = Text()
+    for number, warning in enumerate(warnings):
+        lines.append("\n" * bool(number) + warning.name, "bold red")
+        lines.append(f": {warning.words}.\n  {warning.change[0].upper()}{warning.change[1:]}.")
+    return Panel(lines, title="warnings", border_style="red")
+
+
+def as_html(view: Any, every: float) -> str:
+    """Return a view as a page that loads itself again after `every` seconds."""
+    console = Console(record=True, width=96, file=io.StringIO())
+    console.print(view)
+    page = console.export_html(inline_styles=False)
+    refresh = f'<meta http-equiv="refresh" content="{every:g}"><title>jaxzero</title>'
+    return page.replace("<head>", f"<head>{refresh}", 1)

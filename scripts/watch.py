@@ -1,0 +1,93 @@
+"""Watch a run: speed, losses, exact play, memory, time left, and warnings in words.
+
+Example: scripts/watch.py --run_dir runs/quick
+It only reads, so it may run on any machine that sees the folder.
+"""
+
+from __future__ import annotations
+
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a second
+
+import time
+from pathlib import Path
+
+from jsonargparse import ArgumentParser, Namespace
+
+from jaxzero.cli import parse, run_script
+from jaxzero.errors import InputError
+
+LONGEST = 3600.0  # seconds between two looks
+
+
+def watch_parser() -> ArgumentParser:
+    """Return the parser of the command line."""
+    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks")
+    parser.add_argument("--once", action="store_true", help="look once, then end")
+    parser.add_argument("--web", action="store_true", help="serve a page instead; it only shows")
+    parser.add_argument("--host", default="127.0.0.1", help="address to serve the page on")
+    parser.add_argument("--port", type=int, default=8001, help="port; 0: any that is free")
+    return parser
+
+
+def check_options(options: Namespace) -> None:
+    """Raise an InputError for values out of range."""
+    if not 0.1 <= options.every <= LONGEST:
+        raise InputError(f"every: {options.every} must be >= 0.1 and <= {LONGEST:g}")
+    if not 0 <= options.port < 2**16:
+        raise InputError(f"port: {options.port} must be >= 0 and < {2**16}")
+    if options.web and options.once:
+        raise InputError("once: does not go with web")
+
+
+def main(arguments: list[str]) -> None:
+    options = parse(watch_parser(), arguments)
+    check_options(options)
+    from rich.console import Console
+    from rich.live import Live
+
+    from jaxzero.runs.watching import watch_run
+
+    view = watch_run(options.run_dir)  # an unknown run is told at once
+    console = Console()
+    if options.web:
+        serve_view(options)
+    elif options.once or not console.is_terminal:
+        console.print(view)
+    else:
+        with Live(view, console=console, auto_refresh=False) as live:
+            while True:
+                time.sleep(options.every)
+                live.update(watch_run(options.run_dir), refresh=True)
+
+
+def serve_view(options: Namespace) -> None:
+    """Serve a page that shows the run; it takes no input but its address."""
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.responses import HTMLResponse
+    from starlette.routing import Route
+
+    from jaxzero.play.server import serve
+    from jaxzero.runs.watching import as_html, watch_run
+
+    def show(_request) -> HTMLResponse:  # in a thread: it reads files
+        try:
+            return HTMLResponse(as_html(watch_run(options.run_dir), options.every))
+        except InputError as error:
+            return HTMLResponse(as_html(str(error), options.every), 404)
+
+    def make(hosts: tuple[str, ...]) -> Starlette:
+        guard = Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+        return Starlette(routes=[Route("/", show)], middleware=[guard])
+
+    serve(options.host, options.port, make, "Watch")
+
+
+if __name__ == "__main__":
+    run_script(main)

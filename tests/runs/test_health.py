@@ -1,0 +1,149 @@
+"""Warnings about a run: each is provoked, and complete runs give none."""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+
+import pytest
+from rich.console import Console
+
+from jaxzero.cli import load_config, save_config
+from jaxzero.config import Config
+from jaxzero.runs import watching
+from jaxzero.runs.health import warnings_of
+from jaxzero.runs.metrics import read_metrics
+from jaxzero.runs.watching import sparkline, watch_run
+
+QUICK = load_config("configs/quick.yaml")
+
+
+def healthy(iterations: int = 60) -> list[dict]:
+    """Return metrics like those of `configs/quick.yaml`: errors fall, the entropy stays."""
+    return [
+        {
+            "iteration": i + 1,
+            "learn/margin_loss": 1.4 * 0.98**i,
+            "learn/policy_divergence": 1.0 * 0.97**i,
+            "learn/gradient_norm": 0.6,
+            "learn/logit_size": 12.0,
+            "selfplay/policy_entropy": 1.4 - 0.002 * i,
+            "selfplay/first_wins": 0.1,
+            "selfplay/draws": 0.0,
+            "selfplay/used": 0.94,
+            "speed/evaluations_per_second": 3e4,
+            "speed/minutes": 0.1 * (i + 1),
+            "speed/seconds": 6.0,
+            "suite/policy/optimal_share": 0.98 - 0.2 * 0.9**i,
+        }
+        for i in range(iterations)
+    ]
+
+
+def changed(key: str, *last: float) -> list[dict]:
+    """Return healthy metrics whose last iterations have these values."""
+    metrics = healthy()
+    for line, value in zip(metrics[-len(last) :], last, strict=True):
+        line[key] = value
+    return metrics
+
+
+def names(config: Config, metrics: list[dict]) -> list[str]:
+    return [warning.name for warning in warnings_of(config, metrics)]
+
+
+def test_a_healthy_run_gives_no_warning_at_any_time():
+    metrics = healthy()
+    assert [names(QUICK, metrics[:n]) for n in range(len(metrics) + 1)] == [[]] * 61
+
+
+@pytest.mark.parametrize(
+    ("name", "metrics", "setting"),
+    [
+        ("entropy collapse", changed("selfplay/policy_entropy", *[0.02] * 5), "opening_plies"),
+        ("logits grow together", changed("learn/logit_size", *[400.0] * 5), "learning_rate"),
+        ("gradient explodes", changed("learn/gradient_norm", *[9.0] * 5), "learning_rate"),
+        ("updates skipped", changed("learn/skipped_updates", 3.0), "learning_rate"),
+        ("all games end alike", changed("selfplay/draws", *[1.0] * 5), "sampled_plies"),
+        ("all games end alike", changed("selfplay/first_wins", *[1.0] * 5), "deviations"),
+        ("lanes idle", changed("selfplay/used", *[0.5] * 5), "selfplay.games"),
+        ("slower than before", changed("speed/evaluations_per_second", *[5e3] * 5), "device"),
+        ("value error rises", changed("learn/margin_loss", *[0.9] * 5), "updates_per_iteration"),
+        ("policy error rises", changed("learn/policy_divergence", *[0.5] * 5), "learning_rate"),
+        ("value error flat", changed("learn/margin_loss", *[1.4] * 60), "selfplay.start_ply"),
+        ("more wrong moves", changed("suite/policy/optimal_share", 0.9), "checkpoint"),
+    ],
+)
+def test_each_warning_is_provoked_alone_and_names_a_setting(name, metrics, setting):
+    found = warnings_of(QUICK, metrics)
+    assert [warning.name for warning in found] == [name]
+    assert setting in found[0].change
+
+
+def test_a_replay_ratio_that_learns_noise_is_told_before_the_run_begins():
+    often = load_config("configs/cpu.yaml", "--learner.updates_per_iteration=500")
+    assert names(often, []) == ["replay ratio too high"]
+    assert names(load_config("configs/cpu.yaml"), []) == []
+
+
+def test_while_the_start_falls_losses_may_rise():
+    metrics = changed("learn/policy_divergence", *[0.5] * 5)  # of 6 minutes
+    short = load_config("configs/cpu.yaml", "--minutes=5")
+    assert names(short, metrics) == ["policy error rises"]
+    assert names(load_config("configs/cpu.yaml", "--minutes=100"), metrics) == []
+
+
+def test_a_run_that_fell_apart_on_a_gpu_is_recognised():
+    path = "docs/results/NVIDIA_H100_80GB_HBM3/train_second.json"
+    with open(path) as file:
+        metrics = json.load(file)["iterations"]
+    assert "gradient explodes" in names(load_config("configs/gpu_80gb.yaml"), metrics)
+
+
+def test_lines_that_are_no_metrics_are_dropped(tmp_path):
+    lines = ['{"iteration": 1}', "[", "7", "[1]", '{"iteration": "2"}', "[" * 100_000, "{}", "\0"]
+    (tmp_path / "metrics.jsonl").write_bytes("\n".join(lines).encode() + b"\n\xff\xfe")
+    assert read_metrics(tmp_path) == [{"iteration": 1}]
+
+
+def test_a_curve_keeps_its_ends_and_its_form():
+    assert sparkline([0.0, 1.0]) == "▁█"
+    assert sparkline([3.0] * 5) == "▁" * 5
+    line = sparkline([math.sin(x / 100) for x in range(628)], 40)
+    assert len(line) == 40 and line.index("█") < 20 < line.index("▁")
+
+
+def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monkeypatch):
+    save_config(QUICK, tmp_path / "config.yaml")
+    lines = changed("selfplay/policy_entropy", *[0.02] * 5)
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    utilisation = types.SimpleNamespace(gpu=97)
+    monkeypatch.setattr(
+        watching,
+        "pynvml",
+        types.SimpleNamespace(
+            NVMLError=OSError,
+            nvmlInit=lambda: None,
+            nvmlDeviceGetCount=lambda: 1,
+            nvmlDeviceGetHandleByIndex=lambda index: index,
+            nvmlDeviceGetUtilizationRates=lambda _gpu: utilisation,
+            nvmlDeviceGetMemoryInfo=lambda _gpu: types.SimpleNamespace(used=2**31),
+            nvmlDeviceGetPowerUsage=lambda _gpu: 690_000,
+        ),
+    )
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as seen:
+        console.print(watch_run(tmp_path))
+    text = seen.get()
+    assert max(map(len, text.splitlines())) <= 80
+    for words in (
+        "running",
+        "97 % busy, 2,048 MiB in use, 690 W",
+        "entropy collapse: the policy",
+        "Raise selfplay.opening_plies",
+        "policy: wrong moves",
+    ):
+        assert words in text
+    page = watching.as_html(watch_run(tmp_path), 5)
+    assert '<meta http-equiv="refresh" content="5">' in page and "entropy collapse" in page
