@@ -138,7 +138,7 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("play.py --port 99", "port: 99 needs --web"),
         ("play.py --web --port 99999", "port: 99999 must be"),
         ("watch.py --run_dir nowhere", "run_dir: nowhere holds no run"),
-        ("watch.py --run_dir nowhere --every nan", "every: nan must be"),
+        ("watch.py --run_dir nowhere --every .nan", "every: nan must be"),
         ("watch.py --run_dir nowhere --port 99999", "port: 99999 must be"),
         ("watch.py --run_dir nowhere --web --once", "once: does not go with web"),
     ],
