@@ -123,6 +123,10 @@ class LearnerConfig:
     """Decoupled weight decay of matrices and kernels, not of biases and scales."""
     gradient_clip: PositiveNumber = 1.0
     """Largest global norm of a gradient; larger ones are scaled down to it."""
+    skipped_updates: PositiveInt = 20
+    """Updates in a row that may be skipped because their loss or gradient is not finite. After as
+    many, or all of an iteration, the run goes back to its last checkpoint and on with a smaller
+    learning_rate; the second time it stops."""
     ema_decay: ProperFraction = 0.0
     """Decay per update of a moving average of the weights, which then plays and is evaluated in
     place of the newest; 0: no average. It starts small: min(ema_decay, (1 + t) / (10 + t)) at

@@ -203,7 +203,8 @@ def update(
 ) -> tuple[Learner, dict[str, jax.Array]]:
     """Take one step on a batch; with `axis_name`, on the mean gradient over that axis.
 
-    `fraction` [] of the run is done.
+    `fraction` [] of the run is done. A loss or gradient that is not finite changes nothing, and
+    its metrics are 0 but `skipped`, which is 1.
     """
     settings = config.learner
     gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
@@ -219,9 +220,13 @@ def update(
         # Warmed up, or the average would hold on to the random weights it began with.
         decay = jnp.minimum(settings.ema_decay, (1 + learner.step) / (10 + learner.step))
         average = optax.incremental_update(params, average, 1 - decay)
-    return learner._replace(
+    stepped = learner._replace(
         params=params, average=average, opt_state=opt_state, step=learner.step + 1
-    ), metrics
+    )
+    finite = jnp.isfinite(metrics["gradient_norm"]) & jnp.isfinite(metrics["loss"])
+    metrics = {name: jnp.where(finite, value, 0.0) for name, value in metrics.items()}
+    metrics["skipped"] = 1.0 - finite
+    return jax.tree.map(partial(jnp.where, finite), stepped, learner), metrics
 
 
 def learn(
@@ -234,9 +239,10 @@ def learn(
     axis_name: str | None = None,
     span: chex.Numeric = (0.0, 1.0),
 ) -> tuple[Learner, dict[str, jax.Array]]:
-    """Take `updates_per_iteration` steps on `batch_size` positions each; metrics are means.
+    """Take `updates_per_iteration` steps on `batch_size` positions each.
 
-    `span` [2] float32 is the fraction of the run that is done before and after these updates.
+    Metrics are means over the steps taken; others count the steps that were skipped. `span` [2]
+    float32 is the fraction of the run that is done before and after these updates.
     """
     updates = config.learner.updates_per_iteration
     permutations = jnp.asarray(automorphisms(network.game))
@@ -257,6 +263,17 @@ def learn(
         return learner, {}
     keys = jax.random.split(key, updates)
     learner, metrics = jax.lax.scan(one_update, learner, (keys, fractions))
-    means = {name: values.mean() for name, values in metrics.items()}
+    skipped = metrics.pop("skipped")
+    taken = jnp.maximum(updates - skipped.sum(), 1.0)
+    means = {name: values.sum() / taken for name, values in metrics.items()}
+    means["skipped_updates"] = skipped.sum()
+    means["skipped_in_a_row"], means["skipped_at_end"] = runs_of_ones(skipped)
     means["learning_rate"] = learning_rate(config.learner, learner.step - 1, fractions[-1])
     return learner, {f"learn/{name}": value for name, value in means.items()}
+
+
+def runs_of_ones(flags: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return how long the longest run of ones in zeros and ones [U] is, and the one at the end."""
+    so_far = jnp.cumsum(flags)
+    runs = so_far - jax.lax.cummax(jnp.where(flags > 0, 0.0, so_far))
+    return runs.max(), runs[-1]

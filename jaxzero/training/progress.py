@@ -167,6 +167,10 @@ def run_iteration(
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
+    skipped = metrics.get("learn/skipped_in_a_row", 0)
+    most = min(config.learner.skipped_updates, config.learner.updates_per_iteration)
+    if skipped and skipped >= most:
+        raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
     games = round(metrics["selfplay/games"])
     evaluations = round(metrics["selfplay/moves"]) * (config.search.simulations + 1)
     progress = Progress(
@@ -184,6 +188,16 @@ def run_iteration(
         "speed/games": progress.games,
         "speed/minutes": progress.minutes,
     }
+
+
+def refuse_spoilt(metrics: dict[str, Any]) -> None:
+    """Raise a FloatingPointError where the newest weights may be finite and yet give no gradient.
+
+    Then the last updates were skipped. Such weights are no checkpoint to go back to.
+    """
+    if metrics.get("learn/skipped_at_end"):
+        skipped = metrics["learn/skipped_at_end"]
+        raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
 
 
 def save(config: Config, checkpoints: Checkpoints, progress: Progress) -> None:

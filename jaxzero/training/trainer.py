@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -15,7 +16,13 @@ from jaxzero.interrupts import Stop
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
-from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir, new_run_dir
+from jaxzero.runs.run_dir import (
+    CHECKPOINTS,
+    CONFIG_FILE,
+    check_run_dir,
+    finished_checkpoints,
+    new_run_dir,
+)
 from jaxzero.runs.summary import headline, print_header, write_summary
 from jaxzero.runs.weights import (
     InitialWeights,
@@ -26,9 +33,15 @@ from jaxzero.training.adjudication import Adjudicator
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.parallel import choose_devices, replicate
-from jaxzero.training.progress import Progress, refuse_misfit, run_iteration, save
+from jaxzero.training.progress import Progress, refuse_misfit, refuse_spoilt, run_iteration, save
 from jaxzero.training.progress import resume as resume_progress
 from jaxzero.training.progress import start as start_progress
+
+SMALLER = 0.3  # times the learning rate, after a training that diverged
+
+
+class Diverged(RunError):
+    """A loss or a weight that is not finite; the message says what is left."""
 
 
 def train(
@@ -40,10 +53,34 @@ def train(
 ) -> bool:
     """Train in `run_dir`, from zero, from `initial` weights or from its newest good checkpoint.
 
+    A training that diverges goes on once from its newest checkpoint with a smaller learning rate.
     Returns whether the run is complete; its summary is written then. Raises: InputError when the
     directory holds a run and `resume` is off, or holds a run of another board or network, or the
-    device has not the memory for the run; RunError when the training diverges.
+    device has not the memory for the run; RunError when the training diverges again, or before its
+    first checkpoint.
     """
+    try:
+        return _train(config, run_dir, resume, stop, initial)
+    except Diverged as error:
+        if not finished_checkpoints(run_dir / CHECKPOINTS):
+            raise
+        rate = SMALLER * config.learner.learning_rate
+        print(f"{error}\nGoing on from there with learner.learning_rate {rate:g}.", flush=True)
+    smaller = replace(config, learner=replace(config.learner, learning_rate=rate))
+    try:
+        return _train(smaller, run_dir, True, stop, None)
+    except Diverged as error:
+        raise RunError(f"{error} It had diverged before, with {rate / SMALLER:g}.") from error
+
+
+def _train(
+    config: Config,
+    run_dir: Path,
+    resume: bool,
+    stop: Stop | None,
+    initial: InitialWeights | None,
+) -> bool:
+    """Train until the end, a stop or a divergence, as `train`. Raises: Diverged too."""
     # Build.
     check_run_dir(config, run_dir, resume)
     devices = choose_devices(config.devices)
@@ -98,10 +135,11 @@ def train(
                     writer.write(iteration, metrics, line)
                     ending = stop.iteration_done() or progress.fraction_done(config) == 1
                     if ending or iteration % config.checkpoint_every == 0:
+                        refuse_spoilt(metrics)
                         save(config, checkpoints, progress)
                 except FloatingPointError as error:
                     message = _divergence_message(config, run_dir, checkpoints, error)
-                    raise RunError(message) from error
+                    raise Diverged(message) from error
                 if ending:
                     break
     return _finish(config, run_dir, devices, evaluator, progress, stop)

@@ -22,6 +22,7 @@ from jaxzero.training.learner import (
     learning_rate,
     loss,
     playing_params,
+    runs_of_ones,
     sample_losses,
     update,
 )
@@ -83,6 +84,31 @@ def test_the_learning_rate_rises_stays_and_falls():
 def test_without_warmup_and_decay_the_learning_rate_is_constant():
     settings = LearnerConfig(warmup_updates=0, learning_rate=2.0, decay_fraction=0.0)
     np.testing.assert_array_equal(learning_rate(settings, np.arange(3), np.array([0, 0.5, 1])), 2)
+
+
+def test_a_step_without_a_finite_gradient_changes_nothing():
+    network = Network(GAME, CONFIG.network)
+    learner, batch = init_learner(network, CONFIG), batch_of(64)
+    learner = learner._replace(average=learner.params)
+    step = jax.jit(partial(update, network, CONFIG))
+    policy = batch.policy.at[5, np.flatnonzero(~batch.drawn[5])[0]].set(jnp.nan)
+    same, metrics = step(learner, batch._replace(policy=policy))
+    jax.tree.map(np.testing.assert_array_equal, same, learner)
+    assert metrics.pop("skipped") == 1
+    assert all(value == 0 for value in metrics.values())
+    other, metrics = step(learner, batch)
+    assert metrics["skipped"] == 0 and metrics["loss"] > 0 and other.step == 1
+
+
+def test_runs_of_ones():
+    longest = jax.jit(runs_of_ones)
+    for number in range(2**7):
+        digits = f"{number:07b}"
+        runs = [len(run) for run in digits.split("0")]
+        assert tuple(longest(jnp.array([float(digit) for digit in digits]))) == (
+            max(runs),
+            runs[-1],
+        )
 
 
 @pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")

@@ -225,14 +225,15 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(run, missing):
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
-def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path):
+def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path, capsys):
     run_dir, options = tmp_path / "run", ("--keep_checkpoints=1", "--checkpoint_every=1")
     good = short_config(*options)
     assert not train(good, run_dir, stop=Stop(max_iterations=2))
     before = saved(good, run_dir, 2)
     wild = short_config(*options, "--learner.learning_rate=1e30", "--learner.warmup_updates=0")
-    with pytest.raises(RunError, match=r"learning_rate: 1e\+30 .* checkpoint 2 stays.*--resume"):
+    with pytest.raises(RunError, match=r"learning_rate: 3e\+29 .* checkpoint 2 stays.*--resume"):
         train(wild, run_dir, resume=True)
+    assert "Going on from there with learner.learning_rate 3e+29" in capsys.readouterr().out
     with Checkpoints(run_dir) as checkpoints:
         assert checkpoints.iterations() == [2]
     after = saved(good, run_dir, 2)
@@ -240,6 +241,18 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path):
     assert train(good, run_dir, resume=True)
     losses = [line["learn/loss"] for line in read_metrics(run_dir)]
     assert len(losses) == 6 and np.isfinite(losses).all()
+
+
+def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(tmp_path, monkeypatch):
+    options = ("--checkpoint_every=1", "--learner.warmup_updates=0")
+    assert not train(short_config(*options), tmp_path / "run", stop=Stop(max_iterations=2))
+    monkeypatch.setattr(trainer_module, "SMALLER", 1e-33)
+    wild = short_config(*options, "--learner.learning_rate=1e30")
+    assert train(wild, tmp_path / "run", resume=True)
+    lines = read_metrics(tmp_path / "run")
+    assert [line["iteration"] for line in lines] == [1, 2, 3, 4, 5, 6]
+    assert max(line["learn/learning_rate"] for line in lines[2:]) < 1.001e-3
+    assert load_config(tmp_path / "run" / "config.yaml").learner.learning_rate == pytest.approx(1e-3)
 
 
 def test_nothing_that_is_not_finite_is_saved(tmp_path):
