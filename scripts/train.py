@@ -14,9 +14,11 @@ if __name__ == "__main__":
 import sys
 from pathlib import Path
 
+from jsonargparse import Namespace
+
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
-from jaxzero.config.ranges import NonNegativeNumber
+from jaxzero.config.ranges import NonNegativeInt, NonNegativeNumber, PositiveInt
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder
 
@@ -54,6 +56,27 @@ def main(arguments: list[str]) -> None:
         help="with --predict_memory: predict for this GPU, such as 'RTX 4060', which need not be "
         "there; needs the CUDA build of jax",
     )
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="be one process of a job of several, as SLURM, Open MPI or Kubernetes has started it; "
+        "see docs/scaling.md",
+    )
+    parser.add_argument(
+        "--coordinator_address",
+        help="address and port of the first process, such as node1:1234, where nothing has started "
+        "the job that says so; every process needs it and the next two",
+    )
+    parser.add_argument("--num_processes", type=PositiveInt, help="processes of the job")
+    parser.add_argument(
+        "--process_id", type=NonNegativeInt, help="which of them this one is, from 0"
+    )
+    parser.add_argument(
+        "--heartbeat_seconds",
+        type=PositiveInt,
+        default=60,
+        help="silence of a process after which the job ends",
+    )
     options = parse(parser, arguments)
     if options.predict_memory and options.target:
         return predict_memory_of(config_of(parser, options), options.target)
@@ -70,6 +93,7 @@ def main(arguments: list[str]) -> None:
         options = parse(parser, ["--config", str(saved), *arguments])
     config = config_of(parser, options)
     check_folder("run_dir", options.run_dir)
+    join_others(options)
 
     from jaxzero.interrupts import Stop
     from jaxzero.runs.weights import read_initial_weights
@@ -80,6 +104,21 @@ def main(arguments: list[str]) -> None:
     stop = Stop(options.max_minutes)
     if not train(config, options.run_dir, options.resume, stop, initial):
         sys.exit(stop.exit_code)
+
+
+def join_others(options: Namespace) -> None:
+    """Become one of the processes of a job where the options ask for it."""
+    names = ("coordinator_address", "num_processes", "process_id")
+    given = {name: options[name] for name in names if options[name] is not None}
+    if not given and not options.distributed:
+        return
+    if given and len(given) < len(names) and not options.distributed:
+        missing = next(name for name in names if name not in given)
+        name, value = next(iter(given.items()))
+        raise InputError(f"{name}: {value} needs --{missing} beside it, or --distributed")
+    from jaxzero.training.parallel import join
+
+    join(**given, heartbeat_seconds=options.heartbeat_seconds)
 
 
 def predict_memory(config: Config) -> None:

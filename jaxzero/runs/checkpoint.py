@@ -40,7 +40,9 @@ class Restored(NamedTuple):
 class Checkpoints:
     """The checkpoints of one run directory."""
 
-    def __init__(self, run_dir: Path, keep: int = 10):
+    def __init__(self, run_dir: Path, keep: int = 10, tidies: bool = True):
+        """Open the folder; of several processes, which all save and restore, one `tidies` it."""
+        self._tidies = tidies
         self.folder = run_dir.resolve() / CHECKPOINTS
         options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True)
         self._manager = ocp.CheckpointManager(self.folder, options=options)
@@ -63,7 +65,8 @@ class Checkpoints:
         `replay` has fields [D, C, ...]. Raises: FloatingPointError when a number of the learner is
         not finite; nothing is saved then, and the earlier checkpoints stay.
         """
-        learner = _on_host(learner)
+        # As NumPy arrays: of several processes the first one writes them.
+        learner = jax.device_get(learner)
         refuse_not_finite(learner)
         items = {"learner": ocp.args.StandardSave(learner)}
         layout = None
@@ -95,6 +98,8 @@ class Checkpoints:
         self.close()
 
     def _drop_old_replays(self) -> None:
+        if not self._tidies:
+            return
         # The replay is by far the largest item, and only the newest can be resumed from. A manager
         # that has only read does not know which checkpoints are good, and drops nothing.
         finished = [each for each in self.iterations() if self._saved and each <= self._saved]
@@ -104,7 +109,7 @@ class Checkpoints:
     def set_aside(self, after: int) -> None:
         """Rename the checkpoints after an iteration: they are damaged and will be written again."""
         for iteration in self.iterations():
-            if iteration > after:
+            if iteration > after and self._tidies:
                 name = f"{iteration}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
                 (self.folder / str(iteration)).rename(self.folder / name)
         self._manager.reload()
@@ -208,6 +213,8 @@ def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
     # JAX arrays, because orbax copies NumPy arrays again before it writes.
     if next(iter(jax.tree.leaves(replay)[0].devices())).platform == "cpu":
         return jax.tree.map(lambda leaf: leaf.copy(), replay)
+    if not jax.tree.leaves(replay)[0].is_fully_addressable:
+        return replay  # each process writes its own slices, which orbax copies to the host
     return _on_host(replay)
 
 

@@ -13,7 +13,7 @@ from jaxzero.agent.network import count_params
 from jaxzero.config import Config
 from jaxzero.evaluation.arena import MatchResult
 from jaxzero.files import write_json
-from jaxzero.runs.memory import mebibytes, peak_memory_bytes
+from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
 
 SUMMARY_FILE = "summary.json"
@@ -21,7 +21,10 @@ CURVES_FILE = "curves.png"
 
 
 def describe_devices(devices: list[jax.Device]) -> str:
-    return f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform})"
+    """Return how many devices of which kind, and in how many processes if not in one."""
+    words = f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform})"
+    processes = len({device.process_index for device in devices})
+    return words + f" in {processes} processes" * (processes > 1)
 
 
 def print_header(
@@ -82,14 +85,15 @@ def write_summary(
     run_dir: Path,
     devices: list[jax.Device],
     totals: tuple[int, float, int, int],
+    peak: int,
     player: str,
     results: dict[str, MatchResult],
     scores: dict[str, dict],
 ) -> None:
     """Write `summary.json` and `curves.png` and print the summary.
 
-    `totals` are iterations, minutes, games and evaluations. `results` are the matches of `player`
-    by opponent, `scores` its suites by player.
+    `totals` are iterations, minutes, games and evaluations, `peak` the memory in bytes. `results`
+    are the matches of `player` by opponent, `scores` its suites by player.
     """
     iterations, minutes, games, evaluations = totals
     seconds = max(60 * minutes, 1e-9)
@@ -101,7 +105,7 @@ def write_summary(
         "evaluations": evaluations,
         "games_per_second": round(games / seconds, 2),
         "evaluations_per_second": round(evaluations / seconds),
-        "peak_memory_bytes": max(map(peak_memory_bytes, devices)),
+        "peak_memory_bytes": peak,
         "versus": {name: result.to_dict() for name, result in results.items()},
         "suite": scores,
     }

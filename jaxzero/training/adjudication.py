@@ -28,7 +28,7 @@ from jaxzero.game import DotsAndBoxes, boxes_closed
 from jaxzero.game.board import box_sides_table
 from jaxzero.game.quiet import FreeBoxes, declines, whole_value
 from jaxzero.solver.endgame import new_table, solve_many
-from jaxzero.training.parallel import spread
+from jaxzero.training.parallel import own_devices, own_slices, spread_own
 from jaxzero.training.replay import Replay, relabel
 from jaxzero.training.targets import (
     Decisions,
@@ -182,7 +182,10 @@ def solved_positions(answers: Answers, offset: jax.Array) -> Positions:
 
 
 class Adjudicator:
-    """Solves stopped games in threads: the compiled solver holds no lock of Python."""
+    """Solves stopped games in threads: the compiled solver holds no lock of Python.
+
+    Each process solves the games of its own devices.
+    """
 
     def __init__(self, config: Config, devices: list[jax.Device]):
         self._config, self._devices = config, devices
@@ -202,10 +205,10 @@ class Adjudicator:
             for whole, part in zip(answers, found, strict=True):
                 whole[rows] = part
         waited = time.perf_counter() - begin
-        devices = len(self._devices)
-        answers = jax.tree.map(lambda x: x.reshape(devices, -1, *x.shape[1:]), answers)
+        own = len(own_devices(self._devices))
+        answers = jax.tree.map(lambda x: x.reshape(own, -1, *x.shape[1:]), answers)
         solved = sum(len(rows) for rows, _ in batch.chunks) * self._config.solved_per_game
-        return state._replace(answers=spread(answers, self._devices)), {
+        return state._replace(answers=spread_own(answers, self._devices)), {
             "speed/solver_wait_seconds": waited,
             "speed/solved_per_core_second": solved / max(seconds, 1e-9),
         }
@@ -214,15 +217,18 @@ class Adjudicator:
         """Begin to solve the games [D, N] of the iteration that has just ended."""
         config = self._config
         # Copied: the next iteration takes the memory.
-        drawn = np.array(jax.device_get(state.newer.stops.drawn))
+        drawn = own_slices(state.newer.stops.drawn)
         drawn = drawn.reshape(-1, drawn.shape[-1])
+        own = own_devices(self._devices)
+        # Games of the processes before this one.
+        before = len(drawn) // len(own) * self._devices.index(own[0])
         over = drawn.all(axis=1)
         finished = no_answers(config, len(drawn))
         finished.solved[over, 0] = True  # worth 0
         chunks = []
         for first in range(0, np.sum(~over), CHUNK):
             rows = np.flatnonzero(~over)[first : first + CHUNK]
-            seed = config.seed, iteration, first
+            seed = config.seed, iteration, before + first
             future = self._pool.submit(solve_stops, config.game.board, drawn[rows], seed)
             chunks.append((rows, future))
         self._batches.append(Batch(finished, chunks))

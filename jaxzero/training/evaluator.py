@@ -79,10 +79,14 @@ class Evaluator:
         every = self._settings.evaluate_every
         return every > 0 and iteration % every == 0
 
-    def evaluate(self, learner: Learner) -> tuple[Learner, dict[str, float], str]:
-        """Pass the gate, then measure; return the learner, metrics and words for the log line."""
+    def evaluate(self, learner: Learner) -> tuple[dict[str, float], str]:
+        """Try the gate, then measure who plays now; return metrics and words for the log line.
+
+        Where the metric gate/accepted is 1, the caller lets the newest weights through.
+        """
         began = time.perf_counter()
-        learner, gate = self.gate(learner)
+        # On the first device alone: of several processes only one evaluates.
+        learner, gate = self.gate(local_copy(learner))
         results = self.play(learner, self._settings.games)
         scores = self.score(learner)
         words = "".join(f"  {name} {result.points:.1%}" for name, result in results.items())
@@ -93,7 +97,7 @@ class Evaluator:
             wrong = (f"{1 - parts['all']['optimal_share']:.1%}" for parts in scores.values())
             words += f"  wrong moves {', '.join(wrong)} ({', '.join(scores)})"
         metrics = {"evaluation/seconds": time.perf_counter() - began}
-        return learner, metrics | as_metrics(results, scores) | gate, words
+        return metrics | as_metrics(results, scores) | gate, words
 
     @cached_property
     def _suite(self) -> Suite | None:

@@ -23,7 +23,12 @@ from jaxzero.runs.memory import (
 )
 from jaxzero.training.adjudication import Adjudication, init_adjudication, take_answers
 from jaxzero.training.learner import Learner, init_learner, learn, playing_params
-from jaxzero.training.parallel import DEVICE_AXIS, parallelize
+from jaxzero.training.parallel import (
+    DEVICE_AXIS,
+    compile_shapes,
+    own_devices,
+    parallelize,
+)
 from jaxzero.training.replay import Replay, add, empty_replay
 from jaxzero.training.selfplay import play_block
 
@@ -118,7 +123,8 @@ def compile_iteration(config: Config, network: Network, devices: list[jax.Device
 
     Raises: DoesNotFit, before anything is allocated, where the memory is too small.
     """
-    shapes, limit = input_shapes(config, network, len(devices)), memory_limit_bytes(devices)
+    shapes = input_shapes(config, network, len(devices))
+    limit = memory_limit_bytes(own_devices(devices))
     parts = least_bytes(config, shapes.learner, shapes.actor, len(devices))
     # Before the compiler runs, which itself works through large constants.
     refuse_least(config, parts, limit, len(devices))
@@ -139,4 +145,4 @@ def lower_and_compile(
 ) -> jax.stages.Compiled:
     """Compile the iteration for inputs of these shapes, whatever memory it needs."""
     iteration = make_iteration(config, network, len(devices))
-    return parallelize(iteration, devices).lower(*shapes).compile()
+    return compile_shapes(parallelize(iteration, devices), shapes)

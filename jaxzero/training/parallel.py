@@ -1,28 +1,155 @@
-"""Several devices. The only file that knows pmap.
+"""Several devices, of one process or of many. The only file that knows pmap and jax.distributed.
 
 The learner is the same on every device, the actor differs: programs take and return the learner
-without a device axis and the actor with a leading one, D.
+without a device axis and the actor with a leading one, D. D counts the devices of all processes, in
+the order of the processes; each process holds the slices of its own devices.
+
+Totals over all devices: selfplay.games, learner.batch_size, replay.capacity, devices, and every
+metric of games and positions. Per device: memory. Of the first process: times and evaluations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+import traceback
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import chex
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
 
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, RunError
 
 DEVICE_AXIS = "device"
+HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
+MESSAGE_BYTES = 400
+
+
+# Processes
+
+
+def join(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+) -> None:
+    """Become one process of a job; what is not given is found in SLURM, Open MPI or Kubernetes.
+
+    Call it before anything uses a device. Standard output is that of the first process alone.
+    Raises: InputError where neither arguments nor environment say which process this is; RunError
+    where the others do not come.
+    """
+    # Its handler would take the SIGTERM that asks a run to save and stop.
+    jax.config.update("jax_enable_preemption_service", False)
+    seconds = max(1, round(heartbeat_seconds))
+    try:
+        jax.distributed.initialize(
+            coordinator_address,
+            num_processes,
+            process_id,
+            heartbeat_timeout_seconds=seconds,
+            shutdown_timeout_seconds=seconds,
+        )
+    except (ValueError, TypeError) as error:
+        raise InputError(f"distributed: {' '.join(str(error).split())}") from error
+    except jax.errors.JaxRuntimeError as error:
+        raise RunError(f"the processes of the job did not meet: {_first_line(error)}") from error
+    if jax.process_index():
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, for as long as the process lives
+    # Collectives of CPUs wait 30 seconds for their first use everywhere; later ones wait.
+    gather([0.0])
+
+
+def is_first() -> bool:
+    """Return whether this is the process that writes metrics, figures and logs."""
+    return jax.process_index() == 0
+
+
+def gather(values: list[float]) -> np.ndarray:
+    """Return the values of every process: [P, K] float64. All of them have to call it."""
+    row = np.asarray(values, np.float64)
+    if jax.process_count() == 1:
+        return row[None]
+    # As words, because jax would round a float64.
+    return multihost_utils.process_allgather(row.view(np.uint32)).view(np.float64)
+
+
+def on_first(action: Callable[[], object]) -> None:
+    """Call `action` in the first process. Its InputError is raised in all of them."""
+    message = ""
+    if is_first():
+        try:
+            action()
+        except InputError as error:
+            if jax.process_count() == 1:
+                raise
+            message = str(error)
+    if jax.process_count() > 1:
+        letters = message.encode()[:MESSAGE_BYTES].ljust(MESSAGE_BYTES)
+        said = gather([float(letter) for letter in letters])[0].astype(np.uint8).tobytes()
+        if said.strip():
+            raise InputError(said.decode(errors="replace").strip())
+
+
+@contextmanager
+def ends_together(resume_command: str) -> Iterator[None]:
+    """End this process at once where a block fails in it alone, or because another one is gone.
+
+    The other processes wait for this one, so that nothing that they do together would return:
+    neither a collective nor the save of a checkpoint. They end as soon as they miss it.
+    """
+    try:
+        yield
+    except (InputError, RunError):
+        raise  # in all processes alike
+    except Exception as error:
+        if jax.process_count() == 1:
+            raise
+        if not isinstance(error, jax.errors.JaxRuntimeError):
+            traceback.print_exc()
+        print(
+            f"error: process {jax.process_index()} of {jax.process_count()} ends, and the job with "
+            f"it: {_first_line(error)}. To go on from the last checkpoint: {resume_command}",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(1)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:200]
+
+
+# Devices
 
 
 def choose_devices(count: int) -> list[jax.Device]:
-    """Return the first `count` devices, or all for 0. Raises an InputError for more than exist."""
-    present = jax.local_devices()
-    if count > len(present):
-        raise InputError(f"devices: {count} asked for, {len(present)} present")
-    return present[: count or len(present)]
+    """Return `count` devices, or all for 0: as many of each process, process after process.
+
+    Raises: InputError for more than exist, and where they do not divide evenly.
+    """
+    processes = jax.process_count()
+    present = [jax.local_devices(process) for process in range(processes)]
+    sizes = sorted({len(own) for own in present})
+    total = sum(map(len, present))
+    if len(sizes) > 1:
+        raise InputError(f"devices: every process must have as many, not {sizes[0]} or {sizes[-1]}")
+    if count > total:
+        raise InputError(f"devices: {count} asked for, {total} present")
+    if count % processes:
+        raise InputError(f"devices: {count} is not divisible by {processes} processes")
+    each = (count or total) // processes
+    return [device for own in present for device in own[:each]]
+
+
+def own_devices(devices: list[jax.Device]) -> list[jax.Device]:
+    """Return the devices of this process."""
+    return [device for device in devices if device.process_index == jax.process_index()]
 
 
 def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
@@ -42,14 +169,57 @@ def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
     )
 
 
+def compile_shapes(mapped: Callable, shapes: tuple) -> jax.stages.Compiled:
+    """Compile what `parallelize` returned for inputs of these shapes.
+
+    The result takes and returns arrays that span all processes, as the functions below make them.
+    """
+    if jax.process_count() > 1:
+        # With several processes pmap wants arrays, or what it traces with, which it leaves alone.
+        shapes = jax.tree.map(lambda leaf: jax.core.ShapedArray(leaf.shape, leaf.dtype), shapes)
+    return mapped.lower(*shapes).compile()
+
+
+# Arrays
+
+
 def replicate(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
-    """Copy a tree to every device, without a device axis."""
-    return jax.device_put(tree, _sharding(devices, jax.sharding.PartitionSpec()))
+    """Copy a tree, the same in every process, to every device, without a device axis."""
+    return place(tree, _sharding(devices, jax.sharding.PartitionSpec()))
 
 
 def spread(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
-    """Give each device its slice of the leading axis D."""
-    return jax.device_put(tree, _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS)))
+    """Give each device its slice of the leading axis D; each process has the whole tree."""
+    return place(tree, _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS)))
+
+
+def place(tree: chex.ArrayTree, sharding: jax.sharding.Sharding) -> chex.ArrayTree:
+    """Put a tree that each process has on the devices of a sharding."""
+    if sharding.is_fully_addressable:
+        return jax.device_put(tree, sharding)
+    # Not device_put, which would compare the processes at every array.
+    return jax.tree.map(
+        lambda leaf: jax.make_array_from_callback(leaf.shape, sharding, leaf.__getitem__), tree
+    )
+
+
+def spread_own(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
+    """Give each device its slice, where each process has those of its own devices alone: NumPy."""
+    sharding = _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS))
+    if sharding.is_fully_addressable:
+        return jax.device_put(tree, sharding)
+    return jax.tree.map(
+        lambda leaf: jax.make_array_from_process_local_data(
+            sharding, leaf, (len(devices), *leaf.shape[1:])
+        ),
+        tree,
+    )
+
+
+def own_slices(array: jax.Array) -> np.ndarray:
+    """Copy the slices [D of this process, ...] of an array [D, ...] to the host."""
+    shards = sorted(array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
+    return np.concatenate([np.array(shard.data) for shard in shards])
 
 
 def spread_actor(make: Callable[[], chex.ArrayTree], devices: list[jax.Device]) -> chex.ArrayTree:
@@ -74,8 +244,14 @@ def local_copy(tree: chex.ArrayTree) -> chex.ArrayTree:
 
 def assert_replicated(tree: chex.ArrayTree) -> None:
     """Raise a RuntimeError unless every device holds bit for bit the same tree."""
+    sums = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        copies = [np.asarray(shard.data) for shard in leaf.addressable_shards]
-        if any(copies[0].tobytes() != other.tobytes() for other in copies[1:]):
-            name = jax.tree_util.keystr(path)
+        copies = [np.asarray(shard.data).tobytes() for shard in leaf.addressable_shards]
+        name = jax.tree_util.keystr(path)
+        if any(copies[0] != other for other in copies[1:]):
             raise RuntimeError(f"devices disagree about {name}: the learner is not replicated")
+        sums[name] = zlib.crc32(copies[0])
+    rows = gather(list(sums.values()))
+    for name, column in zip(sums, rows.T, strict=True):
+        if (column != column[0]).any():
+            raise RuntimeError(f"processes disagree about {name}: the learner is not replicated")

@@ -25,6 +25,7 @@ from jaxzero.training.learner import Learner, init_learner, start_from
 from jaxzero.training.parallel import (
     assert_replicated,
     local_copy,
+    place,
     replicate,
     spread,
     spread_actor,
@@ -154,7 +155,7 @@ def run_iteration(
     Raises: FloatingPointError when a scalar is not finite.
     """
     begin, actor, waits = time.perf_counter(), progress.actor, {}
-    span = jax.device_put(next_span(config, progress), run_key.sharding)
+    span = place(next_span(config, progress), run_key.sharding)
     if adjudicator is not None:
         state, waits = adjudicator.answer(actor.adjudication)
         actor = actor._replace(adjudication=state)

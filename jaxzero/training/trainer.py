@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import time
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import jax
 from jaxzero.agent.network import Network
 from jaxzero.cli import save_config
 from jaxzero.config import Config
-from jaxzero.errors import RunError
+from jaxzero.errors import InputError, RunError
 from jaxzero.interrupts import Stop
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
@@ -32,11 +33,21 @@ from jaxzero.runs.weights import (
 from jaxzero.training.adjudication import Adjudicator
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import compile_iteration
-from jaxzero.training.parallel import choose_devices, replicate
+from jaxzero.training.learner import accept_candidate
+from jaxzero.training.parallel import (
+    choose_devices,
+    ends_together,
+    gather,
+    is_first,
+    on_first,
+    own_devices,
+    replicate,
+)
 from jaxzero.training.progress import Progress, refuse_misfit, refuse_spoilt, run_iteration, save
 from jaxzero.training.progress import resume as resume_progress
 from jaxzero.training.progress import start as start_progress
 
+SEEN_SECONDS = 60  # after which a file system that machines share shows a new folder to all
 SMALLER = 0.3  # times the learning rate, after a training that diverged
 
 
@@ -54,6 +65,9 @@ def train(
     """Train in `run_dir`, from zero, from `initial` weights or from its newest good checkpoint.
 
     A training that diverges goes on once from its newest checkpoint with a smaller learning rate.
+    Where this process is one of several, all of them call this alike. The first one evaluates and
+    writes, while the others wait for its next word.
+
     Returns whether the run is complete; its summary is written then. Raises: InputError when the
     directory holds a run and `resume` is off, or holds a run of another board or network, or the
     device has not the memory for the run; RunError when the training diverges again, or before its
@@ -82,7 +96,7 @@ def _train(
 ) -> bool:
     """Train until the end, a stop or a divergence, as `train`. Raises: Diverged too."""
     # Build.
-    check_run_dir(config, run_dir, resume)
+    on_first(lambda: check_run_dir(config, run_dir, resume))
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
@@ -92,17 +106,21 @@ def _train(
     if initial:
         refuse_misfit(network, initial)
     print("Compiling the program of an iteration ...", flush=True)
-    with new_run_dir(run_dir):  # an unwritable place is told before the compiler runs
+    with ExitStack() as place:
+        # An unwritable place is told before the compiler runs.
+        on_first(lambda: place.enter_context(new_run_dir(run_dir)))
+        _refuse_separate(run_dir)
         program = compile_iteration(config, network, devices)
 
     stop = stop or Stop()
     # Signals ask for an end from here until the last checkpoint is written.
     with (
         stop.on_signals(),
-        Checkpoints(run_dir, config.keep_checkpoints) as checkpoints,
+        Checkpoints(run_dir, config.keep_checkpoints, tidies=is_first()) as checkpoints,
         Adjudicator(config, devices)
         if config.selfplay.adjudicate_below
         else nullcontext() as solver,
+        ends_together(_resume_command(run_dir)),
     ):
         # Restore.
         if resume and checkpoints.iterations():
@@ -111,29 +129,34 @@ def _train(
             if resume:
                 print("The run has no checkpoint yet: it starts from the beginning.")
             progress = start_progress(config, network, devices, initial)
-        save_config(config, run_dir / CONFIG_FILE)
-        if initial:
-            note_initial_weights(run_dir, initial)
+        if is_first():
+            save_config(config, run_dir / CONFIG_FILE)
+            if initial:
+                note_initial_weights(run_dir, initial)
         print_header(config, devices, progress.learner.params, program.predicted, program.replay)
 
         # Loop.
         run_key = replicate(jax.random.key(config.seed), devices)
-        with MetricsWriter(run_dir, progress.iteration, config.iterations) as writer:
+        with (
+            MetricsWriter(run_dir, progress.iteration, config.iterations)
+            if is_first()
+            else nullcontext() as writer
+        ):
             while progress.fraction_done(config) < 1:
                 try:
                     # The body is `iteration` in training/iteration.py.
                     progress, metrics = run_iteration(
                         config, program.compiled, run_key, progress, solver
                     )
-                    metrics["memory/peak_bytes"] = max(map(peak_memory_bytes, devices))
+                    metrics["memory/peak_bytes"] = _peak_memory(devices)
                     iteration, line = progress.iteration, headline(config, metrics)
-                    if evaluator.is_due(iteration):
-                        # The gate may change the learner.
-                        learner, measured, words = evaluator.evaluate(progress.learner)
-                        progress = progress._replace(learner=learner)
-                        metrics, line = metrics | measured, line + words
-                    writer.write(iteration, metrics, line)
-                    ending = stop.iteration_done() or progress.fraction_done(config) == 1
+                    if is_first():
+                        if evaluator.is_due(iteration):
+                            measured, words = evaluator.evaluate(progress.learner)
+                            metrics, line = metrics | measured, line + words
+                        writer.write(iteration, metrics, line)
+                    progress, stopped = _agree(progress, stop, metrics)
+                    ending = stopped or progress.fraction_done(config) == 1
                     if ending or iteration % config.checkpoint_every == 0:
                         refuse_spoilt(metrics)
                         save(config, checkpoints, progress)
@@ -142,7 +165,45 @@ def _train(
                     raise Diverged(message) from error
                 if ending:
                     break
-    return _finish(config, run_dir, devices, evaluator, progress, stop)
+    complete = _finish(config, run_dir, devices, evaluator, progress, stop)
+    gather([0.0])  # no process leaves before the first one has measured
+    return complete
+
+
+def _agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[Progress, bool]:
+    """Let all processes go on, or stop, with the clock and the gate of the first one.
+
+    A signal or a limit of time of any process stops all of them.
+    """
+    own = [progress.minutes, metrics.get("gate/accepted", 0.0), stop.iteration_done()]
+    everywhere = gather([*own, stop.signal or 0])
+    minutes, accepted = everywhere[0, :2]
+    progress = progress._replace(minutes=float(minutes))
+    if accepted:
+        progress = progress._replace(learner=accept_candidate(progress.learner))
+    stop.signal = stop.signal or int(everywhere[:, 3].max()) or None
+    return progress, bool(everywhere[:, 2].any())
+
+
+def _refuse_separate(run_dir: Path) -> None:
+    """Raise an InputError unless every process sees the folder of the first one."""
+    for _ in range(SEEN_SECONDS):
+        saved = finished_checkpoints(run_dir / CHECKPOINTS)
+        seen = gather([run_dir.is_dir(), len(saved), max(saved, default=0)])
+        if (seen == seen[0]).all():
+            return
+        time.sleep(1)
+    raise InputError(
+        f"run_dir: {run_dir} is not the same folder in every process: name one that all share"
+    )
+
+
+def _peak_memory(devices: list[jax.Device]) -> int:
+    return max(map(peak_memory_bytes, own_devices(devices)))
+
+
+def _resume_command(run_dir: Path) -> str:
+    return f"python scripts/train.py --run_dir {run_dir} --resume"
 
 
 def _divergence_message(
@@ -154,8 +215,8 @@ def _divergence_message(
     left = f"checkpoint {found[-1]} stays" if found else "there was no checkpoint yet"
     return (
         f"learner.learning_rate: {rate:g} made the training diverge: {error}. Nothing of this is "
-        f"saved, {left}. To go on with a smaller one: python scripts/train.py "
-        f"--run_dir {run_dir} --resume --learner.learning_rate {min(rate / 10, 1e-3):g}"
+        f"saved, {left}. To go on with a smaller one: "
+        f"{_resume_command(run_dir)} --learner.learning_rate {min(rate / 10, 1e-3):g}"
     )
 
 
@@ -168,7 +229,7 @@ def _finish(
     stop: Stop,
 ) -> bool:
     """Measure and summarise a complete run; print the command that continues a stopped one."""
-    resume_command = f"python scripts/train.py --run_dir {run_dir} --resume"
+    resume_command = _resume_command(run_dir)
     if progress.fraction_done(config) < 1:
         iterations = f" of {config.iterations}" if config.iterations else ""
         minutes = f", {progress.minutes:.1f} of {config.minutes:g} minutes," * bool(config.minutes)
@@ -180,9 +241,12 @@ def _finish(
     if stop.requested:
         print(f"The training is done and saved. To measure the strength: {resume_command}")
         return False
+    if not is_first():
+        return True
     print("Measuring the final strength ...", flush=True)
     results = evaluator.play(progress.learner, config.evaluation.final_games)
     scores = evaluator.score(progress.learner)
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
-    write_summary(config, run_dir, devices, totals, evaluator.player_name, results, scores)
+    peak, player = _peak_memory(devices), evaluator.player_name
+    write_summary(config, run_dir, devices, totals, peak, player, results, scores)
     return True

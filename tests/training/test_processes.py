@@ -1,0 +1,163 @@
+"""Several processes of one run: they equal one process, end together, and resume as one."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from script_runner import ROOT, TINY, run_here
+
+from jaxzero.runs.metrics import read_metrics
+from jaxzero.runs.weights import load_agent
+
+OPTIONS = [*TINY.split(), "--iterations", "3", "--checkpoint_every", "2"]
+GATE = "--evaluation.gate_threshold 0.01 --evaluation.evaluate_every 2 --evaluation.games 8".split()
+PATIENCE = 240  # seconds for what takes ten; a hang takes forever
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return one.getsockname()[1]
+
+
+def start(folder: Path, name: str, devices: int, *options: object, **environment: object):
+    """Start train.py with so many fake devices; its output goes to NAME.out and NAME.err."""
+    given = {"JAX_NUM_CPU_DEVICES": devices, "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}
+    environment = {key: str(value) for key, value in (given | environment).items()}
+    with (folder / f"{name}.out").open("w") as out, (folder / f"{name}.err").open("w") as err:
+        return subprocess.Popen(
+            [sys.executable, "scripts/train.py", *map(str, options)],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+            stdout=out,
+            stderr=err,
+        )
+
+
+def ended(*processes: subprocess.Popen) -> list[int]:
+    """Return the exit codes."""
+    try:
+        return [process.wait(PATIENCE) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """A folder with a run `two` of two processes x two devices and a run `one` of one x four."""
+    folder, port = tmp_path_factory.mktemp("runs"), free_port()
+    # As SLURM starts them: nothing on the command line says who they are.
+    slurm = {
+        "SLURM_JOB_ID": 1,
+        "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_NTASKS": 2,
+        "JAX_COORDINATOR_PORT": port,
+    }
+    command = [*OPTIONS, *GATE, "--run_dir"]
+    processes = [
+        start(
+            folder,
+            f"two{number}",
+            2,
+            *command,
+            folder / "two",
+            "--distributed",
+            SLURM_PROCID=number,
+            SLURM_LOCALID=number,
+            **slurm,
+        )
+        for number in range(2)
+    ]
+    alone = start(folder, "one", 4, *command, folder / "one")
+    codes = ended(*processes, alone)
+    errors = [(folder / f"{name}.err").read_text() for name in ("two0", "two1", "one")]
+    assert codes == [0, 0, 0], errors
+    return folder
+
+
+def test_two_processes_of_two_devices_equal_one_of_four(runs):
+    two, one = (load_agent(runs / name).agent.params for name in ("two", "one"))
+    difference = max(
+        jax.tree.leaves(jax.tree.map(lambda a, b: float(np.abs(a - b).max()), two, one))
+    )
+    assert difference < 1e-6  # after six updates that move the weights by up to 4e-3 each
+    first, second = (read_metrics(runs / name) for name in ("two", "one"))
+    same = [name for name in second[0] if name.startswith(("selfplay/", "learn/"))]
+    assert [line["gate/accepted"] for line in first if "gate/accepted" in line] == [1.0]
+    for line, like in zip(first, second, strict=True):
+        np.testing.assert_allclose(
+            [line[name] for name in same], [like[name] for name in same], rtol=1e-4, atol=1e-6
+        )
+
+
+def test_the_first_process_alone_speaks_and_writes(runs):
+    said = (runs / "two0.out").read_text()
+    assert "4 x cpu (cpu) in 2 processes" in said
+    assert "saved positions" not in said
+    assert not re.search(r"^(?!\[Gloo\])\S", (runs / "two1.out").read_text(), re.MULTILINE)
+    assert len(list((runs / "two" / "tensorboard").iterdir())) == 1
+    assert (runs / "two" / "summary.json").exists()
+
+
+def test_one_process_resumes_what_two_have_saved(runs, tmp_path):
+    shutil.copytree(runs / "two", tmp_path / "run")
+    done = run_here("train.py", "--run_dir", tmp_path / "run", "--resume", "--iterations", "4")
+    assert done.returncode == 0, done.stderr
+    assert "576 of 576 saved positions kept, from 4 to 2 devices" in done.stdout
+    assert [line["iteration"] for line in read_metrics(tmp_path / "run")] == [1, 2, 3, 4]
+
+
+def test_a_process_that_dies_ends_the_job_with_the_reason(runs, tmp_path):
+    shutil.copytree(runs / "one", tmp_path / "run")
+    command = ["--run_dir", tmp_path / "run", "--resume", "--iterations", 10**6, *GATE[:2]]
+    command += ["--evaluation.evaluate_every", 10**6, "--heartbeat_seconds", 4]
+    command += ["--num_processes", 2, "--coordinator_address", f"localhost:{free_port()}"]
+    first, second = (
+        start(tmp_path, str(number), 2, *command, "--process_id", number) for number in range(2)
+    )
+    deadline = time.monotonic() + PATIENCE
+    while "5/1000000" not in (tmp_path / "0.out").read_text():
+        assert first.poll() is None and time.monotonic() < deadline, (
+            tmp_path / "0.err"
+        ).read_text()
+        time.sleep(0.1)
+    second.send_signal(signal.SIGKILL)
+    assert ended(first, second)[0] not in (0, -signal.SIGKILL)
+    said = (tmp_path / "0.err").read_text()
+    assert re.search(r"job with it|tasks have crashed|another task died", said), said
+    # It had taken up the ring of one process, which has as many devices.
+    out = (tmp_path / "0.out").read_text()
+    assert "starts empty" not in out and "kept" not in out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--process_id 1", "process_id: 1 needs --coordinator_address beside it"),
+        ("--num_processes 0", "num_processes: 0 must be a whole number > 0"),
+    ],
+)
+def test_half_a_job_is_refused(options, message, tmp_path):
+    done = run_here("train.py", *OPTIONS, "--run_dir", tmp_path / "run", *options.split())
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_job_that_nothing_describes_is_refused(tmp_path):
+    assert ended(start(tmp_path, "0", 1, "--run_dir", tmp_path / "run", "--distributed")) == [2]
+    said = (tmp_path / "0.err").read_text()
+    assert said == "error: distributed: coordinator_address should be defined.\n"
+    assert not (tmp_path / "run").exists()
