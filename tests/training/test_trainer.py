@@ -252,7 +252,8 @@ def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(tmp_path,
     lines = read_metrics(tmp_path / "run")
     assert [line["iteration"] for line in lines] == [1, 2, 3, 4, 5, 6]
     assert max(line["learn/learning_rate"] for line in lines[2:]) < 1.001e-3
-    assert load_config(tmp_path / "run" / "config.yaml").learner.learning_rate == pytest.approx(1e-3)
+    after = load_config(tmp_path / "run" / "config.yaml")
+    assert after.learner.learning_rate == pytest.approx(1e-3)
 
 
 def test_nothing_that_is_not_finite_is_saved(tmp_path):
