@@ -1,15 +1,17 @@
 """Checkpoints of a run: asynchronous, atomic, resumable.
 
 <run_dir>/checkpoints/<iteration>/learner   weights, average, best weights, optimiser, counters
-<run_dir>/checkpoints/<iteration>/replay    the replay ring, in the newest checkpoint only
-<run_dir>/checkpoints/<iteration>/record    config, code version, totals, layout of the replay
+<run_dir>/checkpoints/<iteration>/replay    the replay ring, in the newest two checkpoints
+<run_dir>/checkpoints/<iteration>/record    config, code version, totals, layout of the replay, sums
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,7 +77,10 @@ class Checkpoints:
             devices, capacity = jax.tree.leaves(replay)[0].shape[:2]
             layout = {"devices": devices, "capacity": capacity}
         record = {**record, "version": __version__, "replay": layout}
-        items["record"] = ocp.args.JsonSave(record)
+        sums = {"record": record_sum(record), "learner": checksum(learner)}
+        if replay is not None and _is_here(replay):
+            sums["replay"] = checksum(items["replay"].item)
+        items["record"] = ocp.args.JsonSave({**record, "sums": sums})
         self._saved = iteration
         self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
         self._drop_old_replays()
@@ -100,10 +105,11 @@ class Checkpoints:
     def _drop_old_replays(self) -> None:
         if not self._tidies:
             return
-        # The replay is by far the largest item, and only the newest can be resumed from. A manager
-        # that has only read does not know which checkpoints are good, and drops nothing.
+        # The replay is by far the largest item. Two are kept: where the newest checkpoint is
+        # damaged, a run still goes on as if nothing had happened. A manager that has only read
+        # does not know which checkpoints are good, and drops nothing.
         finished = [each for each in self.iterations() if self._saved and each <= self._saved]
-        for iteration in finished[:-1]:
+        for iteration in finished[:-2]:
             shutil.rmtree(self.folder / str(iteration) / "replay", ignore_errors=True)
 
     def set_aside(self, after: int) -> None:
@@ -134,6 +140,9 @@ class Checkpoints:
             shapes = shapes_of(record["config"]) if shapes_of else self._saved_shapes(iteration)
             like = _zeros(shapes)
             learner = self._read(iteration, "learner", ocp.args.StandardRestore(like))
+            sums = record.get("sums", {})  # older checkpoints have none
+            if sums.get("learner", checksum(learner)) != checksum(learner):
+                raise InputError(f"checkpoint {where} is damaged: its learner has another checksum")
         except InputError:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files
@@ -141,6 +150,8 @@ class Checkpoints:
         if difference := layout_difference(like, learner) if shapes_of else "":
             raise InputError(f"checkpoint {where} does not fit the network: {difference}")
         replay = self._read_replay(iteration, replay_like, record.get("replay"))
+        if replay is not None and sums.get("replay", checksum(replay)) != checksum(replay):
+            raise InputError(f"checkpoint {where} is damaged: its replay has another checksum")
         return Restored(learner, replay, record)
 
     def restore_newest(
@@ -158,8 +169,14 @@ class Checkpoints:
         raise InputError(f"run_dir: {self.folder.parent} has no usable checkpoint")
 
     def record(self, iteration: int) -> dict[str, Any]:
-        """Read the record of one checkpoint."""
-        return self._read(iteration, "record", ocp.args.JsonRestore())
+        """Read the record of one checkpoint. Raises: InputError where it is damaged."""
+        record = self._read(iteration, "record", ocp.args.JsonRestore())
+        sums = record.get("sums", {})
+        plain = {name: value for name, value in record.items() if name != "sums"}
+        if sums.get("record", record_sum(plain)) != record_sum(plain):
+            where = self.folder / str(iteration)
+            raise InputError(f"checkpoint {where} is damaged: its record has another checksum")
+        return record
 
     def _read(self, iteration: int, item: str, args: Any) -> Any:
         return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
@@ -200,6 +217,16 @@ def replay_shapes(like: chex.ArrayTree, devices: int, capacity: int) -> chex.Arr
     return jax.tree.map(resized, like)
 
 
+def checksum(tree: chex.ArrayTree) -> int:
+    """Return the sum of the CRC-32 of all arrays, in whatever order a tree holds them."""
+    leaves = (np.ascontiguousarray(leaf).reshape(-1) for leaf in jax.tree.leaves(tree))
+    return sum(zlib.crc32(leaf.view(np.uint8)) for leaf in leaves)
+
+
+def record_sum(record: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(record, sort_keys=True).encode())
+
+
 def refuse_not_finite(learner: chex.ArrayTree) -> None:
     """Raise a FloatingPointError naming the first array that holds a nan or an infinity."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(learner):
@@ -208,12 +235,17 @@ def refuse_not_finite(learner: chex.ArrayTree) -> None:
             raise FloatingPointError(f"{name} is not finite")
 
 
+def _is_here(tree: chex.ArrayTree) -> bool:
+    """Return whether this process has all of a tree."""
+    return all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(tree))
+
+
 def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
     """Copy a ring to the host, once: the next iteration overwrites the original."""
     # JAX arrays, because orbax copies NumPy arrays again before it writes.
     if next(iter(jax.tree.leaves(replay)[0].devices())).platform == "cpu":
         return jax.tree.map(lambda leaf: leaf.copy(), replay)
-    if not jax.tree.leaves(replay)[0].is_fully_addressable:
+    if not _is_here(replay):
         return replay  # each process writes its own slices, which orbax copies to the host
     return _on_host(replay)
 

@@ -173,6 +173,21 @@ def test_damaged_checkpoints_are_named_and_skipped(run, capsys):
     assert load_agent(run).iteration == 7
 
 
+@pytest.mark.parametrize("item", ["learner", "replay", "record"])
+def test_a_flipped_bit_is_noticed_and_the_run_ends_as_if_nothing_was(item, run, capsys):
+    expected = saved(short_config(), run, 6)
+    files = [path for path in (run / "checkpoints" / "6" / item).rglob("*") if path.is_file()]
+    largest = max(files, key=lambda path: path.stat().st_size)
+    content = bytearray(largest.read_bytes())
+    content[len(content) // 2] ^= 1
+    largest.write_bytes(content)
+    assert train(short_config(), run, resume=True)
+    assert f"skipped: checkpoint {run / 'checkpoints' / '6'} " in capsys.readouterr().out
+    again = saved(short_config(), run, 6)
+    jax.tree.map(np.testing.assert_array_equal, again.learner, expected.learner)
+    jax.tree.map(np.testing.assert_array_equal, again.replay, expected.replay)
+
+
 def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path):
     run_dir = tmp_path / "run"
     assert not train(short_config(), run_dir, stop=Stop(max_iterations=2))
