@@ -137,6 +137,7 @@ def _train(
 
         # Loop.
         run_key = replicate(jax.random.key(config.seed), devices)
+        gather([0.0])  # compilers need not end together, but first collectives must start so
         with (
             MetricsWriter(run_dir, progress.iteration, config.iterations)
             if is_first()
