@@ -31,9 +31,13 @@ _requests: list[Request] = []  # the next signal calls the last of them
 _cleanups: list[Callable[[], None]] = []
 
 
-def install(message: str = "Stopped.") -> None:
-    """Let signals end this process with `message`. Only the main thread of a script calls this."""
+def end_with(message: str) -> None:
+    """Let a signal that ends this process say `message`."""
     _state.message = message
+
+
+def install() -> None:
+    """Let signals end this process. Only the main thread of a script calls this."""
     if _state.installed:
         return
     _state.installed = True

@@ -1,6 +1,6 @@
 """Play for another program, over standard input and output: gtp, sau or botzone.
 
-Example: scripts/engine.py --protocol gtp --weights 5x5 --seconds 2
+Example: jaxzero engine --protocol gtp --weights 5x5 --seconds 2
 """
 
 from __future__ import annotations

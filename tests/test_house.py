@@ -33,7 +33,7 @@ ROOMS = (
         "agent",
         "evaluation",
     ),
-    *("runs", "training", "performance", "study", "play", "api", "adapters"),
+    *("runs", "training", "performance", "study", "play", "api", "adapters", "__main__"),
 )
 # Imports in functions that point up or round in a circle: from module to module, with the reason.
 LAZY = {
