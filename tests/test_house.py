@@ -26,6 +26,7 @@ ROOMS = (
         "interrupts",
         "files",
         "host_memory",
+        "programs",
         "game",
         "config",
         "cli",
