@@ -1,4 +1,4 @@
-"""Kept programs: traced once for what they depend on, with the same results, and never in the way."""
+"""Kept programs: traced once for what they depend on, with the same results, never in the way."""
 
 from __future__ import annotations
 
