@@ -25,7 +25,7 @@ from jsonargparse import (
 from jaxzero.config import Config
 from jaxzero.config.ranges import in_words
 from jaxzero.errors import InputError, RunError, nearest
-from jaxzero.files import write_text
+from jaxzero.files import shipped_folder, write_text
 from jaxzero.interrupts import at_stop
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def config_parser(description: str) -> ArgumentParser:
     parser.add_argument(
         "--config",
         action="config",
-        help="YAML file with settings, such as configs/quick.yaml; options override its settings",
+        help="YAML file with settings, or the name of a shipped one, such as quick; options "
+        "override its settings",
     )
     parser.add_class_arguments(Config, None)
     return parser
@@ -77,6 +78,7 @@ class HelpFormatter(DefaultHelpFormatter):
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     """Parse a command line. Raises an InputError, one line naming field and value."""
+    arguments = with_shipped_configs(arguments)
     for path in config_files(arguments):
         check_config_file(path)
     try:
@@ -109,12 +111,39 @@ def config_files(arguments: list[str]) -> list[str]:
     return files + [a.partition("=")[2] for a in arguments if a.startswith("--config=")]
 
 
+def with_shipped_configs(arguments: list[str]) -> list[str]:
+    """Return a command line whose --config names files: a shipped one where there is no such file.
+
+    `quick` and `configs/quick.yaml` both name the shipped one.
+    """
+    found = list(arguments)
+    for place, word in enumerate(arguments):
+        if place and arguments[place - 1] == "--config":
+            found[place] = find_config(word)
+        elif word.startswith("--config="):
+            found[place] = "--config=" + find_config(word.partition("=")[2])
+    return found
+
+
+def find_config(name: str) -> str:
+    """Return the path of the shipped config of a name, unless a file has that name."""
+    path, shipped = Path(name), shipped_configs().get(Path(name).stem)
+    named = shipped is not None and path in (Path(path.stem), Path("configs", shipped.name))
+    return str(shipped) if named and not path.is_file() else name
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Return the files of the shipped configs by their names, such as quick."""
+    return {path.stem: path for path in sorted(shipped_folder("configs").glob("*.yaml"))}
+
+
 def check_config_file(path: str) -> None:
     """Raise an InputError unless `path` is a YAML mapping of fields that exist."""
     try:
         content = yaml.safe_load(Path(path).read_text())
     except OSError as error:
-        raise InputError(f"config: {path} cannot be read ({error.strerror})") from error
+        hint = f"; shipped are {', '.join(shipped_configs())}"
+        raise InputError(f"config: {path} cannot be read ({error.strerror}{hint})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"config: {path} is not text") from error
     except yaml.YAMLError as error:
@@ -183,6 +212,12 @@ def run_script(main: Callable[[list[str]], None]) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def command_name(script: str) -> str:
+    """Return how to call a script as this process was called."""
+    installed = sys.argv[0].startswith("jaxzero ")
+    return f"jaxzero {script}" if installed else f"python scripts/{script}.py"
 
 
 def use_compilation_cache() -> None:

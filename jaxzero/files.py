@@ -19,6 +19,13 @@ from jaxzero.errors import InputError
 from jaxzero.interrupts import cleaned_up
 
 
+def shipped_folder(name: str) -> Path:
+    """Return a folder that lies beside the package in a checkout and inside it in a wheel."""
+    package = Path(__file__).parent
+    inside = package / name
+    return inside if inside.is_dir() else package.parent / name
+
+
 def check_file(option: str, path: Path | None) -> None:
     """Raise an InputError unless a file can be written at `path`, if given. Touches nothing."""
     if path is None:

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import SimpleNamespace
+from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 FLUSH_SECONDS = 0.5  # that the rest of the output may take; its reader may be stuck
@@ -31,9 +32,13 @@ _requests: list[Request] = []  # the next signal calls the last of them
 _cleanups: list[Callable[[], None]] = []
 
 
-def install(message: str = "Stopped.") -> None:
-    """Let signals end this process with `message`. Only the main thread of a script calls this."""
+def end_with(message: str) -> None:
+    """Let a signal that ends this process say `message`."""
     _state.message = message
+
+
+def install() -> None:
+    """Let signals end this process. Only the main thread of a script calls this."""
     if _state.installed:
         return
     _state.installed = True
@@ -142,6 +147,12 @@ def _end(number: int) -> None:
     _state.ending = True
     # The main thread shall make no file while they are removed: this makes it run `_hold`.
     _thread.interrupt_main(number)
+    # A terminal has shown ^C, or the bar of a run, on this line.
+    end_now(128 + number, "\n" * os.isatty(2) + _state.message + "\n")
+
+
+def end_now(code: int, message: str = "") -> NoReturn:
+    """Clean up and end this process, whatever its threads are doing; `message` goes to stderr."""
     for cleanup in reversed(_cleanups):
         with suppress(Exception):
             cleanup()
@@ -150,10 +161,8 @@ def _end(number: int) -> None:
         flush.start()
         flush.join(FLUSH_SECONDS)
     with suppress(OSError):
-        # A terminal has shown ^C, or the bar of a run, on this line.
-        line = "\n" * os.isatty(2) + _state.message + "\n"
-        os.write(2, line.encode())
-    os._exit(128 + number)
+        os.write(2, message.encode())
+    os._exit(code)
 
 
 class Stop:

@@ -1,7 +1,7 @@
 """Analyse a position: every edge's worth, the expected end, what is proven.
 
-Examples: scripts/analyse.py --weights 5x5 --position "h0,0 h0,1 v0,0"
-scripts/analyse.py --weights 5x5 --rows 4 --cols 6 --load game.txt --json -
+Examples: jaxzero analyse --weights 5x5 --position "h0,0 h0,1 v0,0"
+jaxzero analyse --weights 5x5 --rows 4 --cols 6 --load game.txt --json -
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Play for another program, over standard input and output: gtp, sau or botzone.
 
-Example: scripts/engine.py --protocol gtp --weights 5x5 --seconds 2
+Example: jaxzero engine --protocol gtp --weights 5x5 --seconds 2
 """
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.interrupts import end_now, install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -16,9 +16,9 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import add_source_options, parse, required_source, run_script
 from jaxzero.errors import InputError
+from jaxzero.play import LONGEST_CLOCK
 
 LONGEST = 3600.0  # seconds for a decision
-LONGEST_CLOCK = 1e6
 
 
 def engine_parser() -> ArgumentParser:
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> None:
     clock = None if options.clock is None else Clock(options.clock)
     engine = Session(agent, options.seconds, clock)
     # Standard output belongs to the protocol.
-    print(f"jaxzero: compiling for {board}, a minute at the first time ...", file=sys.stderr)
+    print(f"jaxzero: compiling for {board}, half a minute at the first time", file=sys.stderr)
     engine.get_ready()
     print("jaxzero: ready", file=sys.stderr, flush=True)
     if hasattr(sys.stdin, "reconfigure"):
@@ -77,6 +77,8 @@ def main(arguments: list[str]) -> None:
             print(answer, flush=True)
         if engine.done:
             break
+    if engine.is_compiling:  # for a minute perhaps, which no call of Python ends
+        end_now(0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure a trained network: matches, suites of solved positions, a rating of its checkpoints.
 
-Examples: scripts/evaluate.py --weights 3x3 --opponents greedy,perfect --suite table
-scripts/evaluate.py --weights 5x5 --suite 5x5_test --players policy,search:64,greedy
+Examples: jaxzero evaluate --weights 3x3 --opponents greedy,perfect --suite table
+jaxzero evaluate --weights 5x5 --suite 5x5_test --players policy,search:64,greedy
 """
 
 from __future__ import annotations

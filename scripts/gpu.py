@@ -7,11 +7,11 @@ in --run_dir.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import cleaned_up, install
+from jaxzero.interrupts import cleaned_up, end_with, install
 
 if __name__ == "__main__":
-    # First: the imports below take a second.
-    install("Stopped. The same command goes on with the step that was interrupted.")
+    install()  # first: the imports below take a second
+    end_with("Stopped. The same command goes on with the step that was interrupted.")
 
 import json
 import os

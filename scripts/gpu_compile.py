@@ -1,7 +1,7 @@
 """Compile a config for a GPU that is not there; count launches, loops of unknown length, memory.
 
 Needs the CUDA build of jax and no GPU. Seconds are PREDICTED from the counts, nothing is run.
-Example: python scripts/gpu_compile.py --config configs/gpu_8gb.yaml --target "RTX 4060"
+Example: jaxzero gpu_compile --config configs/gpu_8gb.yaml --target "RTX 4060"
 """
 
 from __future__ import annotations

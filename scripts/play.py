@@ -8,7 +8,7 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -16,6 +16,9 @@ from jaxzero.cli import parse, run_script, source_of, use_compilation_cache
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, read_text
 from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
+
+if TYPE_CHECKING:
+    from jaxzero.agent.players import Player
 
 PLAYERS = (
     "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
@@ -32,6 +35,7 @@ ONLY_IN = {  # the modes of options that do not apply to every mode
     "games": ("dual",),
     "opening_plies": ("dual",),
 }
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
 OF_PAGE = ("web", "host", "port")
 
 
@@ -65,6 +69,8 @@ def play_parser() -> ArgumentParser:
     match = "mode dual: write all games to this folder, or to one .jsonl file"
     add("save", Path, None, f"{save} with one of {formats}; {match}")
     add("seed", int, 0, "seed of everything random")
+    varied = "0: the players policy and search draw the move they like best; above 0: moves vary"
+    add("temperature", float, 0.0, f"{varied} with --seed, the more the higher (0.5, say)")
     web = "serve a page to play and analyse in the browser; stands beside host and port only"
     parser.add_argument("--web", action="store_true", help=web)
     add("host", str, "127.0.0.1", "address to serve the page on; others than this let others in")
@@ -114,6 +120,9 @@ def check_options(parser: ArgumentParser, options: Namespace) -> None:
         raise InputError(f"seconds: {options.seconds} must be > 0 and <= 3600")
     if not 0 <= options.seed < 2**32:
         raise InputError(f"seed: {options.seed} must be >= 0 and < 4294967296")
+    if options.temperature and not LEAST_TEMPERATURE <= options.temperature <= MOST_TEMPERATURE:
+        limits = f"0 or from {LEAST_TEMPERATURE} to {MOST_TEMPERATURE}"
+        raise InputError(f"temperature: {options.temperature} must be {limits}")
     if options.save is not None:
         check_save(options.save, options.mode)
 
@@ -131,6 +140,12 @@ def check_save(path: Path, mode: str) -> None:
     check_file("save", path)
 
 
+def check_temperature(temperature: float, *players: Player) -> None:
+    """Raise an InputError for a temperature that no player heeds."""
+    if temperature and not any(one.name.startswith(("policy", "search")) for one in players):
+        raise InputError(f"temperature: {temperature} needs a player policy or search:SIMULATIONS")
+
+
 def play(options: Namespace) -> None:
     """Make the game and the players, and start the mode."""
     from jaxzero.play.modes import (
@@ -146,7 +161,10 @@ def play(options: Namespace) -> None:
 
     text = "" if options.load is None else read_text("load", options.load, LONGEST_TEXT)
     print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
-    network, network2 = (load_named(source_of(options, number)) for number in ("", "2"))
+    temperature = options.temperature
+    network, network2 = (
+        load_named(source_of(options, number), temperature) for number in ("", "2")
+    )
     networks = [one for one in (network, network2) if one]
     game = choose_game(options.load, text, options.rows, options.cols, networks)
     save, board, seed = options.save, game.board, options.seed
@@ -157,9 +175,11 @@ def play(options: Namespace) -> None:
     for one in filter(None, (network, network2)):
         print(f"{one.field}: {one}")
     if options.mode == "human":
+        check_temperature(temperature, player)
         return play_human(game, save, player, options.first, seed, options.seconds)
     name2 = options.player2 or (None if network2 else "perfect")
     player2 = choose_player("player2", name2, board, network2 or network)
+    check_temperature(temperature, player, player2)
     if options.mode == "ai":
         return show_game(game, save, (player, player2), seed)
     games, plies = options.games, options.opening_plies

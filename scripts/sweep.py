@@ -7,11 +7,10 @@ command goes on where it was stopped.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.interrupts import end_with, install
 
 if __name__ == "__main__":
-    # First: the imports below take a second.
-    install("Stopped. The same command goes on with the point that was interrupted.")
+    install()  # first: the imports below take a second
 
 import sys
 from dataclasses import asdict
@@ -24,6 +23,7 @@ from jaxzero.files import check_folder
 
 
 def main(arguments: list[str]) -> None:
+    end_with("Stopped. The same command goes on with the point that was interrupted.")
     parser = config_parser(__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument(

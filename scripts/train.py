@@ -1,6 +1,6 @@
 """Train an AlphaZero for Dots and Boxes.
 
-Example: python scripts/train.py --config configs/quick.yaml --run_dir runs/quick. A position is
+Example: jaxzero train --config configs/quick.yaml --run_dir runs/quick. A position is
 quiet when no box has three drawn sides. A margin is own boxes minus the opponent's.
 """
 

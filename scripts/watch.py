@@ -1,6 +1,6 @@
 """Watch a run: speed, losses, exact play, memory, time left, and warnings in words.
 
-Example: scripts/watch.py --run_dir runs/quick
+Example: jaxzero watch --run_dir runs/quick
 It only reads, so it may run on any machine that sees the folder.
 """
 

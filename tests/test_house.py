@@ -26,6 +26,7 @@ ROOMS = (
         "interrupts",
         "files",
         "host_memory",
+        "programs",
         "game",
         "config",
         "cli",
@@ -33,7 +34,7 @@ ROOMS = (
         "agent",
         "evaluation",
     ),
-    *("runs", "training", "performance", "study", "play", "api", "adapters"),
+    *("runs", "training", "performance", "study", "play", "api", "adapters", "__main__"),
 )
 # Imports in functions that point up or round in a circle: from module to module, with the reason.
 LAZY = {
@@ -43,7 +44,7 @@ LAZY = {
 KNOW_MCTX = {"jaxzero.agent.mctx_search"}
 KNOW_PMAP = {"jaxzero.training.parallel"}
 # Of all files three compile for a GPU that is not there.
-LONGEST_FILE, MOST_FILES_OF_A_ROOM, MOST_FILES = 400, 14, 107
+LONGEST_FILE, MOST_FILES_OF_A_ROOM, MOST_FILES = 400, 14, 109
 LONGER: dict[str, str] = {}  # file: reason
 
 

@@ -29,6 +29,7 @@ class Choice(NamedTuple):
     value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
 
 
+Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to one move each [B] int32
 Chooser = Callable[[State, chex.ArrayTree], Choice]  # (searched positions [B], their views [B])
 
 
@@ -44,16 +45,34 @@ def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: 
     return Choice(edge, jax.vmap(rules.total)(view, value, value))
 
 
+def pick_best(logits: jax.Array) -> jax.Array:
+    """Return the most likely move of each game: [B] int32."""
+    return jnp.argmax(logits, axis=-1).astype(jnp.int32)
+
+
+def pick_at_random(temperature: float, keys: jax.Array, logits: jax.Array) -> jax.Array:
+    """Return a move of each game, as likely as its policy to the power 1 / temperature: [B] int32.
+
+    `keys` [B] decide: a game does not depend on the batch it is played in.
+    """
+    return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
+
+
 def by_search(
-    game: DotsAndBoxes, settings: SearchConfig, evaluate: Evaluate, params: chex.ArrayTree
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluate: Evaluate,
+    params: chex.ArrayTree,
+    pick: Pick | None = None,
 ) -> Chooser:
-    """Return the choice of a search without noise."""
+    """Return the choice of a search without noise, or with `pick` a move of its policy."""
 
     def chooser(state: State, _view: chex.ArrayTree) -> Choice:
         # Without Gumbel noise the search draws no random number, so any key will do.
         key = jax.random.key(0)
         found = search(game, settings, evaluate, params, key, state, gumbel_scale=0.0)
-        return Choice(found.edge, found.value * game.num_boxes)
+        move = found.edge if pick is None else pick(jnp.log(found.policy))
+        return Choice(move, found.value * game.num_boxes)
 
     return chooser
 
@@ -75,7 +94,9 @@ def search_one(
     return Choice(choice.edge[0], choice.value[0]), seen[0]
 
 
-def by_policy(network: Network, settings: SearchConfig, params: chex.ArrayTree) -> Chooser:
+def by_policy(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, pick: Pick = pick_best
+) -> Chooser:
     """Return the choice of a network without search."""
     game, rules = network.game, game_of(settings)
 
@@ -83,8 +104,7 @@ def by_policy(network: Network, settings: SearchConfig, params: chex.ArrayTree) 
         found = jax.vmap(rules.structure_of_searched)(view)
         prediction = network.apply(params, state.drawn, found)
         logits = jax.vmap(partial(rules.prior, game))(view, prediction.policy_logits)
-        best = jnp.argmax(logits, axis=-1).astype(jnp.int32)
-        return Choice(best, expected_margin(game, prediction))
+        return Choice(pick(logits), expected_margin(game, prediction))
 
     return chooser
 

@@ -25,6 +25,7 @@ from jaxzero.agent.choosing import search_one
 from jaxzero.agent.network import Network
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes
+from jaxzero.programs import kept_program
 from jaxzero.solver import endgame, proof
 from jaxzero.solver.endgame import TranspositionTable
 
@@ -62,7 +63,7 @@ class Expert:
 
     def think(self, simulations: int, drawn: np.ndarray) -> Opinion:
         """Search one position [A] bool."""
-        return jax.device_get(self.searches[simulations](self.params, drawn))
+        return Opinion(*jax.device_get(self.searches[simulations](self.params, drawn)))
 
 
 def new_expert(
@@ -123,38 +124,53 @@ def preference(opinion: Opinion, drawn: np.ndarray) -> list[int]:
 
 def prepare(expert: Expert) -> int:
     """Compile what the expert needs; return how many simulations a long search has."""
-    allowed = LONG_SEARCH * expert.seconds
-    shortest = SIMULATIONS[0]
+    compile_shortest(expert)
     while True:
-        if not expert.searches:
-            simulations = shortest
-        else:
-            cost = expert.durations[shortest] / shortest  # of a simulation
-            fits = [n for n in SIMULATIONS if expert.durations.get(n, cost * n) <= allowed]
-            simulations = max(fits, default=shortest)
+        simulations = _longest(expert, SIMULATIONS)
         if simulations in expert.searches:
             return simulations
         _compile(expert, simulations)
 
 
+def compile_shortest(expert: Expert) -> None:
+    """Compile the search without which there is no decision."""
+    if SIMULATIONS[0] not in expert.searches:
+        _compile(expert, SIMULATIONS[0])
+
+
+def longest_ready(expert: Expert) -> int:
+    """Return how many simulations a long search has, of the searches that are compiled."""
+    return _longest(expert, tuple(expert.searches))
+
+
+def _longest(expert: Expert, known: tuple[int, ...]) -> int:
+    """Return the most simulations of these that fit into the time of a long search."""
+    shortest, allowed = SIMULATIONS[0], LONG_SEARCH * expert.seconds
+    cost = expert.durations[shortest] / shortest  # of a simulation
+    fits = [n for n in known if expert.durations.get(n, cost * n) <= allowed]
+    return max(fits, default=shortest)
+
+
 def _compile(expert: Expert, simulations: int) -> None:
     """Compile a search and measure how long it takes."""
     settings = replace(expert.settings, simulations=simulations)
-    expert.searches[simulations] = jax.jit(partial(_think, expert.network, settings))
     empty, durations = np.zeros(expert.network.game.num_edges, bool), []
+    search = kept_program(partial(_think, expert.network, settings), expert.params, empty)
     for _ in range(3):  # the first call compiles
         begin = time.monotonic()
-        expert.think(simulations, empty)
+        jax.device_get(search(expert.params, empty))
         durations.append(time.monotonic() - begin)
+    # Another thread may decide: what it finds in `searches` is ready.
     expert.durations[simulations] = min(durations)
+    expert.searches[simulations] = search
 
 
 def _think(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> Opinion:
-    """Search one position [A] bool."""
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Search one position [A] bool; return the fields of an Opinion."""
     choice, found = search_one(network, settings, params, drawn)
-    return Opinion(choice.edge, choice.value, found.policy[0])
+    return choice.edge, choice.value, found.policy[0]
 
 
 @lru_cache(maxsize=2)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import by_policy, by_search, choose
+from jaxzero.agent.choosing import by_policy, by_search, choose, pick_at_random, pick_best
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
@@ -89,6 +89,7 @@ class Agent:
     network: Network
     params: chex.ArrayTree
     settings: SearchConfig
+    temperature: float = 0.0  # of `policy` and `search`; above 0 their moves are random
 
 
 Maker = Callable[[str, str, DotsAndBoxes, Agent | None], Player]
@@ -246,36 +247,42 @@ def _table(game: DotsAndBoxes):
 def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     _refuse_argument(name, argument)
     agent = _needed(name, agent)
-    return Player(name, partial(_act_policy, agent.network, agent.settings), agent.params)
+    act = partial(_act_policy, agent.network, agent.settings, agent.temperature)
+    return Player(name, act, agent.params)
 
 
 def _act_policy(
     network: Network,
     settings: SearchConfig,
+    temperature: float,
     params: chex.ArrayTree,
-    _keys: jax.Array,
+    keys: jax.Array,
     state: State,
 ) -> jax.Array:
-    return choose(network.game, settings, by_policy(network, settings, params), state).edge
+    pick = partial(pick_at_random, temperature, keys) if temperature else pick_best
+    return choose(network.game, settings, by_policy(network, settings, params, pick), state).edge
 
 
 def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     simulations = _count(name, argument, "search:64")
     agent = _needed(name, agent)
     settings = replace(agent.settings, simulations=simulations)
-    return Player(name, partial(_act_search, agent.network, settings), agent.params)
+    act = partial(_act_search, agent.network, settings, agent.temperature)
+    return Player(name, act, agent.params)
 
 
 def _act_search(
     network: Network,
     settings: SearchConfig,
+    temperature: float,
     params: chex.ArrayTree,
-    _keys: jax.Array,
+    keys: jax.Array,
     state: State,
 ) -> jax.Array:
+    pick = partial(pick_at_random, temperature, keys) if temperature else None
     evaluate = network_evaluator(network, settings)
     params = inference_copy(network, params, len(state.drawn))
-    chooser = by_search(network.game, settings, evaluate, params)
+    chooser = by_search(network.game, settings, evaluate, params, pick)
     return choose(network.game, settings, chooser, state).edge
 
 

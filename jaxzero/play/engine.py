@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from threading import Thread
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from jaxzero.agent import expert
 from jaxzero.agent.players import Agent
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
-from jaxzero.play.game import Record
+from jaxzero.play.game import Record, draw_turn
 from jaxzero.runs.resize import resize
 from jaxzero.solver.endgame import LARGEST_SIDE
 
@@ -62,6 +63,7 @@ class Session:
     record: Record = field(init=False)
     _full: float | None = field(init=False)  # seconds of the clock at the start of a game
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
+    _compiling: list[Thread] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self._full = self.clock.left if self.clock else None
@@ -81,8 +83,13 @@ class Session:
         self.clock = None if self._full is None else Clock(self._full)
 
     def get_ready(self) -> None:
-        """Compile what this board needs, so that no decision waits for it."""
-        self._prepared()
+        """Compile what a decision on this board needs; longer searches follow in a thread."""
+        self._expert()
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a thread still compiles longer searches."""
+        return any(thread.is_alive() for thread in self._compiling)
 
     def draw(self, edge: int) -> None:
         """Draw an edge for the side to move. Raises: InputError."""
@@ -94,31 +101,36 @@ class Session:
         """Return the edge to draw now; the clock runs. Raises: InputError after the end."""
         if self.record.is_over:
             raise InputError("edge: the game is over")
-        player, simulations = self._prepared()
-        begin, drawn, seconds = time.monotonic(), self.record.drawn, self.seconds
+        return self._choose(self.record)
+
+    def play_turn(self) -> list[int]:
+        """Draw edges until the turn passes or the game is over; return them."""
+        plies = len(self.record.moves)
+        self.record = draw_turn(self.record, self._choose)
+        return list(self.record.moves[plies:])
+
+    def _choose(self, record: Record) -> int:
+        """Return the edge to draw in a game that is not over; the clock runs."""
+        player = self._expert()
+        begin, drawn, seconds = time.monotonic(), record.drawn, self.seconds
         if self.clock:
-            seconds = self.clock.for_decision(int(np.sum(~drawn)), self.record.boxes_left)
-        if (count_sides(self.game, drawn)[:-1] == 3).any():
+            seconds = self.clock.for_decision(int(np.sum(~drawn)), record.boxes_left)
+        if (count_sides(record.game, drawn)[:-1] == 3).any():
             seconds = min(seconds, CAPTURE_SECONDS)
-        if player.durations[simulations] > expert.LONG_SEARCH * seconds:
-            simulations = expert.SIMULATIONS[0]
-        edge = expert.decide(replace(player, seconds=seconds), simulations, drawn)
+        hurried = replace(player, seconds=seconds)
+        edge = expert.decide(hurried, expert.longest_ready(hurried), drawn)
         if self.clock:
             self.clock.left -= time.monotonic() - begin
         return edge
 
-    def play_turn(self) -> list[int]:
-        """Draw edges until the turn passes or the game is over; return them."""
-        mover, edges = self.record.player, []
-        while self.record.player == mover and not self.record.is_over:
-            edges.append(self.decide())
-            self.draw(edges[-1])
-        return edges
-
-    def _prepared(self) -> tuple[expert.Expert, int]:
+    def _expert(self) -> expert.Expert:
+        """Return the expert of this board, able to decide."""
         if self.game not in self._experts:
             agent = resize(self.agent, self.game, "board: this network")
             made = expert.new_expert(agent.network, agent.params, agent.settings, self.seconds)
+            expert.compile_shortest(made)
             self._experts[self.game] = made
-        made = self._experts[self.game]
-        return made, expert.prepare(made)
+            thread = Thread(target=expert.prepare, args=(made,), daemon=True)
+            thread.start()
+            self._compiling.append(thread)
+        return self._experts[self.game]

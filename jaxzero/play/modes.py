@@ -42,13 +42,14 @@ class NamedAgent:
         return f"{self.source}, iteration {self.iteration}{at_sight}"
 
 
-def load_named(source: Source | None) -> NamedAgent | None:
+def load_named(source: Source | None, temperature: float = 0.0) -> NamedAgent | None:
     """Read the network that the options of one player name. Raises: InputError."""
     if source is None:
         return None
     loaded = source.load()
     board = loaded.agent.network.game
-    return NamedAgent(source.field, source.name, loaded.agent, loaded.iteration, board)
+    agent = replace(loaded.agent, temperature=temperature)
+    return NamedAgent(source.field, source.name, agent, loaded.iteration, board)
 
 
 def choose_board(rows: int | None, cols: int | None, networks: list[NamedAgent]) -> DotsAndBoxes:

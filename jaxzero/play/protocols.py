@@ -18,6 +18,7 @@ from jaxzero import __version__
 from jaxzero.config import GameConfig
 from jaxzero.errors import InputError, nearest
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
+from jaxzero.play import LONGEST_CLOCK
 from jaxzero.play.analysis import analyse
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.engine import Clock, Session
@@ -26,7 +27,7 @@ from jaxzero.runs.resize import resize
 
 Protocol = Callable[[Session, str], list[str]]  # one line to the lines of the answer
 
-ANALYSIS_SIMULATIONS, LONGEST_CLOCK = 256, 1e6
+ANALYSIS_SIMULATIONS = 256
 KEEP_RUNNING = ">>>BOTZONE_REQUEST_KEEP_RUNNING<<<"
 
 

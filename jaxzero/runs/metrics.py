@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
 from jaxzero.files import save_figure, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FILE_NAME = "metrics.jsonl"
 DISCARDED = "metrics_discarded.jsonl"
@@ -26,6 +26,8 @@ class MetricsWriter:
 
         Records of later iterations are of a past that no checkpoint holds: they move to DISCARDED.
         """
+        from tensorboardX import SummaryWriter  # slow to import; many read metrics, few write them
+
         self._path = run_dir / FILE_NAME
         lines = read_metrics(run_dir)
         later = [line for line in lines if line["iteration"] > first]
@@ -97,6 +99,8 @@ PANELS = {
 
 def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     """Draw losses, entropy, speed and strength over the iterations of a run into a PNG."""
+    from matplotlib.figure import Figure  # slow to import
+
     figure = Figure(figsize=(15, 7), layout="constrained")
     figure.suptitle(title)
     axes = figure.subplots(2, 4).ravel()

@@ -16,7 +16,7 @@ import json
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import chex
 import jax
@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors import SafetensorError
-from safetensors.flax import load_file, save
+from safetensors.numpy import load_file, save
 
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent
@@ -32,8 +32,10 @@ from jaxzero.cli import Source, load_config, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, nearest
 from jaxzero.files import make_folder, temporary_folder, write_json
-from jaxzero.runs.checkpoint import Checkpoints, Say, layout_difference
 from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, finished_checkpoints
+
+if TYPE_CHECKING:
+    from jaxzero.runs.checkpoint import Say
 
 FOLDER = Path(__file__).parent.parent / "weights"
 SUFFIX = ".safetensors"
@@ -55,6 +57,8 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     `say` names checkpoints that are skipped. Raises: InputError where there is no run, no such
     checkpoint, or none that can be read.
     """
+    from jaxzero.runs.checkpoint import Checkpoints, layout_difference  # slow to import
+
     if not (run_dir / CONFIG_FILE).is_file():
         raise InputError(f"run_dir: {run_dir} holds no run (it has no {CONFIG_FILE})")
     config = load_config(run_dir / CONFIG_FILE)
@@ -87,12 +91,13 @@ def load_weights(name: str) -> LoadedAgent:
     path = find_weights(name)
     config = load_config(_beside(path, ".yaml"))
     network = Network(config.game.board, config.network)
-    like = param_shapes(network)
     try:
         flat = load_file(_beside(path, SUFFIX))
     except (OSError, SafetensorError) as error:
         raise InputError(f"weights: {path}{SUFFIX} cannot be read ({error})") from error
-    agent = Agent(network, from_half(flat, like), config.search)
+    if path.parent != FOLDER:  # of a shipped one that is known; to trace a network takes a second
+        check_shapes(flat, param_shapes(network))
+    agent = Agent(network, from_half(flat), config.search)
     return LoadedAgent(agent, config, read_record(name)["iteration"])
 
 
@@ -168,19 +173,26 @@ def write_weights(loaded: LoadedAgent, record: dict[str, Any], name: str, folder
             (unfinished / f"{name}{suffix}").replace(folder / f"{name}{suffix}")
 
 
-def to_half(params: chex.ArrayTree) -> dict[str, jax.Array]:
+def to_half(params: chex.ArrayTree) -> dict[str, np.ndarray]:
     """Return every array of a tree by its path, as float16, which is precise enough to play."""
     flat = flatten_dict(params, sep="/")
-    return {name: jnp.asarray(leaf, jnp.float16) for name, leaf in flat.items()}
+    return {name: np.asarray(leaf, np.float16) for name, leaf in flat.items()}
 
 
-def from_half(flat: dict[str, jax.Array], like: chex.ArrayTree) -> chex.ArrayTree:
-    """Return the tree shaped like `like` from its arrays by path, float32. Raises: InputError."""
+def from_half(flat: dict[str, np.ndarray]) -> chex.ArrayTree:
+    """Return the tree of arrays by path, float32."""
+    return unflatten_dict({name: np.asarray(flat[name], np.float32) for name in flat}, sep="/")
+
+
+def check_shapes(flat: dict[str, np.ndarray], like: chex.ArrayTree) -> None:
+    """Raise an InputError unless arrays by path are those of the tree `like`."""
     shapes = {name: leaf.shape for name, leaf in flatten_dict(like, sep="/").items()}
     for name, shape in shapes.items():
         if name not in flat or flat[name].shape != shape:
             raise InputError(f"weights: {name} {shape} is missing or of another shape")
-    return unflatten_dict({name: np.asarray(flat[name], np.float32) for name in shapes}, sep="/")
+    for name in flat:
+        if name not in shapes:
+            raise InputError(f"weights: {name} is no array of this network")
 
 
 class Effort(NamedTuple):
@@ -217,6 +229,8 @@ def read_initial_weights(name: str) -> InitialWeights:
 
 def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
     """Return what went into a network, its beginning included, and the version that made it."""
+    from jaxzero.runs.checkpoint import Checkpoints
+
     if source.run_dir is None:
         training = read_record(source.weights).get("training")
         for name in Effort._fields:

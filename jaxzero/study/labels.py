@@ -54,7 +54,7 @@ def make_labels(config: Config, file: Path | None) -> Labels:
     if game.num_edges > TABLE_EDGES:
         raise InputError(
             f"labels: {game} has {game.num_edges} edges, a table here at most {TABLE_EDGES}; name "
-            "a file with --labels (scripts/make_suite.py --quiet makes one)"
+            "a file with --labels (jaxzero make_suite --quiet makes one)"
         )
     return table_labels(game, quiet, config.seed)
 

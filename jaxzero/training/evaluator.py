@@ -257,7 +257,7 @@ def measure_weights(
 
 
 def _as_shipped(loaded: LoadedAgent) -> LoadedAgent:
-    params = from_half(to_half(loaded.agent.params), loaded.agent.params)
+    params = from_half(to_half(loaded.agent.params))
     return loaded._replace(agent=replace(loaded.agent, params=params))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 
 from jaxzero.agent.network import Network
-from jaxzero.cli import save_config
+from jaxzero.cli import command_name, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
 from jaxzero.interrupts import Stop
@@ -204,7 +204,7 @@ def _peak_memory(devices: list[jax.Device]) -> int:
 
 
 def _resume_command(run_dir: Path) -> str:
-    return f"python scripts/train.py --run_dir {run_dir} --resume"
+    return f"{command_name('train')} --run_dir {run_dir} --resume"
 
 
 def _divergence_message(

@@ -30,6 +30,11 @@ WRONG = {
     "ending": ("--save game.pdf", "save: game.pdf must end with .json, .txt"),
     "no folder": ("--save nowhere/game.txt", "save: nowhere/game.txt cannot be written"),
     "match file": ("--mode dual --save a.txt", "save: a.txt must be a folder or end with .jsonl"),
+    "too hot": ("--temperature 101", "temperature: 101.0 must be 0 or from 0.01 to 100"),
+    "no one to heat": (
+        "--rows 1 --cols 1 --player greedy --temperature 1",
+        "temperature: 1.0 needs a player policy or search",
+    ),
     "other board": ("--rows 2 --save a.ccgc.json", "save: a.ccgc.json: format: ccgc holds games"),
 }
 
@@ -59,3 +64,20 @@ def test_a_game_that_was_stopped_goes_on(tmp_path):
     done = run_here("play.py", *options, "--load", file, "--save", copy)
     assert done.returncode == 0, done.stderr
     assert read_game(copy.read_text()) == begun
+
+
+def game_of(tmp_path: Path, player: str, seed: int, temperature: float) -> tuple[int, ...]:
+    file = tmp_path / "game.json"
+    options = f"--mode ai --weights 2x2 --player {player} --player2 {player}".split()
+    options += ["--seed", str(seed), "--temperature", str(temperature), "--save", file]
+    done = run_here("play.py", *options)
+    assert done.returncode == 0, done.stderr
+    return read_game(file.read_text()).moves
+
+
+@pytest.mark.parametrize("player", ["policy", "search:4"])
+def test_a_temperature_makes_the_seed_decide(player, tmp_path):
+    hot = [game_of(tmp_path, player, seed, 1.0) for seed in (0, 0, 1, 2)]
+    assert hot[0] == hot[1] and len(set(hot)) == 3
+    cold = [game_of(tmp_path, player, seed, 0.0) for seed in (0, 1, 2)]
+    assert len(set(cold)) == 1

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 
 import jaxzero
+from jaxzero.agent import expert
 from jaxzero.agent.players import make_player
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.play.engine import Clock, Session
@@ -210,15 +212,54 @@ def test_a_turn_that_has_not_passed_is_refused(engine):
     assert len(engine.record.moves) == 3
 
 
-@pytest.mark.parametrize("seconds", [3.0, 10.0, 900.0])
-def test_no_clock_runs_out(seconds):
-    rng, clock = np.random.default_rng(0), Clock(seconds)
-    for undrawn in range(60, 0, -1):
-        given = clock.for_decision(undrawn, min(25, undrawn))
-        assert given > 0
-        late = rng.exponential(0.001)  # of what a machine adds
-        clock.left -= given + late
-        assert clock.left > 0, undrawn
+class FakeTime:
+    """A clock that goes on when told, in place of the module `time`."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_a_thousand_games_at_short_clocks_never_flag(monkeypatch):
+    """Decisions take all the time they are given, and what the machine adds to each."""
+    rng, now = np.random.default_rng(0), FakeTime()
+    monkeypatch.setattr("jaxzero.play.engine.time", now)
+    monkeypatch.setattr(Session, "_expert", lambda _self: expert.Expert(None, None, None, 1.0))
+    monkeypatch.setattr(expert, "longest_ready", lambda _expert: 16)
+
+    def use_all_the_time(made: expert.Expert, _simulations: int, drawn: np.ndarray) -> int:
+        now.now += made.seconds + rng.exponential(0.005)  # of what a machine adds
+        return int(rng.choice(np.flatnonzero(~drawn)))
+
+    monkeypatch.setattr(expert, "decide", use_all_the_time)
+    for number in range(1000):
+        side = 5 if number % 20 == 0 else 2 + number % 2
+        agent = SimpleNamespace(network=SimpleNamespace(game=DotsAndBoxes(side, side)))
+        session = Session(agent, 2.0, Clock(float(rng.choice([1.5, 3.0, 10.0, 900.0]))))
+        while not session.record.is_over:
+            if session.record.player == number % 2:
+                session.play_turn()
+                assert session.clock.left > 0, (number, session._full)
+            else:
+                session.record = whole_turn(session.record, partial(at_random, rng))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [3.0, 10.0])
+def test_real_games_at_short_clocks_never_flag(seconds):
+    session = Session(jaxzero.load("3x3").agent, 2.0, Clock(seconds))
+    session.get_ready()
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        session.new_game()
+        while not session.record.is_over:
+            if session.record.player == number % 2:
+                session.play_turn()
+                assert session.clock.left > 0, number
+            else:
+                session.record = whole_turn(session.record, partial(at_random, rng))
 
 
 @pytest.mark.slow

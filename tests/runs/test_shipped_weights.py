@@ -6,17 +6,32 @@ import json
 
 import chex
 import pytest
+from flax.traverse_util import flatten_dict
 
 import jaxzero
 from jaxzero.agent.players import make_player
 from jaxzero.cli import Source
 from jaxzero.evaluation.scoring import agent_answers, score
-from jaxzero.runs.weights import load_weights, read_record, shipped_names, write_weights
+from jaxzero.runs.weights import (
+    check_shapes,
+    load_weights,
+    param_shapes,
+    read_record,
+    shipped_names,
+    write_weights,
+)
 from jaxzero.training.evaluator import choose_suite, measure_weights
 
 
 def test_there_are_weights():
     assert {"2x2", "3x3"} <= set(shipped_names())
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_they_fit_their_network(name):
+    """Loading does not check it, to save time."""
+    agent = load_weights(name).agent
+    check_shapes(flatten_dict(agent.params, sep="/"), param_shapes(agent.network))
 
 
 def boards() -> list:

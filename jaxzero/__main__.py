@@ -1,0 +1,69 @@
+"""The command `jaxzero`: one subcommand for every script, as in `jaxzero train --help`.
+
+The scripts are the same files: in a checkout those of `scripts/`, in a wheel `jaxzero/scripts/`.
+"""
+
+from __future__ import annotations
+
+from jaxzero.interrupts import install
+
+if __name__ == "__main__":
+    install()  # first: the imports below take a moment, a script's own a second
+
+import runpy
+import sys
+
+from jaxzero import __version__
+from jaxzero.errors import nearest
+from jaxzero.files import shipped_folder
+
+COMMANDS = {
+    "train": "train a network",
+    "watch": "watch a run",
+    "play": "play in the terminal or in the browser, or have a match played",
+    "engine": "play for another program: gtp, sau or botzone",
+    "analyse": "analyse a position",
+    "evaluate": "measure a network: matches, suites of solved positions, a rating",
+    "solve": "solve a board or a position exactly",
+    "export": "export the network of a run to a file",
+    "compare": "compare runs",
+    "benchmark": "measure the speed of a config",
+    "diagnose": "find what bounds an iteration",
+    "sweep": "measure lists of settings",
+    "study": "fit a network to exact labels",
+    "make_suite": "make a suite of solved positions",
+    "gpu_compile": "compile for a GPU that is not there",
+}
+
+
+def usage() -> str:
+    """Return what `jaxzero --help` prints."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {meaning}" for name, meaning in COMMANDS.items()]
+    first = "usage: jaxzero COMMAND ... (jaxzero COMMAND --help explains it)"
+    return "\n".join([first, "", *lines])
+
+
+def main() -> None:
+    """Run the script that the first argument names; bad input ends with exit code 2."""
+    install()
+    match sys.argv[1:]:
+        case ["--version"]:
+            print(f"jaxzero {__version__}")
+        case [] | ["-h" | "--help"]:
+            print(usage())
+        case [name, *options] if name in COMMANDS:
+            # The parser of the script takes its name from the first word.
+            sys.argv = [f"jaxzero {name}", *options]
+            script = runpy.run_path(str(shipped_folder("scripts") / f"{name}.py"))
+            from jaxzero.cli import run_script  # the script has imported it
+
+            run_script(script["main"])
+        case [name, *_]:
+            hint = nearest(name, COMMANDS) or f" (known: {', '.join(COMMANDS)})"
+            print(f"error: command: {name!r} is unknown{hint}", file=sys.stderr)
+            sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""The command `jaxzero` and what a wheel holds: it must do outside a checkout what scripts do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from script_runner import ROOT, run_here
+from setuptools import Distribution
+
+from jaxzero.__main__ import COMMANDS, main
+from jaxzero.cli import command_name, find_config, load_config
+from jaxzero.errors import InputError
+
+ONLY_IN_A_CHECKOUT = {"gpu"}  # it runs the tests
+
+
+def run_command(*words: str) -> int:
+    """Return the exit code of the command, run in this process."""
+    with patch.object(sys, "argv", ["jaxzero", *words]), patch("jaxzero.__main__.install"):
+        try:
+            main()
+        except SystemExit as end:
+            return end.code or 0
+    return 0
+
+
+def test_every_script_is_a_command():
+    scripts = {path.stem for path in (ROOT / "scripts").glob("*.py")}
+    assert scripts - ONLY_IN_A_CHECKOUT == set(COMMANDS)
+
+
+def test_a_command_does_what_its_script_does(capsys):
+    options = "--rows 1 --cols 2 --position h0,0".split()
+    assert run_command("solve", *options) == 0
+    said = capsys.readouterr().out.splitlines()[:-1]  # without its seconds
+    assert said == run_here("solve.py", *options).stdout.splitlines()[:-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        ("", 0, "make_suite", ""),
+        ("--help", 0, "usage: jaxzero COMMAND", ""),
+        ("--version", 0, "jaxzero 0.", ""),
+        ("solve --help", 0, "usage: jaxzero solve", ""),
+        ("trian", 2, "", "error: command: 'trian' is unknown, did you mean train?"),
+        ("solve --rows 0", 2, "Solving", "error: game.rows: 0"),
+    ],
+)
+def test_the_command_explains_itself(words, code, out, err, capsys):
+    assert run_command(*words.split()) == code
+    said = capsys.readouterr()
+    assert out in said.out and said.err.startswith(err) and said.err.count("\n") == bool(err)
+
+
+def test_how_to_go_on_is_said_in_the_words_of_the_caller():
+    for word, said in (("jaxzero play", "jaxzero train"), ("x/play.py", "python scripts/train.py")):
+        with patch.object(sys, "argv", [word]):
+            assert command_name("train") == said
+
+
+def test_an_interrupt_is_heeded_before_a_script_is_imported():
+    code = "import runpy, jaxzero.interrupts as i; runpy.run_path = lambda _: print(i._state)\n"
+    code += "from jaxzero.__main__ import main\nmain()"
+    command = [sys.executable, "-c", code, "solve"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert "installed=True" in done.stdout
+
+
+def test_shipped_configs_are_found_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shipped = load_config(ROOT / "configs" / "tiny.yaml")
+    for name in ("tiny", "configs/tiny.yaml"):
+        assert load_config(name) == shipped
+    for name in ("tiny.yaml", "x/tiny.yaml", "configs/tinier.yaml", "x" * 5000):
+        assert find_config(name) == name
+    with pytest.raises(InputError, match=r"^config: tin cannot be read.*shipped are .*tiny"):
+        load_config("tin")
+
+
+def test_a_file_of_the_user_comes_before_a_shipped_config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "tiny.yaml").write_text("seed: 7")
+    assert load_config("configs/tiny.yaml").seed == 7
+    assert load_config("tiny").seed != 7
+
+
+def test_a_wheel_holds_the_package_the_scripts_and_the_configs(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    project = Distribution({"script_name": "setup.py"})
+    project.parse_config_files()
+    build = project.get_command_obj("build_py")
+    build.build_lib = str(tmp_path)
+    build.ensure_finalized()
+    found = {str(Path(path).relative_to(tmp_path)) for path in build.get_outputs(False)}
+    wanted = {
+        str(Path("jaxzero", path.relative_to(base)))
+        for base, folder in ((ROOT / "jaxzero", ""), (ROOT, "scripts"), (ROOT, "configs"))
+        for path in (base / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert found == wanted
+    assert not list(tmp_path.iterdir()), "listed, not built"
