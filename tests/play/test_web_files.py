@@ -32,7 +32,7 @@ def test_a_file_that_holds_no_game_changes_nothing(open_page):
     page.route("**/api/read", lambda route: route.fulfill(status=503, json={"error": "no game"}))
     file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
     page.get_by_test_id("file-input").set_input_files(file)
-    expect(page.get_by_test_id("notice")).to_contain_text("no game")
+    page.get_by_text("no game").wait_for()
     assert drawn_edges(page) == 0
 
 
