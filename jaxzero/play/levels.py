@@ -47,7 +47,7 @@ def find_level(text: str) -> Level:
         if text in (str(number), level.name):
             return level
     names = ", ".join(f"{number} {level.name}" for number, level in enumerate(LEVELS))
-    raise InputError(f"level: {text!r} does not exist (known: {names})")
+    raise InputError(f"level: {text[:40]!r} does not exist (known: {names})")
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "jaxzero" / "play" / "web"
 POLICY = "default-src 'self'"  # as strict as the real server: the page must live with it
 TRAINED = ((2, 2), (2, 3), (3, 3), (4, 4), (5, 5))
-FORMATS = ["openspiel", "numbers", "ccgc", "ascii", "json"]
+FORMATS = ["openspiel", "numbers", "sau", "codingame", "ccgc", "ascii", "json"]
 INFO = {
     "version": "0.0.0",
     "boards": [{"rows": r, "cols": c, "name": f"{r}x{c}", "trained": True} for r, c in TRAINED]
@@ -164,12 +164,18 @@ def review(game: dict) -> Iterator[dict]:
 
 
 def read(text: str) -> dict:
-    try:
-        game = json.loads(text)
-        Position(game)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"text: no known format ({error})") from None
-    return {"names": ["", ""], "title": "", "format": "json", "moves": [], "start": []} | game
+    from jaxzero.game.notation import format_of, read_game  # takes a second, and only here
+
+    return {"format": format_of(text), **read_game(text).to_json()}
+
+
+def write(body: dict) -> dict:
+    from jaxzero.game.notation import write_game
+    from jaxzero.game.recorded import RecordedGame
+
+    start, moves = tuple(body["start"]), tuple(body["moves"])
+    game = RecordedGame(body["rows"], body["cols"], start, moves, body["names"])
+    return {"text": write_game(game, body["format"])}
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -231,8 +237,7 @@ class Handler(SimpleHTTPRequestHandler):
         elif name == "read":
             self.answer(read(body["text"]))
         elif name == "write":
-            game = {name: body[name] for name in ("rows", "cols", "start", "moves")}
-            self.answer({"text": json.dumps(game)})
+            self.answer(write(body))
 
 
 def serve(port: int = 0, delay: float = 0.0) -> ThreadingHTTPServer:

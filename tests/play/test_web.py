@@ -1,122 +1,23 @@
-"""The page in a real browser, against a stand-in for its server.
-
-JAXZERO_PAGE_URL=http://127.0.0.1:8000/ runs the same tests against a server that is already there.
-"""
+"""The page in a real browser: playing, reviewing, learning. See conftest.py for its server."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from fake_api import PAGE, serve
-
-playwright = pytest.importorskip(
-    "playwright.sync_api",
-    reason="THE PAGE IS NOT TESTED: no playwright, `pip install playwright`",
+from browsing import (
+    GAME,
+    draw,
+    drawn_edges,
+    expect,
+    is_drawn,
+    load,
+    scores,
+    start_game,
+    wait_for_end,
 )
-expect = playwright.expect
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="THE PAGE IS NOT TESTED: no Chromium on the PATH"
-)
-
-OPTIONS = """--no-sandbox --disable-gpu --disable-background-networking --disable-component-update
-    --disable-sync --no-first-run""".split()
-PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 8_000  # ms; engines compile
-expect.set_options(timeout=PATIENCE)
-WIDTHS = {"phone": (375, 667), "desk": (1600, 1000)}
-GAME = {"rows": 2, "cols": 2, "start": [], "moves": [0, 11, 6, 2, 7]}  # move 5 gives a box away
-
-
-@pytest.fixture(scope="module")
-def page_url():
-    """The address of the page: of a stand-in, or of the server that the environment names."""
-    if "JAXZERO_PAGE_URL" in os.environ:
-        yield os.environ["JAXZERO_PAGE_URL"]
-        return
-    server = serve()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_page(browser, page_url):
-    """Return a function that opens the page at a fragment; errors in its console fail the test."""
-    contexts, complaints = [], []
-
-    def open_(fragment="play", size="desk", scheme="light", motion="reduce", **options):
-        width, height = WIDTHS[size]
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            reduced_motion=motion,
-            **{"locale": "en-US"} | options,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: note(message, complaints))
-        page.goto(f"{page_url}#{fragment}")
-        page.get_by_test_id("format").locator("option").nth(1).wait_for(state="attached")
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-def note(message, complaints):
-    planned = "503" in message.text  # the browser itself complains about answers made to fail
-    if message.type in ("error", "warning") and not planned:
-        complaints.append(f"{message.type}: {message.text}")
-
-
-def start_game(page, mode="people", size="3x3"):
-    page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id(f"mode-{mode}")).click()
-    page.get_by_test_id("size").select_option(size)
-    page.get_by_test_id("start-game").click()
-    page.locator(".board:not(.waits)").wait_for()
-
-
-def is_drawn(page, edge):
-    return "drawn" in page.get_by_test_id(f"edge-{edge}").get_attribute("class").split()
-
-
-def draw(page, edge):
-    """Click an edge once the board takes clicks, unless a chain has taken it along."""
-    drawn = f'#board-host .drawn[data-edge="{edge}"]'
-    page.locator(f"#board-host .board:not(.waits), {drawn}").first.wait_for()
-    if not is_drawn(page, edge):
-        page.get_by_test_id(f"edge-{edge}").click()
-        page.locator(drawn).wait_for()
-
-
-def wait_for_end(page):
-    expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
-    expect(page.locator("#moves li")).to_have_count(24)
-
-
-def scores(page):
-    return [int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1)]
-
-
-def drawn_edges(page):
-    return page.locator("#board-host .edge.drawn").count()
+from fake_api import PAGE
 
 
 def test_a_game_by_clicks(open_page):
@@ -127,6 +28,9 @@ def test_a_game_by_clicks(open_page):
     wait_for_end(page)
     assert sum(scores(page)) == 9
     assert "wins" in page.get_by_test_id("status").inner_text()
+    page.get_by_test_id("again").click()
+    assert drawn_edges(page) == 0
+    assert not page.get_by_test_id("ended").is_visible()
 
 
 def test_a_game_by_keyboard(open_page):
@@ -172,6 +76,39 @@ def test_the_engine_answers_and_undo_takes_both_moves_back(open_page):
     assert drawn_edges(page) == count
 
 
+def test_the_engine_gets_ready_while_the_person_thinks(open_page):
+    page = open_page()
+    with page.expect_request("**/api/warm") as request:
+        start_game(page, mode="engine", size="3x3")
+    assert request.value.post_data_json | {"rows": 3, "cols": 3} == request.value.post_data_json
+    assert drawn_edges(page) == 0
+    assert page.get_by_test_id("status").inner_text() == "Your turn: click between two dots"
+
+
+def test_the_levels_are_one_slider_with_names(open_page):
+    page = open_page()
+    page.get_by_test_id("new-game").click()
+    slider = page.get_by_test_id("level-0")
+    for key, name, note in (("Home", "Beginner", "at random"), ("End", "Expert", "perfectly")):
+        slider.press(key)
+        assert slider.get_attribute("aria-valuetext") == name
+        assert note in page.get_by_test_id("new-dialog").inner_text()
+
+
+@pytest.mark.parametrize(("chains", "taken"), [("off", 1), ("choice", 2), ("all", 4)])
+def test_one_click_takes_what_the_setting_says_of_a_chain(open_page, chains, taken):
+    page = open_page("review")
+    # Above a chain of four that is open on its left, below a chain of four that is closed.
+    load(page, {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]})
+    page.get_by_test_id("settings").click()
+    page.locator("label", has=page.get_by_test_id(f"chains-{chains}")).click()
+    page.keyboard.press("Escape")
+    page.get_by_test_id("nav-play").click()
+    draw(page, 13)
+    page.locator("#board-host .board:not(.waits)").wait_for()
+    assert scores(page) == [0, taken]
+
+
 def test_a_late_answer_is_dropped(open_page):
     page = open_page()
     start_game(page, mode="engine")
@@ -211,18 +148,13 @@ def test_a_hint_points_at_an_edge(open_page):
     assert "edge row" in page.get_by_test_id("status").inner_text()
 
 
-def load(page, game):
-    file = {"name": "game.json", "mimeType": "text/plain", "buffer": json.dumps(game).encode()}
-    page.get_by_test_id("file-input").set_input_files(file)
-    expect(page.locator("#moves li")).to_have_count(len(game["moves"]))
-
-
 def test_load_a_game_and_jump_to_a_mistake(open_page):
     page = open_page("review")
     load(page, GAME)
     page.locator(".graph .slip").first.wait_for()
     page.locator('[data-testid="next-mistake"]:enabled').click()
     assert "lost" in page.get_by_test_id("status").inner_text()
+    page.locator("#board-host .hint-spot").wait_for(state="attached")  # the better edge
     current = page.locator('#moves [aria-current="true"]')
     assert current.locator(".slip").count() == 1
     page.get_by_test_id("first").click()
@@ -272,11 +204,18 @@ def test_teaching_warns_before_a_costly_move(open_page):
     page.keyboard.press("Escape")
     page.get_by_test_id("nav-play").click()
     page.get_by_test_id("edge-2").click()  # the third side of a box
+    warning = page.get_by_test_id("teach-dialog")
+    expect(warning).to_contain_text("loses about 2 boxes")
+    expect(warning).to_contain_text("lets the other side take 1 box at once")  # why
+    expect(warning).to_contain_text("Better: ")
     page.get_by_test_id("teach-back").click()
     assert not is_drawn(page, 2)
     page.get_by_test_id("edge-2").click()
     page.get_by_test_id("teach-anyway").click()
     page.locator('#board-host .drawn[data-edge="2"]').wait_for()
+    page.get_by_test_id("undo").click()
+    draw(page, 9)  # loses nothing: no warning
+    assert not warning.is_visible()
 
 
 def test_errors_are_told_and_can_be_repeated(open_page):

@@ -3,7 +3,7 @@
 import { api, isAbort } from "./api.js";
 import { find, html, sideSign, svg } from "./dom.js";
 import { t } from "./i18n.js";
-import { distributionChart, outcomeOf, winBar } from "./outcome.js";
+import { distributionChart, outcomeOf, percent, winBar } from "./outcome.js";
 import { clear, drawChains, drawCosts, drawHint, drawLine, formatLost } from "./overlay.js";
 import { edgeName, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
@@ -14,15 +14,16 @@ const REST = 150; // ms of rest before a request: stepping through a game asks o
 /**
  * Create the analysis.
  *
- * `wanted()` tells whether to ask the server at all, `komi()` is the komi of the game, `notice`
- * shows errors.
+ * `wanted()` tells whether to ask the server at all, `komi()` is the komi of the game, `nameOf` names
+ * a player, `better()` is the edge that was better than a mistake just made, `notice` shows errors.
  */
-export function createAnalysis({ record, board, notice, panel, wanted, komi, warm }) {
+export function createAnalysis({ record, board, notice, panel, wanted, komi, nameOf, better, warm }) {
   let latest = null; // the lines so far, the later replacing the earlier
   let controller = null; // of the request that runs
   let key = ""; // of the position that `latest` belongs to
   let waiting = [];
   let hinted = null;
+  let pointed = null; // the edge under the pointer or focus
 
   function refresh() {
     if (key === record.key() && (latest || controller)) render();
@@ -109,7 +110,8 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, war
       if (settings.chainsShown) drawChains(layers.under, game, position.drawn, latest.structure?.chains ?? []);
       drawCosts(layers.costs, game, latest.edges ?? [], settings.numbers);
     }
-    if (hinted !== null) drawHint(layers.marks, game, hinted, position.player);
+    const mark = hinted === null ? better() : { edge: hinted, player: position.player };
+    if (mark) drawHint(layers.marks, game, mark.edge, mark.player);
   }
 
   function showLine(length) {
@@ -117,11 +119,12 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, war
     marks.replaceChildren();
     costs.classList.toggle("dimmed", length > 0);
     if (length) drawLine(marks, record.shown(), latest.line.slice(0, length));
-    else if (hinted !== null) draw();
+    else draw();
   }
 
   /** Say in words what the edge under the pointer or focus does. */
   function describe(edge) {
+    pointed = edge;
     const note = find("#edge-note", panel);
     if (!note) return;
     const found = edge === null ? null : latest?.edges?.find((each) => each.edge === edge);
@@ -132,7 +135,9 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, war
     const name = edgeName(record.game, edge.edge);
     const kind = `${t(`class.${edge.class}`)} (${t(`class.${edge.class}.note`)})`;
     const lost = edge.lost === null ? null : formatLost(edge.lost);
-    return t("analysis.edge", { edge: name, lost, kind, visits: edge.visits ?? 0 });
+    const visits = latest.edges.reduce((sum, each) => sum + (each.visits ?? 0), 0);
+    const share = percent((edge.visits ?? 0) / Math.max(1, visits));
+    return t("analysis.edge", { edge: name, lost, kind, share });
   }
 
   function render() {
@@ -142,7 +147,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, war
     const focused = panel.contains(document.activeElement) ? document.activeElement.id : "";
     panel.replaceChildren(heading(), ...contents());
     if (focused) find(`#${focused}`, panel)?.focus();
-    describe(null);
+    describe(pointed);
   }
 
   function heading() {
@@ -153,18 +158,18 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, war
     const exact = latest.exact?.value !== undefined; // stage exact may have proven bounds only
     const stage = latest.stage === "exact" ? "search" : latest.stage;
     const words = t(exact ? "stage.exact" : `stage.${stage}`, { n: latest.simulations });
-    return html("span", { class: exact ? "badge exact" : "badge", "data-testid": "stage" }, words);
+    return html("span", { class: `badge ${exact ? "exact" : ""} ${controller ? "busy" : ""}`, "data-testid": "stage" }, words);
   }
 
   function contents() {
     if (record.position.over) return [words("muted", t("analysis.over"))];
     if (!latest) return [words("muted", t(controller ? "analysis.waiting" : "analysis.off"))];
-    const outcome = outcomeOf(latest, record.position, komi());
+    const outcome = outcomeOf(latest, record.position, komi(), nameOf);
     return [
       outcome && words("margin-words", outcome.words),
       outcome?.bounds && words("muted", outcome.bounds),
       outcome?.chances && winBar(outcome.chances),
-      outcome?.final.length ? distributionChart(outcome.final) : null,
+      outcome?.final.length ? distributionChart(outcome.final, nameOf) : null,
       bestLine(),
       structureFacts(latest.structure),
       legend(),
@@ -218,7 +223,16 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, war
         svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `class-${kind}` })),
         t(`class.${kind}`),
       );
-    return html("div", { class: "legend" }, ["safe", "hard-hearted", "loony"].map(sample));
+    const step = (words, cost) => html("span", { class: `key cost-${cost}` }, words);
+    const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // as in overlay.js, rounded
+    return html(
+      "div",
+      { class: "legends muted" },
+      html("div", {}, t("analysis.colours")),
+      html("div", { class: "legend" }, steps.map(step)),
+      html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(sample)),
+      html("div", {}, t("analysis.thick")),
+    );
   }
 
   function switches() {
@@ -240,6 +254,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, war
     refresh,
     restart,
     stop,
+    draw,
     known,
     bestEdge,
     showHint,

@@ -22,6 +22,7 @@ import { createStatus } from "./status.js";
 let info = null; // what the server offers; null as long as it has not answered
 let view = "learn";
 const ready = new Set(); // boards whose engine is compiled
+const warming = new Map(); // requests that run for others
 
 const notice = createNotice();
 const say = createSpeaker();
@@ -36,10 +37,12 @@ const analysis = createAnalysis({
   warm,
   panel: find("#analysis-panel"),
   komi: () => play.table.komi,
+  nameOf: (player) => status.sideName(player),
+  better: () => review.better(),
   wanted: () => settings.analysis || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState });
-const review = createReview({ record, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: showState });
+const review = createReview({ record, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()) });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, editor, isReview });
 const lessons = createLessons({ parent: find("#learn"), tell });
@@ -70,17 +73,28 @@ function tell(text) {
   find("#live").textContent = text;
 }
 
-/** Have an engine compiled for a board; `onWarming(true)` where that may take a while. */
+/** Have an engine compiled for a board, once; `onWarming(true)` where that may take a while. */
 async function warm({ rows, cols, level }, signal, onWarming = () => {}) {
   const name = [`${rows}x${cols}`, level].join(" ").trim();
   if (ready.has(name)) return;
   onWarming(true);
   try {
-    await api.warm({ rows, cols, level }, signal);
-    ready.add(name);
+    if (!warming.has(name)) {
+      const answer = api.warm({ rows, cols, level }).then(() => ready.add(name));
+      warming.set(name, answer.finally(() => warming.delete(name)));
+    }
+    await Promise.race([warming.get(name), aborted(signal)]);
   } finally {
     if (!signal.aborted) onWarming(false);
   }
+}
+
+/** Return a promise that rejects as soon as a signal says so. */
+function aborted(signal) {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
 }
 
 function press(edge) {
@@ -113,7 +127,11 @@ function showState() {
   const enabled = isReview() ? !position.over : play.mayMove();
   board.show(game, position, { last, enabled, editing: editor.isOn() });
   find("#players").replaceChildren(...[0, 1].map(status.playerCard));
+  const ended = position.over && !isReview() && !editor.isOn();
   find("#status").textContent = status.statusWords();
+  find("#status").classList.toggle("busy", status.isBusy());
+  find("#status").classList.toggle("result", ended);
+  find("#ended").hidden = !ended;
   showButtons();
 }
 
@@ -130,6 +148,7 @@ function showButtons() {
   find("#undo").disabled = find("#first").disabled = find("#back").disabled = at === 0;
   find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
   find("#hint").disabled = !play.mayMove();
+  find("#to-review").hidden = !game.moves.length;
   find("#leave-variation").hidden = !record.inVariation;
   find("#watch").hidden = !play.watching();
   showWatch();
@@ -301,6 +320,7 @@ const actions = {
 function listen() {
   const click = (selector, action) => find(selector).addEventListener("click", action);
   click("#new-game", actions.newGame);
+  click("#again", () => startGame(settings.setup));
   click("#undo", actions.undo);
   click("#redo", actions.redo);
   click("#hint", actions.hint);

@@ -1,7 +1,7 @@
 /** The dialogs for a new game, the settings and the shortcuts. */
 
 import { find, html, icon } from "./dom.js";
-import { language, t } from "./i18n.js";
+import { hasText, language, t } from "./i18n.js";
 import { levelName } from "./play.js";
 import { applyTheme, remember, settings } from "./settings.js";
 
@@ -35,7 +35,7 @@ function levelSlider(label, levels, value, onChange, testid) {
   const show = () => {
     const at = Number(range.value);
     name.textContent = levelName(levels[at].id);
-    note.textContent = at === levels.length - 1 ? t("new.strongest") : "";
+    note.textContent = hasText(`level.${levels[at].id}.note`) ? t(`level.${levels[at].id}.note`) : "";
     range.setAttribute("aria-valuetext", name.textContent);
   };
   range.addEventListener("input", () => {
@@ -43,7 +43,8 @@ function levelSlider(label, levels, value, onChange, testid) {
     onChange(levels[Number(range.value)].id);
   });
   show();
-  return html("div", {}, html("span", { class: "label" }, label, " · ", name), range, note);
+  const ends = [levels[0], levels.at(-1)].map(({ id }) => html("span", {}, levelName(id)));
+  return html("div", {}, html("span", { class: "label" }, label, " · ", name), range, html("div", { class: "ends muted", "aria-hidden": "true" }, ends), note);
 }
 
 /** Open the dialog for a new game. `info` is the server's, or null as long as it is not known. */

@@ -9,10 +9,10 @@ const HEIGHT = 170;
 const PAD = { left: 30, right: 10, top: 12, bottom: 22 };
 
 /** Draw the graph into an element as wide as it is. `lines` are those of a review, by ply. */
-export function drawGraph(parent, { lines, plies, at, mistakes, onJump }) {
+export function drawGraph(parent, { lines, plies, at, mistakes, nameOf, waiting, onJump }) {
   const known = lines.filter(Boolean);
   if (!known.length) {
-    parent.replaceChildren(html("p", { class: "empty muted" }, plies ? "…" : t("review.empty")));
+    parent.replaceChildren(html("p", { class: "empty muted" }, plies ? waiting : t("review.empty")));
     return;
   }
   const width = Math.max(200, parent.clientWidth);
@@ -28,7 +28,7 @@ export function drawGraph(parent, { lines, plies, at, mistakes, onJump }) {
     axes(width, reach, plies, scale),
     svg("polyline", { class: "curve", points: known.map(({ ply, margin }) => `${scale.x(ply)},${scale.y(margin)}`).join(" ") }),
     svg("line", { class: "now", x1: scale.x(at), x2: scale.x(at), y1: PAD.top - 6, y2: HEIGHT - PAD.bottom + 6 }),
-    mistakes.map((line) => slip(line, lines, scale)),
+    mistakes.map((line) => slip(line, lines, scale, nameOf)),
   );
   picture.addEventListener("click", (event) => {
     const share = (event.clientX - picture.getBoundingClientRect().left - PAD.left) / (width - PAD.left - PAD.right);
@@ -60,7 +60,7 @@ function axes(width, reach, plies, { x, y }) {
 }
 
 /** Mark a mistake where the margin is after the move; its area grows with the boxes lost. */
-function slip(line, lines, { x, y }) {
+function slip(line, lines, { x, y }, nameOf) {
   const margin = (lines[line.ply + 1] ?? line).margin;
   return svg(
     "circle",
@@ -72,6 +72,6 @@ function slip(line, lines, { x, y }) {
       "data-ply": line.ply + 1,
       "data-testid": `slip-${line.ply + 1}`,
     },
-    svg("title", {}, `${line.ply + 1}: −${line.lost} (${marginWords(margin)})`),
+    svg("title", {}, `${line.ply + 1}: −${line.lost} (${marginWords(margin, nameOf)})`),
   );
 }

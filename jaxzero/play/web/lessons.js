@@ -153,6 +153,11 @@ export function createLessons({ parent, tell }) {
         html("h1", {}, t(`lesson.${id}.title`)),
         html("p", {}, t(`lesson.${id}.text`)),
         html("div", { class: "task" }, html("strong", {}, t("learn.task")), html("p", {}, t(`lesson.${id}.task`))),
+      ),
+      html("div", { class: "practice" }, html("p", { class: "status", id: "lesson-score" }), host),
+      html(
+        "div",
+        { class: "after" },
         html("p", { class: "answer", role: "status", id: "lesson-answer", "data-testid": "lesson-answer" }),
         html(
           "div",
@@ -167,7 +172,6 @@ export function createLessons({ parent, tell }) {
         ),
         html("a", { href: "#learn" }, t("learn.all")),
       ),
-      html("div", {}, html("p", { class: "status", id: "lesson-score" }), host),
     );
   }
 

@@ -8,10 +8,11 @@ export function formatNumber(value) {
 }
 
 /** Say a final margin, which is above zero where the first player has more. */
-export function marginWords(margin) {
+export function marginWords(margin, nameOf) {
   const n = formatNumber(Math.abs(margin));
   if (n === "0") return t("margin.even");
-  return t(margin > 0 ? "margin.first" : "margin.second", { n });
+  const name = nameOf(margin > 0 ? 0 : 1);
+  return name === t("name.you") ? t("margin.you", { n }) : t("margin.wins", { name, n });
 }
 
 /**
@@ -20,7 +21,7 @@ export function marginWords(margin) {
  * Komi shifts every margin, so chances are added up from the distribution. Returns
  * {words, bounds, final: [[margin, probability]], chances: [first, draw, second]} or null.
  */
-export function outcomeOf(line, position, komi) {
+export function outcomeOf(line, position, komi, nameOf) {
   if (line.value === null || line.value === undefined) return null;
   const sign = position.player === 0 ? 1 : -1;
   const lead = position.score[0] - position.score[1] - komi;
@@ -32,24 +33,24 @@ export function outcomeOf(line, position, komi) {
       : [[margin, 1]];
   const sum = (test) => final.filter(([value]) => test(value)).reduce((total, [, p]) => total + p, 0);
   return {
-    words: t(proven === undefined ? "analysis.expected" : "analysis.exact", { words: marginWords(margin) }),
-    bounds: boundsWords(line.exact, position, lead),
+    words: t(proven === undefined ? "analysis.expected" : "analysis.exact", { words: marginWords(margin, nameOf) }),
+    bounds: boundsWords(line.exact, position, lead, nameOf),
     final,
     chances: final.length ? [sum((value) => value > 0), sum((value) => value === 0), sum((value) => value < 0)] : null,
   };
 }
 
 /** Say proven bounds, unless they allow every outcome of the boxes that are left. */
-function boundsWords(exact, position, lead) {
+function boundsWords(exact, position, lead, nameOf) {
   if (exact?.lower === undefined) return null;
   const left = position.owner.filter((owner) => owner < 0).length;
   if (exact.lower <= -left && exact.upper >= left) return null;
   const sign = position.player === 0 ? 1 : -1;
   const ends = [exact.lower, exact.upper].map((value) => lead + sign * value).sort((a, b) => a - b);
-  return t("analysis.bounds", { lower: marginWords(ends[0]), upper: marginWords(ends[1]) });
+  return t("analysis.bounds", { lower: marginWords(ends[0], nameOf), upper: marginWords(ends[1], nameOf) });
 }
 
-function percent(share) {
+export function percent(share) {
   return `${Math.round(100 * share)} %`;
 }
 
@@ -74,7 +75,7 @@ export function winBar([first, even, second]) {
 }
 
 /** Draw the probabilities of final margins as bars: the first player's wins to the left. */
-export function distributionChart(final) {
+export function distributionChart(final, nameOf) {
   const likely = final.filter(([, p]) => p >= 0.002);
   const margins = likely.map(([margin]) => margin);
   const reach = Math.max(3, ...margins.map(Math.abs));
@@ -85,7 +86,7 @@ export function distributionChart(final) {
   const bars = likely.map(([margin, p]) => {
     const tall = Math.max(1.5, (p / top) * (floor - 8));
     const side = margin > 0 ? "side-0" : margin < 0 ? "side-1" : "even";
-    const title = svg("title", {}, `${marginWords(margin)}: ${percent(p)}`);
+    const title = svg("title", {}, `${marginWords(margin, nameOf)}: ${percent(p)}`);
     return svg("rect", { x: x(margin) - bar / 2, y: floor - tall, width: bar, height: tall, rx: 2, class: side }, title);
   });
   const label = (margin, words) => svg("text", { x: x(margin), y: height - 4 }, words);

@@ -67,6 +67,13 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     const waits = watching() && !state.running;
     if (!isShown() || state.busy || waits || !atEnd || record.position.over) return;
     if (seat().kind === "engine") engineTurn();
+    else prepare();
+  }
+
+  /** Have the engine compiled while a person still thinks. An error is told when it has to move. */
+  function prepare() {
+    const engine = table.seats.find(({ kind }) => kind === "engine");
+    if (engine) warm({ ...record.game, level: engine.level }, controller.signal).catch(() => {});
   }
 
   async function engineTurn() {
@@ -91,7 +98,9 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     const { failed } = state;
     change({ busy: false, warming: false, failed: false });
     analysis.refresh(); // a person may be to move, who wants a warning before a bad move
-    if (!failed) next();
+    if (failed) return;
+    notice.hide(); // the server answers again
+    next();
   }
 
   async function askEngine(signal) {

@@ -16,6 +16,7 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let controller = null;
+  let warming = false;
   const graph = find("#graph");
 
   const keyOf = ({ rows, cols, start, moves }) => [rows, cols, start, moves].join("|");
@@ -38,7 +39,7 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
-      await warm(game, mine.signal);
+      await warm(game, mine.signal, showWarming);
       await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
@@ -48,6 +49,11 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
       if (mine === controller) controller = null;
       renderWords();
     }
+  }
+
+  function showWarming(on) {
+    warming = on;
+    render();
   }
 
   /** Give up the request; the next look at the review asks again. */
@@ -96,10 +102,17 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
     return t("review.best", { number: record.at, lost: formatNumber(slip.lost), edge });
   }
 
+  /** Return the edge that was better than a mistake just made, and whose move it was; else null. */
+  function better() {
+    const slip = record.at && isShown() ? lineAt(record.at - 1) : null;
+    if (!isMistake(slip) || record.position.drawn[slip.best]) return null;
+    return { edge: slip.best, player: slip.player };
+  }
+
   function render() {
     renderMoves();
     if (!isShown()) return;
-    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), onJump: goTo });
+    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: warming ? t("review.warming") : "…", onJump: goTo });
     renderWords();
   }
 
@@ -112,7 +125,7 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
     const plies = reviewed?.moves.length ?? 0;
     const seen = lines.filter(Boolean).length;
     find("#review-state").textContent =
-      controller && plies ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
+      controller && plies && !warming ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
     find("#review-summary").textContent = plies ? summary(controller !== null) : "";
     find("#next-mistake").disabled = !mistakes().length;
   }
@@ -121,7 +134,7 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
     if (!mistakes().length) return running ? "" : t("review.none");
     const of = (player) => mistakes().filter((line) => line.player === player);
     const lost = (player) => formatNumber(of(player).reduce((sum, line) => sum + line.lost, 0));
-    return t("review.summary", { first: of(0).length, second: of(1).length, firstLost: lost(0), secondLost: lost(1) });
+    return t("review.summary", { names: [0, 1].map(nameOf), first: of(0).length, second: of(1).length, firstLost: lost(0), secondLost: lost(1) });
   }
 
   function renderMoves() {
@@ -157,5 +170,5 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
   }
 
   new ResizeObserver(() => isShown() && render()).observe(graph);
-  return { refresh, stop, render, jump, noteWords };
+  return { refresh, stop, render, jump, noteWords, better };
 }

@@ -50,7 +50,15 @@ export function createStatus({ record, play, review, editor, isReview }) {
     if (play.watching() && !play.state.running) return t("status.paused");
     if (play.state.busy && play.seat().kind === "engine") return t("status.thinking");
     if (at < game.moves.length) return t("status.earlier");
+    if (!game.moves.length && sideName(position.player) === t("name.you")) return t("status.begin");
     return turnWords(position);
+  }
+
+  /** Return whether the page waits for the server before the game can go on. */
+  function isBusy() {
+    const { busy, warming, checking, hinting } = play.state;
+    if (isReview() || record.position.over) return false;
+    return Boolean(warming || checking || hinting || (busy && play.seat().kind === "engine"));
   }
 
   function turnWords(position) {
@@ -70,5 +78,5 @@ export function createStatus({ record, play, review, editor, isReview }) {
     return t("status.won", { name: sideName(winner), ...words(winner) });
   }
 
-  return { sideName, playerCard, statusWords, resultWords };
+  return { sideName, playerCard, statusWords, resultWords, isBusy };
 }

@@ -1,0 +1,53 @@
+"""What people do with the board of the page, for its tests."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+expect = pytest.importorskip(
+    "playwright.sync_api",
+    reason="THE PAGE IS NOT TESTED: no playwright, `pip install playwright`",
+).expect
+GAME = {"rows": 2, "cols": 2, "start": [], "moves": [0, 11, 6, 2, 7]}  # move 5 gives a box away
+
+
+def start_game(page, mode="people", size="3x3"):
+    page.get_by_test_id("new-game").click()
+    page.locator("label", has=page.get_by_test_id(f"mode-{mode}")).click()
+    page.get_by_test_id("size").select_option(size)
+    page.get_by_test_id("start-game").click()
+    page.locator(".board:not(.waits)").wait_for()
+
+
+def is_drawn(page, edge):
+    return "drawn" in page.get_by_test_id(f"edge-{edge}").get_attribute("class").split()
+
+
+def draw(page, edge):
+    """Click an edge once the board takes clicks, unless a chain has taken it along."""
+    drawn = f'#board-host .drawn[data-edge="{edge}"]'
+    page.locator(f"#board-host .board:not(.waits), {drawn}").first.wait_for()
+    if not is_drawn(page, edge):
+        page.get_by_test_id(f"edge-{edge}").click()
+        page.locator(drawn).wait_for()
+
+
+def wait_for_end(page):
+    expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
+    expect(page.locator("#moves li")).to_have_count(24)
+
+
+def scores(page):
+    return [int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1)]
+
+
+def drawn_edges(page):
+    return page.locator("#board-host .edge.drawn").count()
+
+
+def load(page, game):
+    file = {"name": "game.json", "mimeType": "text/plain", "buffer": json.dumps(game).encode()}
+    page.get_by_test_id("file-input").set_input_files(file)
+    expect(page.locator("#moves li")).to_have_count(len(game["moves"]))

@@ -1,0 +1,76 @@
+"""A browser with the page, against a stand-in for its server.
+
+JAXZERO_PAGE_URL=http://127.0.0.1:8000/ runs the tests against a server that is already there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from fake_api import serve
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+UNTESTED = "THE PAGE IS NOT TESTED"
+OPTIONS = """--no-sandbox --disable-gpu --disable-background-networking --disable-component-update
+    --disable-sync --no-first-run""".split()
+PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 8_000  # ms; engines compile
+WIDTHS = {"phone": (375, 667), "desk": (1600, 1000)}
+
+
+@pytest.fixture(scope="module")
+def page_url():
+    """The address of the page: of a stand-in, or of the server that the environment names."""
+    if "JAXZERO_PAGE_URL" in os.environ:
+        yield os.environ["JAXZERO_PAGE_URL"]
+        return
+    server = serve()
+    yield f"http://127.0.0.1:{server.server_address[1]}/"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason=f"{UNTESTED}: no playwright")
+    if CHROMIUM is None:
+        pytest.skip(f"{UNTESTED}: no Chromium on the PATH")
+    playwright.expect.set_options(timeout=PATIENCE)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, page_url):
+    """Return a function that opens the page at a fragment; errors in its console fail the test."""
+    contexts, complaints = [], []
+
+    def open_(fragment="play", size="desk", scheme="light", motion="reduce", **options):
+        width, height = WIDTHS[size]
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            reduced_motion=motion,
+            **{"locale": "en-US"} | options,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: note(message, complaints))
+        page.goto(f"{page_url}#{fragment}")
+        page.get_by_test_id("format").locator("option").nth(1).wait_for(state="attached")
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def note(message, complaints):
+    planned = "503" in message.text  # the browser itself complains about answers made to fail
+    if message.type in ("error", "warning") and not planned:
+        complaints.append(f"{message.type}: {message.text}")

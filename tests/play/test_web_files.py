@@ -1,0 +1,75 @@
+"""Games that come to the page and leave it: files, drops, the clipboard."""
+
+from __future__ import annotations
+
+import json
+
+from browsing import GAME, drawn_edges, expect
+
+from jaxzero.game.notation import FORMATS, read_game, write_game
+from jaxzero.game.recorded import RecordedGame
+
+
+def game_of(moves: int) -> RecordedGame:
+    """Return a game of 5x5, which every format can hold."""
+    return RecordedGame(5, 5, (), tuple(range(2, 2 + moves)), ("Ann", "Ben"))
+
+
+def test_every_format_is_loaded_by_file(open_page):
+    page = open_page("review")
+    for moves, name in enumerate(FORMATS, 3):  # each game has its own number of moves
+        text = write_game(game_of(moves), name)
+        file = {"name": "game", "mimeType": "text/plain", "buffer": text.encode()}
+        page.get_by_test_id("file-input").set_input_files(file)
+        expect(page.locator("#board-host .edge.drawn")).to_have_count(moves)
+        listed = 0 if name == "ascii" else moves  # a picture has no order
+        assert page.locator("#moves li").count() == listed, name
+        assert not page.get_by_test_id("notice").is_visible(), name
+
+
+def test_a_file_that_holds_no_game_changes_nothing(open_page):
+    page = open_page("review")
+    page.route("**/api/read", lambda route: route.fulfill(status=503, json={"error": "no game"}))
+    file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
+    page.get_by_test_id("file-input").set_input_files(file)
+    page.get_by_text("no game").wait_for()
+    assert drawn_edges(page) == 0
+
+
+def drop(page, text: str) -> None:
+    """Drag a file over the page and let it fall."""
+    make = """text => {
+        const data = new DataTransfer();
+        data.items.add(new File([text], "game.txt"));
+        return data;
+    }"""
+    dragged = {"dataTransfer": page.evaluate_handle(make, text)}
+    page.dispatch_event("body", "dragover", dragged)
+    page.locator("#drop").wait_for()
+    page.dispatch_event("#drop", "drop", dragged)
+
+
+def test_a_file_is_dropped_on_any_page(open_page):
+    for view in ("learn", "play", "review"):
+        page = open_page(view)
+        drop(page, json.dumps(GAME))
+        expect(page.locator("#moves li")).to_have_count(len(GAME["moves"]))
+        assert page.get_by_test_id("review-panel").is_visible()
+        assert not page.locator("#drop").is_visible()
+
+
+def test_a_game_is_copied_and_saved_in_the_format_chosen(open_page):
+    page = open_page("review", permissions=["clipboard-read", "clipboard-write"])
+    drop(page, write_game(game_of(4), "json"))
+    expect(page.locator("#moves li")).to_have_count(4)
+    for name in ("numbers", "ascii"):
+        page.get_by_test_id("format").select_option(name)
+        page.get_by_test_id("copy").click()
+        expect(page.get_by_test_id("toast")).to_have_text("Copied")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == write_game(game_of(4), name)
+        with page.expect_download() as saved:
+            page.get_by_test_id("save").click()
+        assert saved.value.path().read_text() == copied
+        page.evaluate("document.querySelector('#toast').textContent = ''")
+    assert read_game(copied).board == game_of(4).board
