@@ -113,9 +113,11 @@ def test_fifty_games_at_once(port):
 
     with ThreadPoolExecutor(GAMES + 2) as threads:
         watcher, thought = threads.submit(browse), threads.submit(analyse)
-        games = list(threads.map(play, [port] * GAMES, range(GAMES)))
-        thought.result()
-        over.set()
+        try:
+            games = list(threads.map(play, [port] * GAMES, range(GAMES)))
+            thought.result()
+        finally:
+            over.set()  # else a failed game would leave it browsing
         watcher.result()
 
     alone, rng = Client(port), random.Random(0)
