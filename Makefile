@@ -11,7 +11,7 @@ comma := ,
 HOST := 127.0.0.1
 PORT := 8000
 
-.PHONY: train play test test-slow lint gpu gpu-compile clean
+.PHONY: train play test test-slow lint chaos gpu gpu-compile clean
 
 # Two cores are busier as two devices than as one; a GPU takes no notice.
 train: export JAX_NUM_CPU_DEVICES := 2
@@ -27,6 +27,9 @@ test: $(VENV)/installed-dev lint  ## Lint and run the tests.
 
 test-slow: $(VENV)/installed-dev  ## The long studies that `make test` leaves out.
 	$(BIN)/python -m pytest -m slow
+
+chaos: $(VENV)/installed  ## Kill a run 50 times, damage its files, fill its disk; compare the end.
+	$(BIN)/python scripts/chaos.py --kills 50
 
 gpu: $(VENV)/installed-dev  ## On a GPU: test, benchmark, profile, sweep, train; goes on where it stopped.
 	$(BIN)/python scripts/gpu.py

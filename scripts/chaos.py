@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ SETTINGS = (
     "--minutes 0 --checkpoint_every 2 --keep_checkpoints 6 --evaluation.evaluate_every 0 "
     "--evaluation.suite none --evaluation.opponents random --evaluation.final_games 2"
 )
-DISK_MIB = 3  # of the small disk: a few checkpoints
+SPARE_MIB = 2  # of the small disk, beside the run
 MOST_SECONDS = 600.0  # of one life of a run
 LOOK_SECONDS = 0.002
 DAMAGED = 0.3  # of the kills
@@ -154,20 +155,17 @@ def damage(run_dir: Path, chance: random.Random, done: Chaos) -> Chaos:
 def full_disk(run_dir: Path, disk: Path, settings: list[str], done: Chaos) -> Chaos:
     """Let the run go on where the disk is full, then copy it back."""
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)]
+    size = sum(2**12 + path.stat().st_size for path in run_dir.rglob("*")) + SPARE_MIB * 2**20
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
     if subprocess.run(mount, capture_output=True).returncode:
         print("The disk was not filled: no tmpfs can be mounted here.")
         return done
     with cleaned_up(lambda: subprocess.run(["umount", "-l", str(disk)])):
         small = disk / "run"
         shutil.copytree(run_dir, small)
-        with (disk / "ballast").open("wb") as file:
-            try:
-                while True:
-                    file.write(bytes(2**12))
-                    file.flush()
-            except OSError:
-                pass
+        with suppress(OSError), (disk / "ballast").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(2**12))
         ended = subprocess.run(
             command(small, settings), cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
         )

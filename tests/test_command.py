@@ -15,7 +15,7 @@ from jaxzero.__main__ import COMMANDS, main
 from jaxzero.cli import command_name, find_config, load_config
 from jaxzero.errors import InputError
 
-ONLY_IN_A_CHECKOUT = {"gpu"}  # it runs the tests
+ONLY_IN_A_CHECKOUT = {"gpu", "chaos"}  # they start other scripts
 
 
 def run_command(*words: str) -> int:
