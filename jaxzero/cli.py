@@ -30,7 +30,7 @@ from jaxzero.config.ranges import NonNegativeInt, check_number, in_words
 from jaxzero.errors import InputError, RunError, nearest, one_line, shortened
 from jaxzero.files import shipped_folder, write_text
 from jaxzero.interrupts import at_stop
-from jaxzero.readers import is_file, parse_yaml, read_yaml
+from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml
 
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
@@ -118,20 +118,13 @@ def _checked(arguments: list[str]) -> Iterator[str]:
             raise InputError(f"{name}: {value!r} is empty")
         if re.fullmatch(r"\s*[-+]?[0-9._]{400,}\s*", value):
             raise InputError(f"{name}: {shortened(value)} is too large")
-        if not _is_text(value):
+        if not is_text(value):
             raise InputError(f"{name}: {shortened(ascii(value))} is not text in UTF-8")
         if name == "config":
             value = json.dumps(read_config(find_config(value)))
         elif name in sections:
             value = json.dumps(_section(name, value))
         yield f"--{name}={value}" if argument.startswith("--") else value
-
-
-def _is_text(value: str) -> bool:
-    try:
-        return "\0" not in value.encode().decode()
-    except UnicodeError:
-        return False
 
 
 def _section(name: str, value: str) -> dict[str, Any]:

@@ -56,6 +56,14 @@ def read_bytes(field: str, path: Path, most: int) -> bytes:
     return content
 
 
+def is_text(value: str) -> bool:
+    """Return whether a word of a command line can be written in UTF-8, as bytes need not be."""
+    try:
+        return "\0" not in value.encode().decode()
+    except UnicodeError:
+        return False
+
+
 def is_file(path: Path) -> bool:
     """Return whether a regular file is there; a name too long to be one is none."""
     try:

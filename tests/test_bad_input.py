@@ -264,33 +264,6 @@ def test_damaged_suites_tables_and_solved_positions(tmp_path):
         assert check_damage(file, use, 150)["refused"] > 75
 
 
-def npz(path: Path, **arrays) -> Path:
-    with path.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-    return path
-
-
-def test_arrays_are_compared_with_their_headers_before_they_are_read(tmp_path):
-    from jaxzero.readers import read_arrays
-
-    kinds = {"a": "f1"}
-    pickled = npz(tmp_path / "pickled.npz", a=np.array([{}], object))
-    with pytest.raises(InputError, match="a is object"):
-        read_arrays("table", pickled, kinds)
-    with pytest.raises(InputError, match="a is int64 with 2 axes"):
-        read_arrays("table", npz(tmp_path / "other.npz", a=np.zeros((2, 2), int)), kinds)
-    with pytest.raises(InputError, match="a is not finite"):
-        read_arrays("table", npz(tmp_path / "nan.npz", a=np.array([np.nan])), kinds)
-    with pytest.raises(InputError, match="a is missing"):
-        read_arrays("table", npz(tmp_path / "b.npz", b=np.zeros(2)), kinds)
-    huge = bytearray(npz(tmp_path / "huge.npz", a=np.zeros(2)).read_bytes())
-    directory = huge.index(b"PK\1\2")
-    huge[directory + 24 : directory + 28] = (2**32 - 2).to_bytes(4, "little")  # bytes unpacked
-    (tmp_path / "huge.npz").write_bytes(huge)
-    with pytest.raises(InputError, match=r"claims 4294967294 bytes"):
-        read_arrays("table", tmp_path / "huge.npz", kinds)
-
-
 YAMLS = {
     "a: &a [1]\nb: *a": "an alias",
     "a: &a {b: *a}": "an alias",

@@ -18,7 +18,7 @@ import jaxzero.training.trainer as trainer_module
 from jaxzero import cli
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
-from jaxzero.config.ranges import number
+from jaxzero.config.ranges import number as numbers_between
 from jaxzero.errors import InputError, RunError
 from jaxzero.interrupts import Stop
 from jaxzero.runs.checkpoint import Checkpoints, Restored
@@ -278,7 +278,7 @@ def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(
 @pytest.fixture
 def any_rate(monkeypatch):
     """Let a config have a learning rate at which every training diverges."""
-    monkeypatch.setattr("jaxzero.config.training.LearningRate", number(1e-12, 1e35))
+    monkeypatch.setattr("jaxzero.config.training.LearningRate", numbers_between(1e-12, 1e35))
     cli._plain_parser.cache_clear()
     yield
     cli._plain_parser.cache_clear()
