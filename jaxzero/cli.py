@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import errno
+import json
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ from argparse import ArgumentError
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +21,24 @@ from jsonargparse import (
     ArgumentParser,
     DefaultHelpFormatter,
     Namespace,
+    set_loader,
     set_parsing_settings,
 )
 
 from jaxzero.config import Config
-from jaxzero.config.ranges import in_words
-from jaxzero.errors import InputError, RunError, nearest
+from jaxzero.config.ranges import NonNegativeInt, check_number, in_words
+from jaxzero.errors import InputError, RunError, nearest, one_line, shortened
 from jaxzero.files import shipped_folder, write_text
 from jaxzero.interrupts import at_stop
+from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml
 
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
+# Whatever the parsers read as YAML is plain: no tags, aliases or depth.
+PLAIN = "plain"
+set_loader(PLAIN, parse_yaml, (ValueError,))
 
 # Settings of earlier versions, with their names of today.
 RENAMED = {
@@ -78,13 +85,58 @@ class HelpFormatter(DefaultHelpFormatter):
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     """Parse a command line. Raises an InputError, one line naming field and value."""
-    arguments = with_shipped_configs(arguments)
-    for path in config_files(arguments):
-        check_config_file(path)
+    parser.parser_mode = PLAIN
     try:
-        return parser.parse_args(arguments)
+        return parser.parse_args(_checked(arguments))
     except ArgumentError as error:
         raise InputError(_one_line(str(error), parser.get_defaults().keys())) from error
+    except RecursionError as error:
+        raise InputError("a value is nested too deeply") from error
+
+
+# Options whose empty text has a meaning.
+MAY_BE_EMPTY = ("opponents", "parts")
+
+
+def _checked(arguments: list[str]) -> Iterator[str]:
+    """Yield a command line in which the content of files stands for --config FILE.
+
+    The parser opens no file, so it sees nothing that was not checked.
+    Raises: InputError, also for empty values: an empty path would be the current folder.
+    """
+    name, sections = "", set(_sections(Config))
+    for argument in arguments:
+        value = argument
+        if argument.startswith("--"):
+            name, equals, value = argument[2:].partition("=")
+            if not equals:
+                yield argument
+                continue
+        elif not name:  # no script takes words without an option
+            raise InputError(f"{shortened(argument)!r}: is no option")
+        if value.strip() in ("", "--") and name not in MAY_BE_EMPTY:
+            raise InputError(f"{name}: {value!r} is empty")
+        if re.fullmatch(r"\s*[-+]?[0-9._]{400,}\s*", value):
+            raise InputError(f"{name}: {shortened(value)} is too large")
+        if not is_text(value):
+            raise InputError(f"{name}: {shortened(ascii(value))} is not text in UTF-8")
+        if name == "config":
+            value = json.dumps(read_config(find_config(value)))
+        elif name in sections:
+            value = json.dumps(_section(name, value))
+        yield f"--{name}={value}" if argument.startswith("--") else value
+
+
+def _section(name: str, value: str) -> dict[str, Any]:
+    """Return the checked settings of a section that stands on the command line as a mapping."""
+    try:
+        content = parse_yaml(value)
+    except ValueError as error:
+        raise InputError(f"{name}: {shortened(value)} is not YAML ({error})") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{name}: {shortened(value)} must be a mapping of fields")
+    check_fields({name: content}, f"--{name}")
+    return content
 
 
 def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
@@ -96,8 +148,13 @@ def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
 
 def load_config(path: str | Path, *options: str) -> Config:
     """Read a Config from a YAML file and command-line options such as `--game.rows=3`."""
-    parser = config_parser("")
+    parser = _plain_parser()
     return config_of(parser, parse(parser, ["--config", str(path), *options]))
+
+
+@cache
+def _plain_parser() -> ArgumentParser:
+    return config_parser("")
 
 
 def save_config(config: Config, path: Path) -> None:
@@ -105,31 +162,27 @@ def save_config(config: Config, path: Path) -> None:
     write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
 
 
-def config_files(arguments: list[str]) -> list[str]:
-    """Return the files that a command line names with --config."""
-    files = [value for option, value in itertools.pairwise(arguments) if option == "--config"]
-    return files + [a.partition("=")[2] for a in arguments if a.startswith("--config=")]
-
-
-def with_shipped_configs(arguments: list[str]) -> list[str]:
-    """Return a command line whose --config names files: a shipped one where there is no such file.
-
-    `quick` and `configs/quick.yaml` both name the shipped one.
-    """
-    found = list(arguments)
-    for place, word in enumerate(arguments):
-        if place and arguments[place - 1] == "--config":
-            found[place] = find_config(word)
-        elif word.startswith("--config="):
-            found[place] = "--config=" + find_config(word.partition("=")[2])
-    return found
+def read_config(path: str) -> dict[str, Any]:
+    """Read a YAML mapping of fields that exist to values of their types. Raises: InputError."""
+    if not is_file(Path(path)):
+        hint = f"shipped are {', '.join(shipped_configs())}"
+        raise InputError(f"config: {shortened(path)} cannot be read (no such file; {hint})")
+    content = read_yaml("config", Path(path)) or {}
+    if not isinstance(content, dict):
+        shown = shortened(repr(content))
+        raise InputError(f"config: {path} holds {shown}, not a mapping of fields")
+    check_fields(content, path)
+    return content
 
 
 def find_config(name: str) -> str:
-    """Return the path of the shipped config of a name, unless a file has that name."""
+    """Return the path of the shipped config of a name, unless a file has that name.
+
+    `quick` and `configs/quick.yaml` both name the shipped one.
+    """
     path, shipped = Path(name), shipped_configs().get(Path(name).stem)
     named = shipped is not None and path in (Path(path.stem), Path("configs", shipped.name))
-    return str(shipped) if named and not path.is_file() else name
+    return str(shipped) if named and not is_file(path) else name
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -137,36 +190,49 @@ def shipped_configs() -> dict[str, Path]:
     return {path.stem: path for path in sorted(shipped_folder("configs").glob("*.yaml"))}
 
 
-def check_config_file(path: str) -> None:
-    """Raise an InputError unless `path` is a YAML mapping of fields that exist."""
-    try:
-        content = yaml.safe_load(Path(path).read_text())
-    except OSError as error:
-        hint = f"; shipped are {', '.join(shipped_configs())}"
-        raise InputError(f"config: {path} cannot be read ({error.strerror}{hint})") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"config: {path} is not text") from error
-    except yaml.YAMLError as error:
-        raise InputError(f"config: {path} is not YAML ({' '.join(str(error).split())})") from error
-    if not isinstance(content, dict | None):
-        raise InputError(f"config: {path} holds {content!r}, not a mapping of fields")
-    known = list(field_names(Config))
-    for name, value in dotted(content or {}):
+def check_fields(content: dict[str, Any], where: str) -> None:
+    """Raise an InputError for a field that does not exist and for a value of another type."""
+    known, sections = dict(typed_fields(Config)), set(_sections(Config))
+    for name, value in dotted(content):
+        place = f"{shortened(name)}: {shortened(repr(value))} in {where}"
         if name in RENAMED:
-            raise InputError(f"{name}: {value!r} in {path}: is now {RENAMED[name]}")
+            raise InputError(f"{place}: is now {RENAMED[name]}")
         if name not in known:
-            raise InputError(f"{name}: {value!r} in {path}: no such field{nearest(name, known)}")
-        if any(other.startswith(f"{name}.") for other in known):
-            raise InputError(f"{name}: {value!r} in {path} must be a mapping of fields")
+            raise InputError(f"{place}: no such field{nearest(name, known)}")
+        if name in sections:
+            raise InputError(f"{place} must be a mapping of fields")
+        if not _fits(value, known[name]):
+            words = in_words(getattr(known[name], "__name__", "")) or "text"
+            raise InputError(f"{place} must be {words}")
 
 
-def field_names(cls: type, prefix: str = "") -> Iterator[str]:
+def _fits(value: Any, kind: type) -> bool:
+    """Return whether a value of a file is of the type of its field, without any conversion."""
+    if not hasattr(kind, "_restrictions"):
+        return isinstance(value, bool if kind is bool else str)
+    try:
+        check_number("", value, kind)
+    except InputError:
+        return False
+    return not isinstance(value, str)
+
+
+def _sections(cls: type, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of the fields that hold others."""
+    return (name for name, kind in typed_fields(cls, prefix) if is_dataclass(kind))
+
+
+def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:
+    """Yield the dotted names of all fields of nested dataclasses with their types."""
+    for name, kind in typing.get_type_hints(cls).items():
+        yield prefix + name, kind
+        if is_dataclass(kind):
+            yield from typed_fields(kind, f"{prefix}{name}.")
+
+
+def field_names(cls: type) -> Iterator[str]:
     """Yield the dotted names of all fields of nested dataclasses, sections included."""
-    hints = typing.get_type_hints(cls)
-    for field in fields(cls):
-        yield prefix + field.name
-        if is_dataclass(hints[field.name]):
-            yield from field_names(hints[field.name], f"{prefix}{field.name}.")
+    return (name for name, _ in typed_fields(cls))
 
 
 def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -182,36 +248,54 @@ def _one_line(message: str, options: Iterable[str]) -> str:
     """Turn a message of a parser with these options into one line that starts with the field."""
     unknown = re.match(r"unrecognized arguments: --(\S+?)(?:[= ](.*))?$", message)
     if unknown:
-        name, value = unknown[1], unknown[2] or ""
+        name, value = unknown[1], shortened(unknown[2] or "")
         if name in RENAMED:
             return f"{name}: {value!r}: is now {RENAMED[name]}"
         return f"{name}: {value!r}: no such field{nearest(name, options)}"
-    outside = re.match(r'Parser key "([^"]+)":\s+Not of type (\w+): (.*)', message, re.DOTALL)
+    outside = re.match(r'Parser key "([^"]+)"[^:]*:\s+Not of type (\w+): (.*)', message, re.DOTALL)
     if outside:
         name, kind, reason = outside.groups()
         value = re.match(r"(\S+) does not conform", reason) or re.search(r"('.*')$", reason)
-        return f"{name}: {value[1] if value else reason} must be {in_words(kind)}"
+        return f"{name}: {shortened(value[1] if value else reason)} must be {in_words(kind)}"
     wrong = re.match(r'Parser key "([^"]+)":\s+(.*?)\.? Got value: (.*)', message, re.DOTALL)
     if wrong:
         kind = re.sub(r"Expected an? <class '(\w+)'>", r"must be \1", " ".join(wrong[2].split()))
         kind = re.sub(r"Expected an? typing\.Literal\[(.*)\]", r"must be one of \1", kind)
-        return f"{wrong[1]}: {wrong[3]!r} {kind}"
-    return " ".join(message.split())
+        return f"{wrong[1]}: {shortened(wrong[3])!r} {kind}"
+    named = re.match(r'Parser key "([^"]+)"[^:]*:\s+(.*)', message, re.DOTALL)
+    message = f"{named[1]}: {named[2]}" if named else message
+    return shortened(" ".join(message.removeprefix("argument --").split()), 300)
 
 
 def run_script(main: Callable[[list[str]], None]) -> None:
-    """Run a script's main on the command line; bad input ends with one line and exit code 2."""
+    """Run a script's main on the command line; an error ends with one line.
+
+    Exit code 2 for bad input, 1 for what else ends a run, such as a full disk.
+    """
     try:
         main(sys.argv[1:])
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _end(error, 2)
     except RunError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        _end(error, 1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except MemoryError as error:
+        _end(f"out of memory ({error})", 1)
+    except OSError as error:
+        about = error.filename or error.filename2
+        words = f"{shortened(str(about))}: {error.strerror}" if about else str(error)
+        _end(words, 1 if error.errno in SYSTEM_ERRORS else 2)
+
+
+# The machine is to blame, not the program: no room, no quota, a broken disk, too large a file.
+SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)
+
+
+def _end(error: object, code: int) -> None:
+    print(f"error: {one_line(str(error))}", file=sys.stderr)
+    sys.exit(code)
 
 
 def command_name(script: str) -> str:
@@ -290,7 +374,9 @@ def add_source_options(parser: ArgumentParser) -> None:
         help="instead of a run: a network that is shipped, as 5x5, or an "
         "exported one, by its .safetensors file or its folder",
     )
-    parser.add_argument("--checkpoint", type=int, help="iteration to take; default: the newest")
+    parser.add_argument(
+        "--checkpoint", type=NonNegativeInt, help="iteration to take; default: the newest"
+    )
 
 
 def source_of(options: Namespace, number: str = "") -> Source | None:

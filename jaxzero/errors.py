@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST_VALUE = 80  # characters of a value in a message
+LONGEST_LINE = 1000
+
 
 class InputError(ValueError):
     """Bad input: one line that names the field and the value. Scripts print it and exit with 2."""
@@ -16,5 +19,20 @@ class RunError(RuntimeError):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ", did you mean X?" for the known word nearest to `word`, or an empty string."""
-    close = get_close_matches(word, list(known), n=1)
+    close = get_close_matches(word[:LONGEST_VALUE], list(known), n=1)
     return f", did you mean {close[0]}?" if close else ""
+
+
+def shortened(value: str, most: int = LONGEST_VALUE) -> str:
+    """Return a value for a message: of a long one both ends and the number of its characters."""
+    if len(value) <= most:
+        return value
+    part = most // 2 - 10
+    return f"{value[:part]}...{value[-part:]} ({len(value)} characters)"
+
+
+def one_line(message: str) -> str:
+    """Return a message as one line of printable characters, not too long for a terminal."""
+    words = " ".join(message.split())
+    shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in words)
+    return shortened(shown, LONGEST_LINE)

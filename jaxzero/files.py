@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import csv
 import errno
+import fcntl
 import json
 import os
 import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jaxzero.errors import InputError
 from jaxzero.interrupts import cleaned_up
+
+FIGURES = ("", ".png", ".svg", ".pdf")
+LOCK_FILE = ".lock"
 
 
 def shipped_folder(name: str) -> Path:
@@ -26,8 +30,11 @@ def shipped_folder(name: str) -> Path:
     return inside if inside.is_dir() else package.parent / name
 
 
-def check_file(option: str, path: Path | None) -> None:
-    """Raise an InputError unless a file can be written at `path`, if given. Touches nothing."""
+def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
+    """Raise an InputError unless a file can be written at `path`, if given. Touches nothing.
+
+    With `suffixes` its name must end with one of them.
+    """
     if path is None:
         return
     try:
@@ -37,8 +44,10 @@ def check_file(option: str, path: Path | None) -> None:
             _need(path, os.W_OK)
         if not _is_special(path):
             _need(path.resolve().parent, os.W_OK | os.X_OK)
-    except OSError as error:
-        raise InputError(f"{option}: {path} cannot be written ({error.strerror})") from error
+    except (OSError, RuntimeError) as error:  # links may go round in a circle
+        raise _unwritable(option, path, error) from error
+    if suffixes and path.suffix not in suffixes and not _is_special(path):
+        raise InputError(f"{option}: {path} must end with {' or '.join(filter(None, suffixes))}")
 
 
 def check_folder(option: str, path: Path | None) -> None:
@@ -53,8 +62,15 @@ def check_folder(option: str, path: Path | None) -> None:
         if not there.is_dir():
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         _need(there, os.W_OK | os.X_OK)
-    except OSError as error:
-        raise InputError(f"{option}: {path} cannot be written ({error.strerror})") from error
+        if len(os.fsencode(path.name)) > os.pathconf(there, "PC_NAME_MAX"):
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    except (OSError, RuntimeError) as error:
+        raise _unwritable(option, path, error) from error
+
+
+def _unwritable(option: str, path: Path, error: Exception) -> InputError:
+    words = getattr(error, "strerror", None) or error
+    return InputError(f"{option}: {path} cannot be written ({words})")
 
 
 def make_folder(option: str, path: Path) -> None:
@@ -63,6 +79,56 @@ def make_folder(option: str, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{option}: {path} cannot be made ({error.strerror})") from error
+
+
+@contextmanager
+def locked_folder(option: str, folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder during a block, as far as they ask the same.
+
+    The system gives the lock back when a process dies. Raises: InputError naming the other process.
+    """
+    path = folder / LOCK_FILE
+    try:
+        lock = _locked(path)
+    except BlockingIOError as error:
+        raise InputError(f"{option}: {folder} is in use by process {error}") from error
+    except OSError as error:
+        raise _unwritable(option, path, error) from error
+    with cleaned_up(partial(_unlock, lock, path)):
+        yield
+
+
+def _locked(path: Path) -> int:
+    """Return the locked file at `path`, which holds the number of this process."""
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            with os.fdopen(lock, "rb") as file:
+                raise BlockingIOError(file.read(20).decode(errors="replace").strip()) from error
+        except OSError:  # a file system without locks
+            pass
+        if _is_file(lock, path):
+            os.ftruncate(lock, 0)
+            os.write(lock, f"{os.getpid()}\n".encode())
+            return lock
+        os.close(lock)  # its last owner has removed it since
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    """Return whether an open file is the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _unlock(lock: int, path: Path) -> None:
+    """Remove the file of a lock, then give the lock back."""
+    path.unlink(missing_ok=True)
+    with suppress(OSError):  # a signal may have come in between
+        os.close(lock)
 
 
 @contextmanager
@@ -84,21 +150,6 @@ def atomic_write(path: Path) -> Iterator[Path]:
             temporary.replace(target)
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror or error})") from error
-
-
-def read_text(option: str, path: Path, most: int) -> str:
-    """Read a text file of at most `most` bytes. Raises: InputError naming the option."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-    except OSError as error:
-        raise InputError(f"{option}: {path} cannot be read ({error.strerror})") from error
-    if len(content) > most:
-        raise InputError(f"{option}: {path} has more than {most} bytes")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{option}: {path} is not text in UTF-8") from error
 
 
 def write_text(path: Path, text: str) -> None:

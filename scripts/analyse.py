@@ -24,28 +24,34 @@ from jaxzero.cli import (
     run_script,
     use_compilation_cache,
 )
+from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
 from jaxzero.errors import InputError
-from jaxzero.files import check_file, read_text, write_text
+from jaxzero.files import check_file, write_text
+from jaxzero.readers import read_text
 
 if TYPE_CHECKING:
     from jaxzero.game import DotsAndBoxes
     from jaxzero.play.game import Record
-
-MOST_SIMULATIONS, MOST_SECONDS = 100_000, 3600
 
 
 def analyse_parser() -> ArgumentParser:
     """Return the parser of the command line."""
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     add_source_options(parser)
-    parser.add_argument("--rows", type=int, help="rows of boxes; default: those of the network")
-    parser.add_argument("--cols", type=int, help="columns of boxes; default: as for rows")
+    parser.add_argument(
+        "--rows", type=BoardSide, help="rows of boxes; default: those of the network"
+    )
+    parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
     parser.add_argument(
         "--position", help='names of the drawn edges, such as "h0,0 v1,2"; default: none'
     )
     parser.add_argument("--load", type=Path, help="file with a game; its last position is analysed")
-    parser.add_argument("--simulations", type=int, default=256, help="of the search; 0: no search")
-    parser.add_argument("--seconds", type=float, default=5.0, help="for the solver; 0: no solver")
+    parser.add_argument(
+        "--simulations", type=SimulationsOrNone, default=256, help="of the search; 0: no search"
+    )
+    parser.add_argument(
+        "--seconds", type=SecondsOfDecision, default=5.0, help="for the solver; 0: no solver"
+    )
     parser.add_argument("--json", help="file for all that was found; - for standard output")
     return parser
 
@@ -54,12 +60,6 @@ def check_options(options: Namespace) -> None:
     """Raise an InputError for values out of range."""
     if options.position is not None and options.load is not None:
         raise InputError(f"position: {options.position[:40]!r} cannot stand beside --load")
-    if not 0 <= options.simulations <= MOST_SIMULATIONS:
-        raise InputError(
-            f"simulations: {options.simulations} must be >= 0 and <= {MOST_SIMULATIONS}"
-        )
-    if not 0 <= options.seconds <= MOST_SECONDS:
-        raise InputError(f"seconds: {options.seconds} must be >= 0 and <= {MOST_SECONDS}")
     if options.json not in (None, "-"):
         check_file("json", Path(options.json))
 

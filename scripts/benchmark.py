@@ -18,6 +18,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
+from jaxzero.config.ranges import Processes, Rounds, Seconds
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, write_json
 
@@ -25,8 +26,8 @@ from jaxzero.files import check_file, write_json
 def benchmark_parser() -> ArgumentParser:
     """Return the parser of the command line."""
     parser = config_parser(__doc__)
-    parser.add_argument("--seconds", type=float, default=120.0, help="about how long to measure")
-    parser.add_argument("--rounds", type=int, default=3, help="times that each part is measured")
+    parser.add_argument("--seconds", type=Seconds, default=120.0, help="about how long to measure")
+    parser.add_argument("--rounds", type=Rounds, default=3, help="times that each part is measured")
     parser.add_argument("--json", type=Path, help="file to write the results to")
     parser.add_argument("--compare", type=Path, help="earlier --json file to compare with")
     parser.add_argument(
@@ -36,7 +37,7 @@ def benchmark_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--baseline_processes",
-        type=int,
+        type=Processes,
         default=os.cpu_count(),
         help="number of processes of the baseline; default: one for each core",
     )
@@ -47,9 +48,6 @@ def main(arguments: list[str]) -> None:
     parser = benchmark_parser()
     options = parse(parser, arguments)
     config = config_of(parser, options)
-    for name in ("seconds", "rounds", "baseline_processes"):
-        if not options[name] > 0:
-            raise InputError(f"{name}: {options[name]} must be > 0")
     start_ply = config.selfplay.start_ply
     if options.baseline and start_ply:
         raise InputError(

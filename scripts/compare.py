@@ -16,18 +16,18 @@ from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script
 from jaxzero.errors import InputError
-from jaxzero.files import check_file
+from jaxzero.files import FIGURES, check_file
 
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     parser.add_argument("--runs", type=Path, nargs="+", help="folders of runs to compare")
     parser.add_argument("--names", nargs="*", help="one name per run; default: what differs")
-    parser.add_argument("--out", type=Path, help="file for the figure, .png")
+    parser.add_argument("--out", type=Path, help="file for the figure: .png, .svg or .pdf")
     options = parse(parser, arguments)
     if not options.runs:
         raise InputError("runs: name the folders of one run or more")
-    check_file("out", options.out)
+    check_file("out", options.out, FIGURES)
 
     from jaxzero.study.compare_runs import (
         RunGroup,

@@ -23,6 +23,7 @@ from jaxzero.cli import (
     source_of,
     use_compilation_cache,
 )
+from jaxzero.config.ranges import BoardSide, MatchGames, NonNegativeInt, Seed, Simulations
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, write_json
 
@@ -33,10 +34,10 @@ def evaluate_parser() -> ArgumentParser:
     add_source_options(parser)
     parser.add_argument(
         "--rows",
-        type=int,
+        type=BoardSide,
         help="rows of boxes; default: those of the network. A conv network plays every board",
     )
-    parser.add_argument("--cols", type=int, help="columns of boxes; default: as for rows")
+    parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
     parser.add_argument(
         "--opponents",
         default="",
@@ -45,20 +46,20 @@ def evaluate_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--games",
-        type=int,
+        type=MatchGames,
         default=512,
         help="games per match, even: pairs with swapped seats; 512 give an interval of about "
         "4 percent either way",
     )
     parser.add_argument(
         "--simulations",
-        type=int,
+        type=Simulations,
         default=64,
         help="simulations of the search per move; more play better and take longer",
     )
     parser.add_argument(
         "--opening_plies",
-        type=int,
+        type=NonNegativeInt,
         default=4,
         help="each pair of games opens with 0 to this many random moves, so that games differ",
     )
@@ -79,14 +80,16 @@ def evaluate_parser() -> ArgumentParser:
     )
     parser.add_argument("--weights2", help="instead of a run: the second network, as --weights")
     parser.add_argument(
-        "--checkpoint2", type=int, help="iteration of the second network; default: the newest"
+        "--checkpoint2",
+        type=NonNegativeInt,
+        help="iteration of the second network; default: the newest",
     )
     parser.add_argument(
         "--ladder",
         action="store_true",
         help="rate the checkpoints of the run in Elo by matches between them; needs --run_dir",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of openings and players")
+    parser.add_argument("--seed", type=Seed, default=0, help="seed of openings and players")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument(
         "--figures", type=Path, help="folder for figures; default: the run's folder, else figures"
@@ -101,14 +104,8 @@ def check_options(options: Namespace) -> None:
     for name in ("rows", "cols"):
         if options.ladder and options[name] is not None:
             raise InputError(f"{name}: {options[name]} cannot stand beside --ladder")
-    if options.games < 2 or options.games % 2:
-        raise InputError(f"games: {options.games} must be even and at least 2")
-    if not 0 <= options.seed < 2**32:
-        raise InputError(f"seed: {options.seed} must be >= 0 and < 4294967296")
-    if options.opening_plies < 0:
-        raise InputError(f"opening_plies: {options.opening_plies} must be >= 0")
-    if options.simulations < 1:
-        raise InputError(f"simulations: {options.simulations} must be at least 1")
+    if options.games % 2:
+        raise InputError(f"games: {options.games} must be even")
     for name in ("players", "run_dir2", "weights2"):
         if options[name] is not None and not options.suite:
             raise InputError(f"{name}: {options[name]} needs --suite")

@@ -22,8 +22,9 @@ from jaxzero.cli import (
     run_script,
     use_compilation_cache,
 )
-from jaxzero.errors import InputError
-from jaxzero.files import check_folder
+from jaxzero.config.ranges import MatchGames, Simulations
+from jaxzero.errors import InputError, shortened
+from jaxzero.files import check_file, check_folder
 
 
 def main(arguments: list[str]) -> None:
@@ -42,21 +43,26 @@ def main(arguments: list[str]) -> None:
         help="players to measure against, separated by commas; empty: no matches",
     )
     parser.add_argument(
-        "--games", type=int, default=512, help="games per match, even: pairs with swapped seats"
+        "--games",
+        type=MatchGames,
+        default=512,
+        help="games per match, even: pairs with swapped seats",
     )
     parser.add_argument(
-        "--simulations", type=int, default=64, help="simulations of the search per move"
+        "--simulations", type=Simulations, default=64, help="simulations of the search per move"
     )
     options = parse(parser, arguments)
     source = required_source(options)
-    if options.games < 2 or options.games % 2:
-        raise InputError(f"games: {options.games} must be even and at least 2")
-    if options.simulations < 1:
-        raise InputError(f"simulations: {options.simulations} must be at least 1")
+    if options.games % 2:
+        raise InputError(f"games: {options.games} must be even")
+    if options.name is not None and Path(options.name).name != options.name:
+        raise InputError(f"name: {shortened(repr(options.name))} must be a name without a folder")
     if options.out is None and source.run_dir is None:
         raise InputError("out: name a folder with --out; --weights has none")
     folder = options.out or source.run_dir / "weights"
     check_folder("out", folder)
+    for suffix in (".safetensors", ".yaml", ".json") if folder.is_dir() else ():
+        check_file("out", folder / f"{options.name or ''}{suffix}")
 
     from jaxzero.runs.weights import SUFFIX, write_weights
     from jaxzero.training.evaluator import measure_weights

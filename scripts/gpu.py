@@ -13,7 +13,6 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
     end_with("Stopped. The same command goes on with the step that was interrupted.")
 
-import json
 import os
 import signal
 import subprocess
@@ -26,8 +25,10 @@ import tabulate
 from jsonargparse import ArgumentParser
 
 from jaxzero.cli import load_config, parse, run_script
+from jaxzero.config.ranges import Minutes, Seconds
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder, make_folder, write_json
+from jaxzero.readers import check_mapping, read_mapping
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
@@ -66,8 +67,8 @@ class Gpu(NamedTuple):
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
-    parser.add_argument("--minutes", type=float, default=9.0, help="longest time of this call")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of one benchmark")
+    parser.add_argument("--minutes", type=Minutes, default=9.0, help="longest time of this call")
+    parser.add_argument("--seconds", type=Seconds, default=60.0, help="of one benchmark")
     parser.add_argument("--out", type=Path, help="default: docs/results/NAME OF THE GPU")
     parser.add_argument("--run_dir", type=Path, default=Path("runs/gpu"), help="logs and runs")
     parser.add_argument(
@@ -161,7 +162,11 @@ def train(run_dir: Path, config: Path) -> list:
 def read_state(file: Path, gpu: Gpu | None) -> dict[str, Any]:
     """Return what earlier calls did: the record of every step."""
     if file.exists():
-        return json.loads(file.read_text())
+        state = read_mapping("out", file, {"steps": dict})
+        kinds = {"status": str, "calls": int, "failures": int, "seconds": int | float}
+        for record in state["steps"].values():
+            check_mapping("out", file, record, kinds)
+        return {"gpu": None} | state
     return {"gpu": gpu.name if gpu else None, "steps": {}}
 
 
@@ -251,7 +256,7 @@ def summarise(state: dict[str, Any], out: Path) -> dict[str, Any]:
 
 
 def read(file: Path) -> dict[str, Any]:
-    return json.loads(file.read_text()) if file.exists() else {}
+    return read_mapping("out", file, {}) if file.exists() else {}
 
 
 def report(summary: dict[str, Any]) -> str:

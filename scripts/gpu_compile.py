@@ -17,6 +17,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA looks for a GPU and says so at length
 
 from jaxzero.cli import config_of, config_parser, parse, run_script
+from jaxzero.config.ranges import NonNegativeInt
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, write_json
 
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--kernels",
-        type=int,
+        type=NonNegativeInt,
         default=0,
         help="also print the operations with the most launches, so many of each part",
     )

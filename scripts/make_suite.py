@@ -25,6 +25,14 @@ from jaxzero.cli import (
     source_of,
     use_compilation_cache,
 )
+from jaxzero.config.ranges import (
+    BoardSide,
+    Fraction,
+    NonNegativeInt,
+    PositiveInt,
+    SeedOfMany,
+    SuiteGames,
+)
 from jaxzero.errors import InputError
 from jaxzero.files import check_file
 
@@ -32,8 +40,8 @@ from jaxzero.files import check_file
 def suite_parser() -> ArgumentParser:
     """Return the parser of the command line."""
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
-    parser.add_argument("--rows", type=int, default=5, help="rows of boxes")
-    parser.add_argument("--cols", type=int, default=5, help="columns of boxes")
+    parser.add_argument("--rows", type=BoardSide, default=5, help="rows of boxes")
+    parser.add_argument("--cols", type=BoardSide, default=5, help="columns of boxes")
     add_source_options(parser)
     parser.add_argument(
         "--players",
@@ -41,10 +49,13 @@ def suite_parser() -> ArgumentParser:
         help="players to collect from, by commas",
     )
     parser.add_argument(
-        "--games", type=int, default=256, help="games of each player against itself"
+        "--games", type=SuiteGames, default=256, help="games of each player against itself"
     )
     parser.add_argument(
-        "--noise", type=float, default=0.0, help="share of random moves after the opening, 0 to 1"
+        "--noise",
+        type=Fraction,
+        default=0.0,
+        help="share of random moves after the opening, 0 to 1",
     )
     parser.add_argument(
         "--quiet",
@@ -59,7 +70,7 @@ def suite_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--per_game",
-        type=int,
+        type=NonNegativeInt,
         default=0,
         help="most positions of one game in a band of undrawn edges, so that positions are not "
         "nearly the same; 0: all",
@@ -72,26 +83,30 @@ def suite_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--per_stratum",
-        type=int,
+        type=PositiveInt,
         nargs="+",
         default=[200],
         help="positions to sample per stratum, a player and a band of four undrawn edges: one "
         "number, or one for each band from --fewest on; the last stands for all further bands",
     )
-    parser.add_argument("--fewest", type=int, default=9, help="fewest undrawn edges of a position")
+    parser.add_argument(
+        "--fewest", type=NonNegativeInt, default=9, help="fewest undrawn edges of a position"
+    )
     parser.add_argument(
         "--most",
-        type=int,
+        type=NonNegativeInt,
         default=36,
         help="most undrawn edges; each further edge costs the solver time",
     )
     parser.add_argument(
         "--node_limit",
-        type=int,
+        type=PositiveInt,
         default=20_000_000,
         help="nodes of the solver per position; an unsolved position is left out and counted",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of games and of the selection")
+    parser.add_argument(
+        "--seed", type=SeedOfMany, default=0, help="seed of games and of the selection"
+    )
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
     return parser
 
@@ -99,15 +114,10 @@ def suite_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     options = parse(suite_parser(), arguments)
     source = source_of(options)
-    for name, least in (("games", 1), ("per_game", 0), ("node_limit", 1)):
-        if options[name] < least:
-            raise InputError(f"{name}: {options[name]} must be at least {least}")
-    if min(options.per_stratum) < 1:
-        raise InputError(f"per_stratum: {min(options.per_stratum)} must be at least 1")
-    if not 0 <= options.noise <= 1:
-        raise InputError(f"noise: {options.noise} must be from 0 to 1")
+    if options.fewest > options.most:
+        raise InputError(f"fewest: {options.fewest} must be at most --most, {options.most}")
     for path in out_files(options):
-        check_file("out", path)
+        check_file("out", path, (".npz",))
     make_suite(options, source)
 
 

@@ -13,9 +13,19 @@ from typing import TYPE_CHECKING, Literal
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script, source_of, use_compilation_cache
+from jaxzero.config.ranges import (
+    BoardSide,
+    MatchGames,
+    NonNegativeInt,
+    NonNegativeNumber,
+    Port,
+    SecondsOfDecision,
+    Seed,
+)
 from jaxzero.errors import InputError
-from jaxzero.files import check_file, check_folder, read_text
+from jaxzero.files import check_file, check_folder
 from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
+from jaxzero.readers import read_text
 
 if TYPE_CHECKING:
     from jaxzero.agent.players import Player
@@ -50,31 +60,48 @@ def play_parser() -> ArgumentParser:
     add("mode", Literal["human", "ai", "dual"], "human", modes)
     add("run_dir", Path, None, "folder of the run whose network plays")
     add("weights", str, None, "instead of a run: a network, pretrained (such as 5x5) or exported")
-    add("checkpoint", int, None, "iteration of the checkpoint; default: the newest")
+    add("checkpoint", NonNegativeInt, None, "iteration of the checkpoint; default: the newest")
     add("player", str, None, f"{PLAYERS}; default: search:64 with a network, else perfect")
     add("run_dir2", Path, None, "run of the second player; default: run_dir")
     add("weights2", str, None, "instead of a run: a network for the second player")
-    add("checkpoint2", int, None, "iteration of the checkpoint; default: the newest")
+    add("checkpoint2", NonNegativeInt, None, "iteration of the checkpoint; default: the newest")
     add("player2", str, None, "second player; default: search:64 with run_dir2, else perfect")
-    add("rows", int, None, "rows of boxes; default: the network's, else 3; 5x5 plays every board")
-    add("cols", int, None, "columns of boxes; default: as for rows")
+    add(
+        "rows",
+        BoardSide,
+        None,
+        "rows of boxes; default: the network's, else 3; 5x5 plays every board",
+    )
+    add("cols", BoardSide, None, "columns of boxes; default: as for rows")
     add("first", Literal["human", "ai"], "human", "who moves first (mode human)")
-    add("seconds", float, 5.0, "time limit of the solver for solve and hint (mode human)")
-    add("games", int, 100, "games of the match, even: pairs with swapped seats (mode dual)")
-    add("opening_plies", int, 4, "each pair opens with 0 to this many random moves (mode dual)")
+    add(
+        "seconds",
+        SecondsOfDecision,
+        5.0,
+        "time limit of the solver for solve and hint (mode human)",
+    )
+    add("games", MatchGames, 100, "games of the match, even: pairs with swapped seats (mode dual)")
+    add(
+        "opening_plies",
+        NonNegativeInt,
+        NonNegativeNumber,
+        4,
+        "each pair opens with 0 to this many random moves (mode dual)",
+    )
     formats = ", ".join(FORMATS)
     load = "go on with the game in this file; its format is detected"
     add("load", Path, None, f"{load}: {formats} (modes human and ai)")
     save = "write the game to this file after every turn: .json, .txt (openspiel) or .FORMAT.txt"
     match = "mode dual: write all games to this folder, or to one .jsonl file"
     add("save", Path, None, f"{save} with one of {formats}; {match}")
-    add("seed", int, 0, "seed of everything random")
+    add("seed", Seed, 0, "seed of everything random")
     varied = "0: the players policy and search draw the move they like best; above 0: moves vary"
-    add("temperature", float, 0.0, f"{varied} with --seed, the more the higher (0.5, say)")
+    more = "with --seed, the more the higher (0.5, say)"
+    add("temperature", NonNegativeNumber, 0.0, f"{varied} {more}")
     web = "serve a page to play and analyse in the browser; stands beside host and port only"
     parser.add_argument("--web", action="store_true", help=web)
     add("host", str, "127.0.0.1", "address to serve the page on; others than this let others in")
-    add("port", int, 8000, "port to serve the page on; 0: any that is free")
+    add("port", Port, 8000, "port to serve the page on; 0: any that is free")
     return parser
 
 
@@ -105,21 +132,15 @@ def check_options(parser: ArgumentParser, options: Namespace) -> None:
         if (name in OF_PAGE) != options.web and value != parser.get_default(name):
             needs = "cannot stand beside --web" if options.web else "needs --web"
             raise InputError(f"{name}: {value} {needs}")
-    if not 0 <= options.port < 2**16:
-        raise InputError(f"port: {options.port} must be >= 0 and <= 65535")
     for name, modes in ONLY_IN.items():
         if options.mode not in modes and options[name] != parser.get_default(name):
             raise InputError(f"{name}: {options[name]} needs --mode {' or '.join(modes)}")
     for number in ("", "2"):
         source_of(options, number)
-    if options.games < 2 or options.games % 2:
-        raise InputError(f"games: {options.games} must be even and at least 2 (swapped seats)")
-    if options.opening_plies < 0:
-        raise InputError(f"opening_plies: {options.opening_plies} must be >= 0")
-    if not 0 < options.seconds <= 3600:
-        raise InputError(f"seconds: {options.seconds} must be > 0 and <= 3600")
-    if not 0 <= options.seed < 2**32:
-        raise InputError(f"seed: {options.seed} must be >= 0 and < 4294967296")
+    if options.games % 2:
+        raise InputError(f"games: {options.games} must be even (swapped seats)")
+    if not options.seconds:
+        raise InputError("seconds: 0.0 must be > 0")
     if options.temperature and not LEAST_TEMPERATURE <= options.temperature <= MOST_TEMPERATURE:
         limits = f"0 or from {LEAST_TEMPERATURE} to {MOST_TEMPERATURE}"
         raise InputError(f"temperature: {options.temperature} must be {limits}")

@@ -12,7 +12,6 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
-import math
 import sys
 import time
 from pathlib import Path
@@ -20,21 +19,21 @@ from pathlib import Path
 from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script, use_compilation_cache
-from jaxzero.errors import InputError
+from jaxzero.config.ranges import BoardSide, Seconds
 from jaxzero.files import check_file, check_folder, write_json
 
 
 def main(arguments: list[str]) -> None:
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
-    parser.add_argument("--rows", type=int, default=3, help="rows of boxes")
-    parser.add_argument("--cols", type=int, default=3, help="columns of boxes")
+    parser.add_argument("--rows", type=BoardSide, default=3, help="rows of boxes")
+    parser.add_argument("--cols", type=BoardSide, default=3, help="columns of boxes")
     parser.add_argument(
         "--position",
         help="drawn edges by name or number, separated by blanks, such as 'h0,1 v2,3', or a file",
     )
     parser.add_argument(
         "--seconds",
-        type=float,
+        type=Seconds,
         default=60.0,
         help="time limit of the endgame solver; up to 31 undrawn edges it needs seconds",
     )
@@ -43,11 +42,11 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--json", type=Path, help="file for the result")
     options = parse(parser, arguments)
-    if not (options.seconds > 0 and math.isfinite(options.seconds)):
-        raise InputError(f"seconds: {options.seconds} must be > 0 and finite")
     check_file("json", options.json)
     if options.table:
         check_folder("table", options.table.parent)
+        if options.table.exists():
+            check_file("table", options.table)
     what = "an empty board" if options.position is None else "a position"
     print(f"Solving {what} of {options.rows}x{options.cols} ...", flush=True)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
+from jaxzero.config.ranges import NonNegativeInt
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder, make_folder
 
@@ -25,7 +26,10 @@ def main(arguments: list[str]) -> None:
     )
     parser.set_defaults(minutes=3.0)  # of learning, without compiling and scoring
     parser.add_argument(
-        "--positions", type=int, default=0, help="most positions to learn from; 0: no limit"
+        "--positions",
+        type=NonNegativeInt,
+        default=0,
+        help="most positions to learn from; 0: no limit",
     )
     parser.add_argument(
         "--labels",
@@ -41,8 +45,6 @@ def main(arguments: list[str]) -> None:
         return compare(options.compare, options.out)
     if not options.minutes:
         raise InputError("minutes: 0 must be > 0 in a study")
-    if options.positions < 0:
-        raise InputError(f"positions: {options.positions} must be >= 0")
     study(config_of(parser, options), options)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from jaxzero.cli import config_parser, run_script
+from jaxzero.config.ranges import PointMinutes, Rounds
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder
 
@@ -34,15 +35,12 @@ def main(arguments: list[str]) -> None:
         "learner.updates_per_iteration, for a fixed number of games",
     )
     parser.add_argument(
-        "--point_minutes", type=float, default=10.0, help="longest time a point may take"
+        "--point_minutes", type=PointMinutes, default=10.0, help="longest time a point may take"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="timed iterations of each point")
+    parser.add_argument("--rounds", type=Rounds, default=3, help="timed iterations of each point")
     from jaxzero.performance.sweep import read_grid, run_sweep
 
     grid, options = read_grid(parser, arguments)
-    for name, least in (("rounds", 1), ("point_minutes", 1e-3)):
-        if not options[name] >= least:
-            raise InputError(f"{name}: {options[name]} must be at least {least}")
     check_folder("out", options.out)
 
     from jaxzero.performance.sweep_report import write_report

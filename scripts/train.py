@@ -18,7 +18,7 @@ from jsonargparse import Namespace
 
 from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
 from jaxzero.config import Config
-from jaxzero.config.ranges import NonNegativeInt, NonNegativeNumber, PositiveInt
+from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder
 
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--max_minutes",
-        type=NonNegativeNumber,
+        type=Minutes,
         default=0.0,
         help="minutes of this call, compiling included; then the present iteration ends, is "
         "saved, and the script stops; 0: no limit. The learning rate follows --minutes, not this",
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> None:
     if options.weights and options.resume:
         raise InputError(f"weights: {options.weights} cannot stand beside --resume")
     saved = options.run_dir / "config.yaml"
-    if options.resume and not options.config and saved.exists():
+    if options.resume and options.config is None and saved.exists():
         options = parse(parser, ["--config", str(saved), *arguments])
     config = config_of(parser, options)
     check_folder("run_dir", options.run_dir)

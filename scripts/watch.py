@@ -17,29 +17,26 @@ from pathlib import Path
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script
+from jaxzero.config.ranges import Port, number
 from jaxzero.errors import InputError
 
-LONGEST = 3600.0  # seconds between two looks
+Every = number(0.1, 3600)  # seconds between two looks
 
 
 def watch_parser() -> ArgumentParser:
     """Return the parser of the command line."""
     parser = ArgumentParser(description=__doc__, exit_on_error=False)
     parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks")
+    parser.add_argument("--every", type=Every, default=5.0, help="seconds between two looks")
     parser.add_argument("--once", action="store_true", help="look once, then end")
     parser.add_argument("--web", action="store_true", help="serve a page instead; it only shows")
     parser.add_argument("--host", default="127.0.0.1", help="address to serve the page on")
-    parser.add_argument("--port", type=int, default=8001, help="port; 0: any that is free")
+    parser.add_argument("--port", type=Port, default=8001, help="port; 0: any that is free")
     return parser
 
 
 def check_options(options: Namespace) -> None:
     """Raise an InputError for values out of range."""
-    if not 0.1 <= options.every <= LONGEST:
-        raise InputError(f"every: {options.every} must be >= 0.1 and <= {LONGEST:g}")
-    if not 0 <= options.port < 2**16:
-        raise InputError(f"port: {options.port} must be >= 0 and < {2**16}")
     if options.web and options.once:
         raise InputError("once: does not go with web")
 

@@ -48,7 +48,7 @@ def test_a_command_does_what_its_script_does(capsys):
         ("--version", 0, "jaxzero 0.", ""),
         ("solve --help", 0, "usage: jaxzero solve", ""),
         ("trian", 2, "", "error: command: 'trian' is unknown, did you mean train?"),
-        ("solve --rows 0", 2, "Solving", "error: game.rows: 0"),
+        ("solve --rows 0", 2, "", "error: rows: 0 must be"),
     ],
 )
 def test_the_command_explains_itself(words, code, out, err, capsys):

@@ -9,19 +9,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jaxzero.errors import InputError
 from jaxzero.files import (
+    FIGURES,
     atomic_write,
     check_file,
     check_folder,
-    read_text,
+    locked_folder,
     save_figure,
     temporary_folder,
     write_csv,
     write_json,
 )
+from jaxzero.readers import read_arrays, read_text
 
 ROOT = Path(__file__).parent.parent
 
@@ -115,6 +118,57 @@ def test_a_temporary_folder_goes(tmp_path):
         (folder / "file").write_text("")
         raise ZeroDivisionError
     assert everything(tmp_path) == []
+
+
+def test_a_folder_in_use_is_refused_with_the_process_until_it_ends(tmp_path):
+    hold = (
+        "import sys, pathlib; from jaxzero.files import locked_folder\n"
+        "with locked_folder('out', pathlib.Path(sys.argv[1])): print('in', flush=True); input()"
+    )
+    command = [sys.executable, "-c", hold, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    for end in ("end", "kill"):
+        with subprocess.Popen(command, **pipes) as other:
+            assert other.stdout.readline() == "in\n"
+            words = f"^run_dir: {tmp_path} is in use by process {other.pid}$"
+            with pytest.raises(InputError, match=words), locked_folder("run_dir", tmp_path):
+                raise AssertionError
+            other.kill() if end == "kill" else other.stdin.write("\n")
+        with locked_folder("run_dir", tmp_path):  # a killed process leaves the file, not the lock
+            pass
+        assert everything(tmp_path) == []
+
+
+def test_names_end_as_their_content_needs(tmp_path):
+    for name in ("a.png", "a.svg", "a"):
+        check_file("out", tmp_path / name, FIGURES)
+    with pytest.raises(InputError, match=r"^out: .*a\.npz must end with \.png or \.svg or \.pdf$"):
+        check_file("out", tmp_path / "a.npz", FIGURES)
+
+
+def npz(path: Path, **arrays) -> Path:
+    with path.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    return path
+
+
+def test_arrays_are_compared_with_their_headers_before_they_are_read(tmp_path):
+    kinds = {"a": "f1"}
+    pickled = npz(tmp_path / "pickled.npz", a=np.array([{}], object))
+    with pytest.raises(InputError, match="a is object"):
+        read_arrays("table", pickled, kinds)
+    with pytest.raises(InputError, match="a is int64 with 2 axes"):
+        read_arrays("table", npz(tmp_path / "other.npz", a=np.zeros((2, 2), int)), kinds)
+    with pytest.raises(InputError, match="a is not finite"):
+        read_arrays("table", npz(tmp_path / "nan.npz", a=np.array([np.nan])), kinds)
+    with pytest.raises(InputError, match="a is missing"):
+        read_arrays("table", npz(tmp_path / "b.npz", b=np.zeros(2)), kinds)
+    huge = bytearray(npz(tmp_path / "huge.npz", a=np.zeros(2)).read_bytes())
+    directory = huge.index(b"PK\1\2")
+    huge[directory + 24 : directory + 28] = (2**32 - 2).to_bytes(4, "little")  # bytes unpacked
+    (tmp_path / "huge.npz").write_bytes(huge)
+    with pytest.raises(InputError, match=r"claims 4294967294 bytes"):
+        read_arrays("table", tmp_path / "huge.npz", kinds)
 
 
 COMMAND_LINES = (

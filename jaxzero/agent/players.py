@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -19,7 +20,7 @@ from jaxzero.agent.choosing import by_policy, by_search, choose, pick_at_random,
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
-from jaxzero.errors import InputError, nearest
+from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import (
     DotsAndBoxes,
     State,
@@ -48,6 +49,7 @@ ALWAYS_SOLVED_EDGES = 31
 TRIED_UNDRAWN = 38
 NODE_LIMIT = 200_000
 LONGEST_DECISION = 3600  # seconds
+MOST_COUNT = 100_000  # simulations, or plies of depth
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Pl
     }
     if kind not in makers:
         raise InputError(
-            f"player: {name!r} is unknown{nearest(kind, makers)} (known: {', '.join(KNOWN)})"
+            f"player: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
+            f"(known: {', '.join(KNOWN)})"
         )
     return makers[kind](name, argument, game, agent)
 
@@ -125,12 +128,13 @@ def make_players(names: str, game: DotsAndBoxes, agent: Agent | None = None) -> 
 
 def _refuse_argument(name: str, argument: str) -> None:
     if argument:
-        raise InputError(f"player: {name!r} takes no argument")
+        raise InputError(f"player: {shortened(repr(name))} takes no argument")
 
 
 def _count(name: str, argument: str, example: str) -> int:
-    if not argument.isdecimal() or int(argument) < 1:
-        raise InputError(f"player: {name!r} needs a positive number, such as {example}")
+    if not re.fullmatch("[0-9]{1,6}", argument) or not 1 <= int(argument) <= MOST_COUNT:
+        words = f"needs a whole number >= 1 and <= {MOST_COUNT}, such as {example}"
+        raise InputError(f"player: {shortened(repr(name))} {words}")
     return int(argument)
 
 
@@ -185,7 +189,9 @@ def _perfect(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) 
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise InputError(f"player: {name!r} needs a share of random moves, such as perfect:0.1")
+        raise InputError(
+            f"player: {shortened(repr(name))} needs a share of random moves, such as perfect:0.1"
+        )
 
     return Player(name, partial(_act_perfect, game, share), on_host=True)
 
@@ -293,7 +299,7 @@ def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
         seconds = 0.0
     if not 0 < seconds <= LONGEST_DECISION:
         raise InputError(
-            f"player: {name!r} needs seconds for a decision, above 0 and at most "
+            f"player: {shortened(repr(name))} needs seconds for a decision, above 0 and at most "
             f"{LONGEST_DECISION}, such as expert:1"
         )
     agent = _needed(name, agent)

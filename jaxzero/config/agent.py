@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxzero.config.ranges import (
+    Blocks,
     BoardSide,
+    Channels,
+    Considered,
     Fraction,
     NonNegativeInt,
     NonNegativeNumber,
-    PositiveInt,
+    Simulations,
     check_ranges,
 )
 from jaxzero.errors import InputError
@@ -46,10 +49,10 @@ class NetworkConfig:
     features: Literal["raw", "structure"] = "structure"
     """Input of the network. raw: the edges alone. structure: also free boxes, chains, loops and
     their counts, computed from the edges on the device; it learns several times faster."""
-    channels: PositiveInt = 128
+    channels: Channels = 128
     """Width: channels per grid point (conv) or box (graph), units per layer (dense). Larger is
     stronger and slower."""
-    blocks: PositiveInt = 10
+    blocks: Blocks = 10
     """Depth: number of residual blocks."""
     pooling_every: NonNegativeInt = 3
     """Every so many blocks, one block adds a summary of the whole board to every grid point or
@@ -97,10 +100,10 @@ class NetworkConfig:
 class SearchConfig:
     """The tree search of self-play: Gumbel AlphaZero with sequential halving."""
 
-    simulations: PositiveInt = 16
+    simulations: Simulations = 16
     """Simulations per move; each is one network evaluation. More make better targets and slower
     games. The presets have 8 to 32."""
-    max_considered_actions: PositiveInt = 16
+    max_considered_actions: Considered = 16
     """Root moves that the search compares by sequential halving, at most; never more than
     simulations."""
     value_scale_per_box: NonNegativeNumber = 0.05

@@ -1,28 +1,74 @@
-"""Types that state the range of a setting, and the check that every value keeps its range."""
+"""Types that state the range of a setting, and the check that every value keeps its range.
+
+Every range has two ends: a number far beyond its use would end in the depths of a library. None of
+the types takes nan, an infinity, or true and false.
+"""
 
 from __future__ import annotations
 
-import math
 import re
 import typing
+from functools import cache
 from typing import Any
 
-from jsonargparse.typing import ClosedUnitInterval as Fraction
-from jsonargparse.typing import NonNegativeInt, PositiveInt, restricted_number_type
+from jsonargparse.typing import ClosedUnitInterval, restricted_number_type
 
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 
-# None of them takes nan or an infinity.
-PositiveNumber = restricted_number_type("PositiveNumber", float, [(">", 0), ("<", math.inf)])
-NonNegativeNumber = restricted_number_type("NonNegativeNumber", float, [(">=", 0), ("<", math.inf)])
-ProperFraction = restricted_number_type("ProperFraction", float, [(">=", 0), ("<", 1)])
-BoardSide = restricted_number_type("BoardSide", int, [(">=", 1), ("<=", 20)])
-Seed = restricted_number_type("Seed", int, [(">=", 0), ("<", 2**32)])
+MOST = 10**9  # of anything that is counted: fits in int32, also with 1 added
+SMALLEST = 1e-12  # of numbers above 0: float32 and its square do not round it to 0
 
-_KINDS = (
-    *(Fraction, NonNegativeInt, PositiveInt, PositiveNumber, NonNegativeNumber),
-    *(ProperFraction, BoardSide, Seed),
-)
+
+_kinds: dict[str, str] = {}  # name of a type: its range in words
+
+
+@cache
+def whole(least: int, most: int = MOST) -> type:
+    """Return the type of whole numbers from `least` to `most`, for fields and for options."""
+    return _known(_restricted(int, least, most), f"a whole number >= {least} and <= {most}")
+
+
+@cache
+def number(least: float, most: float) -> type:
+    """Return the type of numbers from `least` to `most`, for fields and for options."""
+    return _known(_restricted(float, least, most), f"a number >= {least:g} and <= {most:g}")
+
+
+def _restricted(base: type, least: float, most: float) -> type:
+    name = re.sub(r"\W", "_", f"{base.__name__}_{least}_{most}")
+    return restricted_number_type(name, base, [(">=", least), ("<=", most)])
+
+
+def _known(kind: type, words: str) -> type:
+    _kinds[kind.__name__] = words
+    return kind
+
+
+PositiveInt = whole(1)
+NonNegativeInt = whole(0)
+BoardSide = whole(1, 20)
+Channels = whole(1, 2**16)
+Blocks = whole(1, 1000)  # each is traced by itself
+Simulations = whole(1, 100_000)
+Considered = whole(1, 1000)  # no board has more edges
+SimulationsOrNone = whole(0, 100_000)
+MatchGames = whole(2, 100_000)  # their openings are drawn one by one
+Seed = whole(0, 2**32 - 1)
+SuiteGames = whole(1, 100_000)
+SeedOfMany = whole(0, 2**31)  # players add their number to it
+Fraction = _known(ClosedUnitInterval, "a number >= 0 and <= 1")
+ProperFraction = number(0, 0.999999)  # float32 rounds those nearer to 1
+PositiveNumber = number(SMALLEST, 1e9)
+NonNegativeNumber = number(0, 1e9)
+LearningRate = number(SMALLEST, 10)
+WeightDecay = number(0, 10)
+Minutes = number(0, 1e7)  # 19 years
+PointMinutes = number(1e-3, 1e6)
+Seconds = number(1e-3, 1e6)  # of a measurement or a solver
+SecondsOfDecision = number(0, 3600)
+Port = whole(0, 2**16 - 1)
+Rounds = whole(1, 1000)  # of a measurement
+Processes = whole(1, 1024)
 
 
 def check_ranges(settings: Any, section: str = "") -> None:
@@ -31,27 +77,28 @@ def check_ranges(settings: Any, section: str = "") -> None:
     Raises: InputError for the first field that is out of its range or none of its choices.
     """
     for name, kind in typing.get_type_hints(type(settings)).items():
-        value = getattr(settings, name)
+        value, field = getattr(settings, name), f"{section}.{name}".lstrip(".")
         choices = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
         if choices and value not in choices:
-            words = f"{section}.{name}: {value!r} must be one of {', '.join(choices)}"
-            raise InputError(words.lstrip("."))
+            words = f"must be one of {', '.join(choices)}"
+            raise InputError(f"{field}: {shortened(repr(value))} {words}")
+        if kind in (bool, str) and not isinstance(value, kind):
+            words = in_words(kind.__name__)
+            raise InputError(f"{field}: {shortened(repr(value))} must be {words}")
         if hasattr(kind, "_restrictions"):
-            try:
-                plain = kind._type(kind(value))
-            except (TypeError, ValueError) as error:
-                field = f"{section}.{name}".lstrip(".")
-                raise InputError(f"{field}: {value} must be {in_words(kind.__name__)}") from error
-            object.__setattr__(settings, name, plain)
+            object.__setattr__(settings, name, check_number(field, value, kind))
+
+
+def check_number(field: str, value: Any, kind: type) -> int | float:
+    """Return a value as a plain number in the range of `kind`. Raises: InputError."""
+    try:
+        return kind._type(kind(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        shown = shortened(str(value))
+        raise InputError(f"{field}: {shown} must be {in_words(kind.__name__)}") from error
 
 
 def in_words(name: str) -> str:
-    """Return the range of a type, given by its name, such as `a whole number > 0`; "": no range."""
+    """Return the range of a type, given by its name, such as `a whole number >= 0`; "": none."""
     plain = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
-    kind = next((kind for kind in _KINDS if kind.__name__ == name), None)
-    if kind is None:
-        return plain.get(name, "")
-    noun = "a whole number" if kind._type is int else "a number"
-    bounds = kind._expression.replace(" and v<inf", "").replace("v", "")
-    bounds = re.sub("([<>]=?)", r"\1 ", bounds)
-    return f"{noun} {bounds}"
+    return _kinds.get(name) or plain.get(name, "")

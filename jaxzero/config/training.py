@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 from jaxzero.config.agent import GameConfig, NetworkConfig, SearchConfig
 from jaxzero.config.ranges import (
     Fraction,
+    LearningRate,
+    MatchGames,
+    Minutes,
     NonNegativeInt,
     NonNegativeNumber,
     PositiveInt,
     PositiveNumber,
     ProperFraction,
     Seed,
+    SimulationsOrNone,
+    WeightDecay,
     check_ranges,
 )
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 
 # Of games that start late. In twice the steps of the longest one there is time for about four; of
@@ -110,7 +115,7 @@ class LearnerConfig:
     """Updates after the games of each iteration. With batch_size it sets the replay ratio: how
     often an average position is sampled. The presets have 3 to 8, large boards less than small
     ones; at 10 a 5x5 network memorised noisy results."""
-    learning_rate: PositiveNumber = 1e-3
+    learning_rate: LearningRate = 1e-3
     """Learning rate after the warm-up. Lower it when the loss is unstable."""
     warmup_updates: NonNegativeInt = 100
     """Updates over which the learning rate rises from zero."""
@@ -119,7 +124,7 @@ class LearnerConfig:
     falls. The end of the run is the first of iterations and minutes."""
     final_rate_fraction: Fraction = 0.02
     """Learning rate at the end of the decay, as a fraction of learning_rate."""
-    weight_decay: NonNegativeNumber = 1e-4
+    weight_decay: WeightDecay = 1e-4
     """Decoupled weight decay of matrices and kernels, not of biases and scales."""
     gradient_clip: PositiveNumber = 1.0
     """Largest global norm of a gradient; larger ones are scaled down to it."""
@@ -150,11 +155,11 @@ class EvaluationConfig:
 
     evaluate_every: NonNegativeInt = 10
     """Iterations between evaluations; 0: only at the end."""
-    games: PositiveInt = 128
+    games: MatchGames = 128
     """Games per match during training, even: each opening is played twice with swapped seats."""
-    final_games: PositiveInt = 512
+    final_games: MatchGames = 512
     """Games per match at the end of the run, even."""
-    simulations: NonNegativeInt = 64
+    simulations: SimulationsOrNone = 64
     """Simulations per move of the network in evaluations; 0: the policy without search."""
     opening_plies: NonNegativeInt = 4
     """Random edges at the start of each pair of games, 0 to this many; here captures count too."""
@@ -182,6 +187,10 @@ class EvaluationConfig:
                     f"evaluation.{name}: {getattr(self, name)} must be even "
                     "(pairs with swapped seats)"
                 )
+        if not all(name.strip() for name in self.opponents.split(",")):
+            raise InputError(
+                f"evaluation.opponents: {shortened(repr(self.opponents))} has an empty entry"
+            )
 
 
 @dataclass(frozen=True)
@@ -200,7 +209,7 @@ class Config:
     iterations: NonNegativeInt = 100
     """Iterations of the whole run; each is self-play, then learning. 0: no limit, minutes ends the
     run."""
-    minutes: NonNegativeNumber = 0.0
+    minutes: Minutes = 0.0
     """Minutes of self-play and learning of the whole run, over all resumes; compiling and
     evaluations come on top. The iteration in which they run out is the last. 0: no limit. With a
     limit the clock sets the learning rate, so two runs are not the same."""

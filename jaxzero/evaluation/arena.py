@@ -15,6 +15,7 @@ import numpy as np
 from jaxzero.agent.players import Player, seeds
 from jaxzero.game import DotsAndBoxes, State, initial_states, is_over, step
 
+MOST_AT_ONCE = 8192  # games, so that memory does not grow with a match
 TRIES = 32  # draws of an opening before a repeated one is accepted
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
@@ -174,7 +175,7 @@ def play_recorded_match(
     opening_moves = draw_opening_moves(game, games // 2, opening_plies, seed)
     openings = after_moves(game, opening_moves)
     play_key = jax.random.key(seed)
-    at_once = at_once or games
+    at_once = min(at_once or games, MOST_AT_ONCE)
     parts = [
         play_games(game, players, openings, play_key, np.arange(games)[begin:][:at_once])
         for begin in range(0, games, at_once)

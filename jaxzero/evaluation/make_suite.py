@@ -14,10 +14,11 @@ import numpy as np
 
 from jaxzero.agent.players import Player
 from jaxzero.errors import InputError
-from jaxzero.evaluation.suite import BANDS, Suite
+from jaxzero.evaluation.suite import BANDS, Suite, check_moves, read_boards
 from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, edge_permutations, initial_states, step
 from jaxzero.game.structure import structure
+from jaxzero.readers import read_arrays
 from jaxzero.solver.endgame import move_bounds, new_table
 from jaxzero.solver.tablebase import ILLEGAL
 
@@ -203,13 +204,16 @@ def read_store(store: Path | None, game: DotsAndBoxes, node_limit: int) -> Known
     """
     if store is None or not store.exists():
         return {}
+    kinds = {"drawn": "u2", "moves": "i2", "solved": "b1", "node_limit": "iu0"}
     try:
-        with np.load(store) as file:
-            packed, moves, solved = (file[name] for name in ("drawn", "moves", "solved"))
-            limit = int(file["node_limit"])
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"out: {store} cannot be read ({error}); delete it") from error
-    drawn = np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
+        file = read_arrays("out", store, kinds)
+        drawn = read_boards("out", store, game, file["drawn"])
+        moves, solved, limit = file["moves"], file["solved"], int(file["node_limit"])
+        if moves.shape != drawn.shape or solved.shape != drawn.shape[:1]:
+            raise InputError(f"out: {store} has moves of other positions")
+        check_moves("out", store, game, drawn[solved], moves[solved])
+    except InputError as error:
+        raise InputError(f"{error}; delete it") from error
     kept = solved | (limit >= node_limit)
     return {
         board.tobytes(): (values, bool(done))

@@ -6,7 +6,6 @@ draws positions and solves them at once.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +18,7 @@ from tabulate import tabulate
 from jaxzero.errors import InputError, nearest
 from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
+from jaxzero.readers import read_arrays, read_json
 from jaxzero.solver.tablebase import ILLEGAL, build_table, move_values
 
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
@@ -95,19 +95,44 @@ def load_suite(name: str, game: DotsAndBoxes) -> Suite:
     return read_suite(Path(str(DATA / f"suite_{name}.npz")), name, game)
 
 
-def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
-    """Read a stored suite. Raises: InputError for an unreadable file or another board."""
-    try:
-        with np.load(path) as file:
-            board, packed, moves = file["board"], file["drawn"], file["moves"]
-            origin = file["origins"][file["origin"]]
-            counts = file.get("counts")
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"suite: {path} cannot be read ({error})") from error
-    if tuple(board) != (game.rows, game.cols):
-        raise InputError(f"suite: {name} is of a {board[0]}x{board[1]} board, not {game}")
-    drawn = np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
-    return Suite(name, game, drawn, moves, origin, counts)
+def read_suite(path: Path, name: str, game: DotsAndBoxes, field: str = "suite") -> Suite:
+    """Read a stored suite that the option `field` names.
+
+    Raises: InputError for an unreadable file or another board.
+    """
+    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2", "origins": "U1", "origin": "u1"}
+    file = read_arrays(field, path, kinds | {"counts": "i2"}, optional=("counts",))
+    board = file["board"].tolist()
+    if board != [game.rows, game.cols]:
+        raise InputError(f"{field}: {name} is of a {'x'.join(map(str, board))} board, not {game}")
+    drawn = read_boards(field, path, game, file["drawn"])
+    moves, origin, counts = file["moves"], file["origin"], file.get("counts")
+    if moves.shape != drawn.shape or origin.shape != drawn.shape[:1]:
+        raise InputError(f"{field}: {path} has moves of other positions")
+    if origin.size and origin.max() >= len(file["origins"]):
+        raise InputError(f"{field}: origin {origin.max()} in {path} has no name")
+    if counts is not None and counts.shape != (len(BANDS), 3):
+        raise InputError(f"{field}: counts in {path} are not those of the bands")
+    check_moves(field, path, game, drawn, moves)
+    return Suite(name, game, drawn, moves.astype(np.int8), file["origins"][origin], counts)
+
+
+def read_boards(field: str, path: Path, game: DotsAndBoxes, packed: np.ndarray) -> np.ndarray:
+    """Return the boards [P, A] bool of packed bits. Raises: InputError."""
+    if packed.dtype != np.uint8 or packed.shape[1] != -(-game.num_edges // 8):
+        raise InputError(f"{field}: drawn in {path} is not of the {game.num_edges} edges of {game}")
+    return np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
+
+
+def check_moves(
+    field: str, path: Path, game: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray
+) -> None:
+    """Raise an InputError for values of moves [P, A] that no move on the boards [P, A] can have."""
+    wrong = np.where(drawn, moves != ILLEGAL, np.abs(moves.astype(int)) > game.num_boxes)
+    if wrong.any():
+        row, edge = np.argwhere(wrong)[0]
+        value = f"{moves[row, edge]} of edge {edge} at position {row}"
+        raise InputError(f"{field}: moves in {path} have the value {value}")
 
 
 def write_suite(suite: Suite, path: Path) -> None:
@@ -139,7 +164,7 @@ def format_counts(suite: Suite) -> str:
 
 def berlekamp_suite(game: DotsAndBoxes) -> Suite:
     """Return the problems of this board in Berlekamp's book (2000)."""
-    problems = json.loads((DATA / "berlekamp.json").read_text())
+    problems = read_json("suite", Path(str(DATA / "berlekamp.json")))
     problems = [p for p in problems if (p["rows"], p["cols"]) == (game.rows, game.cols)]
     if not problems:
         raise InputError(f"suite: berlekamp has no problem on a {game} board (3x3, 3x5 and 5x5)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import jax
 from jaxzero.agent.layers import compute_dtype
 from jaxzero.cli import dotted
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 from jaxzero.performance.baseline import Baseline
 from jaxzero.performance.monitor import training
 from jaxzero.performance.report import (
@@ -42,6 +41,7 @@ from jaxzero.performance.timing import (
     time_parts,
     write_part,
 )
+from jaxzero.readers import read_mapping
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
 from jaxzero.training.parallel import local_copy
 
@@ -230,14 +230,12 @@ def baseline_text(baseline: Result) -> str:
 
 def read_result(path: Path) -> Result:
     """Read an earlier result. Raises: InputError where there is none."""
-    try:
-        result = json.loads(path.read_text())
-    except OSError as error:
-        raise InputError(f"compare: {path} cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(f"compare: {path} is not JSON ({error})") from error
-    if not isinstance(result, dict) or not {"games_per_second", "config", "device"} <= set(result):
-        raise InputError(f"compare: {path} is not a result of this benchmark")
+    kinds = {"games_per_second": int | float, "config": dict, "device": str}
+    result = read_mapping("compare", path, kinds)
+    for name, value in result.items():
+        if name.endswith(COMPARED) and not isinstance(value, int | float | None):
+            shown = shortened(repr(value))
+            raise InputError(f"compare: {name} in {path} is {shown}, not a number")
     return result
 
 

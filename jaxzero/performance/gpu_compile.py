@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
-import yaml
 
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator, search
@@ -26,6 +26,7 @@ from jaxzero.game import initial_states
 from jaxzero.game.structure import structure
 from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
 from jaxzero.performance.timing import random_positions
+from jaxzero.readers import read_yaml
 from jaxzero.runs.memory import least_bytes, predicted_bytes
 from jaxzero.training.iteration import input_shapes, lower_and_compile
 from jaxzero.training.learner import init_learner, update
@@ -105,7 +106,7 @@ class Gpu(NamedTuple):
 @cache
 def known_gpus() -> dict[str, Gpu]:
     """Return the GPUs of `gpus.yaml` by name."""
-    content = yaml.safe_load((files("jaxzero") / "performance" / "gpus.yaml").read_text())
+    content = read_yaml("gpus", Path(str(files("jaxzero") / "performance" / "gpus.yaml")))
     return {name: Gpu(name, **facts) for name, facts in content.items()}
 
 

@@ -28,10 +28,25 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import config_of, dotted, load_config, parse, save_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError
-from jaxzero.files import write_json, write_text
+from jaxzero.errors import InputError, shortened
+from jaxzero.files import locked_folder, write_json, write_text
 from jaxzero.interrupts import end_with_parent
+from jaxzero.readers import check_mapping, read_json, read_json_lines, read_mapping
 
+# Numbers of a point that ran; the others may be unknown.
+MEASURED = (
+    "games_per_second_with_learning",
+    "evaluations_per_second_with_learning",
+    "peak_memory_bytes",
+)
+COLUMNS = (
+    "selfplay_of_network",
+    "learner_samples_per_second",
+    "learning_share",
+    "replay_ratio",
+    "iteration_mfu",
+    "predicted_memory_bytes",
+)
 SWEEP_FILE, RESULTS_FILE = "sweep.json", "results.jsonl"
 COUNTED_BATCH = 64  # operations per position hardly depend on the batch
 PRESETS = {
@@ -134,7 +149,15 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
     Raises: InputError where `out` cannot be written or holds another sweep.
     """
     open_folder(grid, out)
-    rows = {json.dumps(row["settings"]): row for row in read_rows(out)}
+    with locked_folder("out", out):
+        return _run_points(grid, out, rounds, point_minutes)
+
+
+def _run_points(grid: Grid, out: Path, rounds: int, point_minutes: float) -> list[Row]:
+    """Measure the points that a folder does not hold yet, alone in it."""
+    before = read_rows(out)
+    refuse_other_settings(grid, before, out)
+    rows = {json.dumps(row["settings"]): row for row in before}
     # Without a line that a crash cut off.
     write_text(out / RESULTS_FILE, "".join(json.dumps(row) + "\n" for row in rows.values()))
     ended = []  # series of a growing sweep that do not run any more
@@ -161,11 +184,12 @@ def open_folder(grid: Grid, out: Path) -> None:
     file = out / SWEEP_FILE
     try:
         (out / "points").mkdir(parents=True, exist_ok=True)
-        before = json.loads(file.read_text()) if file.exists() else content
     except OSError as error:
         raise InputError(f"out: {out} cannot be written ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(f"out: {file} is damaged ({error})") from error
+    kinds = {"base": dict, "fields": list}
+    before = read_mapping("out", file, kinds) if file.exists() else content
+    if not all(isinstance(name, str) for name in before["fields"]):
+        raise InputError(f"out: fields in {file} are no names")
     if content["fields"] != before["fields"]:
         old, new = (", ".join(held["fields"]) or "nothing" for held in (before, content))
         raise InputError(f"out: {out} sweeps {old}, not {new}")
@@ -178,11 +202,41 @@ def open_folder(grid: Grid, out: Path) -> None:
 
 def read_rows(out: Path) -> list[Row]:
     """Read the results of a sweep, without a line cut off by a crash."""
-    file, rows = out / RESULTS_FILE, []
-    for line in file.read_text().splitlines() if file.exists() else []:
-        with suppress(ValueError):
-            rows.append(json.loads(line))
+    file = out / RESULTS_FILE
+    rows = list(read_json_lines("out", file)) if file.exists() else []
+    for row in rows:
+        _check_row(file, row)
     return rows
+
+
+def _check_row(file: Path, row: Row) -> None:
+    """Raise an InputError for a result that no sweep has written."""
+    check_mapping("out", file, row, {"settings": dict, "status": str})
+    number, status = int | float, row["status"]
+    if status == "ok":
+        maybe = dict.fromkeys(COLUMNS, number | None)
+        kinds = {"device": str, "versions": dict, "compile_seconds": number} | maybe
+        check_mapping("out", file, row, kinds | dict.fromkeys(MEASURED, number))
+        check_mapping("out", file, row["versions"], {"jax": str})
+    elif status == "does not fit":
+        memory = ("predicted_memory_bytes", "device_memory_bytes")
+        check_mapping("out", file, row, dict.fromkeys(memory, number))
+    else:
+        check_mapping("out", file, row, {"error": str})
+
+
+def refuse_other_settings(grid: Grid, rows: list[Row], out: Path) -> None:
+    """Raise an InputError for results whose settings are not those of a grid."""
+
+    def kinds(settings: dict[str, Any]) -> list[tuple[str, type]]:
+        plain = json.loads(json.dumps(settings))  # a setting may be of a type for its range
+        return [(name, type(value)) for name, value in plain.items()]
+
+    known = [kinds(point.settings) for point in grid.points]
+    for row in rows:
+        if kinds(row["settings"]) not in known:
+            shown = shortened(repr(row["settings"]))
+            raise InputError(f"out: settings {shown} in {out} are not of this sweep")
 
 
 def label(settings: dict[str, Any]) -> str:
@@ -234,7 +288,7 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
         os.close(reader)
         os.close(writer)
     if result.exists():
-        return json.loads(result.read_text())
+        return read_json("out", result)
     return death(code, log.read_text(errors="replace"))
 
 

@@ -76,6 +76,16 @@ def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devic
         )
 
 
+def refuse_match(field: str, simulations: int, games: int, edges: int, limit: int | None) -> None:
+    """Raise an InputError where the search trees of games at once are too large for a device."""
+    needed = games * (simulations + 1) * edges * 4 * _NODE_NUMBERS
+    if limit is not None and needed > limit:
+        raise InputError(
+            f"{field}: {simulations} takes {mebibytes(needed)} for {games} games at once, the "
+            f"device has {mebibytes(limit)}: lower it"
+        )
+
+
 def largest_phase(parts: dict[str, int], temporary: int, temporary_of_playing: int) -> str:
     """Return the setting of the phase that needs the `temporary` bytes of an iteration.
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from jaxzero.files import save_figure, write_text
+from jaxzero.readers import read_json_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FILE_NAME = "metrics.jsonl"
 DISCARDED = "metrics_discarded.jsonl"
+LARGEST, LARGEST_ITERATION = 1e30, 2**31  # beyond them nothing was measured
 
 
 class MetricsWriter:
@@ -75,17 +77,28 @@ class MetricsWriter:
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """Read the metrics of a run, one dict per iteration; lines that are no metrics are dropped."""
+    """Read the metrics of a run, one dict per iteration: finite numbers by name.
+
+    Lines and values that are no metrics are dropped. Raises: InputError where the file cannot be
+    read.
+    """
     path = run_dir / FILE_NAME
-    lines = []
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
-        try:
-            metrics = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(metrics, dict) and isinstance(metrics.get("iteration"), int):
-            lines.append(metrics)
-    return lines
+    if not path.exists():
+        return []
+    lines = (
+        {name: value for name, value in line.items() if _is_number(value)}
+        for line in read_json_lines("run_dir", path)
+    )
+    return [line for line in lines if _is_iteration(line.get("iteration"))]
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) < LARGEST  # not nan
+
+
+def _is_iteration(value: Any) -> bool:
+    return isinstance(value, int) and 0 < value < LARGEST_ITERATION
 
 
 PANELS = {

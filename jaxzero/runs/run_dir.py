@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -11,8 +12,8 @@ from pathlib import Path
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.files import make_folder
-from jaxzero.interrupts import at_stop
+from jaxzero.files import locked_folder, make_folder
+from jaxzero.interrupts import cleaned_up
 from jaxzero.runs.metrics import read_metrics
 
 CONFIG_FILE = "config.yaml"
@@ -52,29 +53,31 @@ def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
 
 
 def finished_checkpoints(folder: Path) -> list[int]:
-    """Return the iterations that have a finished checkpoint, oldest first."""
-    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdecimal())
+    """Return the iterations that have a finished checkpoint, oldest first. Raises: InputError."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"run_dir: {folder} is no folder of checkpoints")
+    names = (path.name for path in folder.glob("*"))
+    return sorted(int(name) for name in names if re.fullmatch("[0-9]{1,10}", name))
 
 
 @contextmanager
 def new_run_dir(run_dir: Path) -> Iterator[None]:
-    """Make the directory of a run before a block; remove it again where the block refuses the run.
+    """Make and lock the directory of a run for a block.
 
-    Raises: InputError where it cannot be made.
+    It goes again where the block refuses the run, with the folders made for it. Raises: InputError
+    where it cannot be made, or where another process trains in it.
     """
+    made = [folder for folder in (run_dir, *run_dir.parents) if not folder.exists()]
     make_folder("run_dir", run_dir)
-    at_stop(partial(remove_if_empty, run_dir))
-    try:
+    with cleaned_up(partial(remove_if_empty, made)), locked_folder("run_dir", run_dir):
         yield
-    except InputError:
-        remove_if_empty(run_dir)
-        raise
 
 
-def remove_if_empty(run_dir: Path) -> None:
-    """Remove a run directory that nothing was written to."""
-    if not any(run_dir.iterdir()):
-        run_dir.rmdir()
+def remove_if_empty(folders: list[Path]) -> None:
+    """Remove folders, the innermost first, that nothing was written to."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()  # refused by the system for those that are not empty
 
 
 def refuse_contradiction(config: Config, saved: Config, run_dir: Path) -> None:

@@ -12,9 +12,7 @@ one, and the rest starts fresh.
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,15 +21,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent
 from jaxzero.cli import Source, load_config, save_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError, nearest
+from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.files import make_folder, temporary_folder, write_json
+from jaxzero.readers import check_mapping, is_file, is_folder, read_mapping, read_tensors
 from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, finished_checkpoints
 
 if TYPE_CHECKING:
@@ -91,10 +89,7 @@ def load_weights(name: str) -> LoadedAgent:
     path = find_weights(name)
     config = load_config(_beside(path, ".yaml"))
     network = Network(config.game.board, config.network)
-    try:
-        flat = load_file(_beside(path, SUFFIX))
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"weights: {path}{SUFFIX} cannot be read ({error})") from error
+    flat = read_tensors("weights", _beside(path, SUFFIX))
     if path.parent != FOLDER:  # of a shipped one that is known; to trace a network takes a second
         check_shapes(flat, param_shapes(network))
     agent = Agent(network, from_half(flat), config.search)
@@ -110,20 +105,20 @@ def find_weights(name: str) -> Path:
     names, path = shipped_names(), Path(name)
     if name in names:
         return FOLDER / name
-    if path.is_dir():
+    if is_folder(path):
         found = shipped_names(path)
         if len(found) != 1:
             there = ", ".join(f"{each}{SUFFIX}" for each in found)
             what = f"several weights, name one: {there}" if found else f"no run and no *{SUFFIX}"
             raise InputError(f"weights: {name} holds {what}")
         return path / found[0]
-    file = path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
-    if file.is_file():
+    file = path if path.suffix == SUFFIX or not path.name else _beside(path, SUFFIX)
+    if is_file(file):
         return file.with_name(file.name.removesuffix(SUFFIX))
     there = ", ".join(names)
     raise InputError(
-        f"weights: {name!r} do not exist{nearest(name, names)} (there: {there}; else the path of a "
-        f"{SUFFIX} file or its folder)"
+        f"weights: {shortened(repr(name))} do not exist{nearest(name, names)} (there: {there}; "
+        f"else the path of a {SUFFIX} file or its folder)"
     )
 
 
@@ -135,18 +130,7 @@ def shipped_names(folder: Path = FOLDER) -> list[str]:
 def read_record(name: str) -> dict[str, Any]:
     """Return how a network was trained and what was measured of it. Raises: InputError."""
     path = _beside(find_weights(name), ".json")
-    try:
-        record = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"weights: {path} cannot be read ({error})") from error
-    _check_number(path, record, "iteration")
-    return record
-
-
-def _check_number(path: Path, record: Any, name: str) -> None:
-    number = record.get(name) if isinstance(record, dict) else None
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < inf:
-        raise InputError(f"weights: {path} has no number {name!r}; it is no record of a network")
+    return read_mapping("weights", path, {"iteration": int})
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -195,6 +179,9 @@ def check_shapes(flat: dict[str, np.ndarray], like: chex.ArrayTree) -> None:
             raise InputError(f"weights: {name} is no array of this network")
 
 
+EFFORT = {"games": int, "minutes": int | float}  # in records
+
+
 class Effort(NamedTuple):
     """The training that went into weights, from zero on."""
 
@@ -217,7 +204,7 @@ def read_initial_weights(name: str) -> InitialWeights:
     Raises: InputError.
     """
     folder = Path(name)
-    source = Source(folder, None) if (folder / CONFIG_FILE).is_file() else Source(None, name)
+    source = Source(folder, None) if is_file(folder / CONFIG_FILE) else Source(None, name)
     try:
         loaded = source.load()
     except InputError as error:  # here the folder of a run is no --run_dir
@@ -232,10 +219,9 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
     from jaxzero.runs.checkpoint import Checkpoints
 
     if source.run_dir is None:
+        path = _beside(find_weights(source.weights), ".json")
         training = read_record(source.weights).get("training")
-        for name in Effort._fields:
-            _check_number(_beside(find_weights(source.weights), ".json"), training, name)
-        return training
+        return check_mapping("weights", path, training, EFFORT)
     with Checkpoints(source.run_dir) as checkpoints:
         saved = checkpoints.record(loaded.iteration)
     before = effort_before(source.run_dir)
@@ -259,15 +245,19 @@ def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
     """
     if not (run_dir / INITIAL_FILE).exists() or finished_checkpoints(run_dir / CHECKPOINTS):
         return None
-    return read_initial_weights(json.loads((run_dir / INITIAL_FILE).read_text())["weights"])
+    return read_initial_weights(_noted(run_dir)["weights"])
 
 
 def effort_before(run_dir: Path) -> Effort:
     """Return what had gone into the weights a run began with, nothing where it began at zero."""
     if not (run_dir / INITIAL_FILE).exists():
         return Effort()
-    note = json.loads((run_dir / INITIAL_FILE).read_text())
+    note = _noted(run_dir)
     return Effort(note["games"], note["minutes"])
+
+
+def _noted(run_dir: Path) -> dict[str, Any]:
+    return read_mapping("run_dir", run_dir / INITIAL_FILE, {"weights": str, **EFFORT})
 
 
 class Transfer(NamedTuple):

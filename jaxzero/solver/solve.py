@@ -13,11 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
+from jaxzero.readers import is_file, read_text
 from jaxzero.solver import endgame
 from jaxzero.solver.tablebase import build_table, check_fits, load_table, move_values, save_table
 
+LONGEST_POSITION = 2**16  # characters
 EASY_UNDRAWN = 31  # edges; up to here the endgame solver takes seconds for any position
 
 
@@ -107,12 +109,10 @@ def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
     that is listed twice.
     """
     path = Path(position)
-    try:
-        text = path.read_text() if path.is_file() else position
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"position: {path} cannot be read ({error})") from error
-    if not path.is_file() and ("/" in position or path.suffix in (".txt", ".json")):
-        raise InputError(f"position: {path} is not a file")
+    there = is_file(path)
+    text = read_text("position", path, LONGEST_POSITION) if there else position
+    if not there and ("/" in position or path.suffix in (".txt", ".json")):
+        raise InputError(f"position: {shortened(position)} is not a file")
     numbers_only = re.fullmatch(r"[\d\s,]*", text)
     words = re.split(r"[\s,]+" if numbers_only else r"\s+", text.strip())
     try:

@@ -9,7 +9,6 @@ all of them and needs little memory beyond the table.
 from __future__ import annotations
 
 import math
-import zipfile
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import atomic_write, make_folder
 from jaxzero.game import DotsAndBoxes, box_sides, box_sides_table
 from jaxzero.host_memory import available_host_bytes
+from jaxzero.readers import read_arrays
 
 ILLEGAL = -128  # the value of a move that cannot be made; fits in int8
 MAX_EDGES = 31  # a position is the index of a table of 2^31 bytes
@@ -134,12 +134,10 @@ def save_table(table: Table, game: DotsAndBoxes, path: Path) -> None:
 def load_table(game: DotsAndBoxes, path: Path) -> Table:
     """Read a table. Raises: InputError for an unreadable file or another board."""
     check_fits(game)
-    try:
-        with np.load(path) as file:
-            rows, cols = file["board"].tolist()
-            values = file["values"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        raise InputError(f"table: {path} cannot be read ({error})") from error
-    if (rows, cols) != (game.rows, game.cols) or values.shape != (1 << game.num_edges,):
-        raise InputError(f"table: {path} is of a {rows}x{cols} board, not {game}")
+    file = read_arrays("table", path, {"board": "iu1", "values": "i1"})
+    board, values = file["board"].tolist(), file["values"]
+    if board != [game.rows, game.cols] or values.shape != (1 << game.num_edges,):
+        raise InputError(f"table: {path} is of a {'x'.join(map(str, board))} board, not {game}")
+    if values.dtype != np.int8 or abs(values.astype(np.int16)).max() > game.num_boxes:
+        raise InputError(f"table: {path} has values that no position of {game} has")
     return Table(jnp.asarray(values))

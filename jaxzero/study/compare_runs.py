@@ -58,14 +58,18 @@ def read_run(run_dir: Path) -> MeasuredRun:
     """Read a run. Raises: InputError if there is none or it has no measurement."""
     if not (run_dir / CONFIG_FILE).is_file():
         raise InputError(f"runs: {run_dir} holds no run (it has no {CONFIG_FILE})")
-    past = effort_before(run_dir)
+    try:
+        past = effort_before(run_dir)
+        metrics = read_metrics(run_dir)
+    except InputError as error:
+        raise InputError(str(error).replace("run_dir:", "runs:", 1)) from error
     settings = dict(dotted(asdict(load_config(run_dir / CONFIG_FILE))))
     measurements = [
         Measurement(
             past.games + int(line["speed/games"]), past.minutes + line["speed/minutes"], wrong
         )
-        for line in read_metrics(run_dir)
-        if (wrong := _wrong(line))
+        for line in metrics
+        if (wrong := _wrong(line)) and {"speed/games", "speed/minutes"} <= line.keys()
     ]
     if not measurements:
         raise InputError(f"runs: {run_dir} was never measured on solved positions")

@@ -108,7 +108,7 @@ def draw_from_table(
 
 def file_labels(game: DotsAndBoxes, quiet: bool, symmetries: bool, path: Path) -> Labels:
     """Return the labels of a stored suite. Raises: InputError if it cannot be used."""
-    suite = read_suite(path, str(path), game)
+    suite = read_suite(path, str(path), game, "labels")
     boards = jnp.asarray(suite.drawn)
     usable = ~suite.drawn.all(axis=1)
     if quiet:

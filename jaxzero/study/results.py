@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from tabulate import tabulate
 
 from jaxzero.agent.network import Network, count_params
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 from jaxzero.files import save_figure, write_csv, write_json
 from jaxzero.performance.timing import network_call, seconds_per_call
+from jaxzero.readers import check_mapping, read_mapping
 from jaxzero.study.fit import CurvePoint, Fit
 from jaxzero.study.labels import Labels
 from jaxzero.training.learner import candidate_params
@@ -26,6 +28,8 @@ INFERENCE_BATCH = 512  # positions per evaluation, when speed is measured
 INFERENCE_SECONDS = 0.3  # length of the measurement
 
 Result = dict[str, Any]
+# Settings that the table shows.
+SHOWN = {"network": ("trunk", "channels", "blocks", "features"), "game": ("rows", "cols")}
 
 # Columns of the table: key of the result, heading, format.
 ERRORS = {
@@ -137,13 +141,29 @@ def read_results(folders: list[Path]) -> dict[str, Result]:
     for folder in folders:
         if folder.is_file():
             continue
-        try:
-            results[folder.name] = json.loads((folder / RESULT_FILE).read_text())
-        except (OSError, ValueError) as error:
-            raise InputError(f"compare: {folder} holds no result of a study ({error})") from error
+        results[folder.name] = read_result(folder / RESULT_FILE)
     if not results:
         raise InputError(f"compare: {', '.join(map(str, folders))} holds no folder of a study")
     return results
+
+
+def read_result(path: Path) -> Result:
+    """Read the result of one study. Raises: InputError."""
+    number = int | float
+    kinds = {"config": dict, "by_undrawn": dict, "curve": list, **dict.fromkeys(COSTS, number)}
+    result = read_mapping("compare", path, kinds)
+    sections = result["config"]
+    for name, fields in SHOWN.items():
+        check_mapping("compare", path, sections.get(name), dict.fromkeys(fields, int | str))
+    errors = [result, *result["by_undrawn"].values(), *result["curve"]]
+    for entry in errors:
+        check_mapping("compare", path, entry, dict.fromkeys(ERRORS, number | None))
+    for band in result["by_undrawn"]:
+        if not re.fullmatch("[0-9]{1,4}-[0-9]{1,4}", band):
+            raise InputError(f"compare: {shortened(repr(band))} in {path} is no band of edges")
+    for entry in result["curve"]:
+        check_mapping("compare", path, entry, dict.fromkeys(ACROSS, number))
+    return result
 
 
 def format_results(results: dict[str, Result]) -> str:

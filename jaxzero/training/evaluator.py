@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import chex
+import jax
 
 from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent, make_player, make_players
 from jaxzero.cli import Source
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.evaluation.arena import MatchResult, play_match
+from jaxzero.evaluation.arena import MOST_AT_ONCE, MatchResult, play_match
 from jaxzero.evaluation.rating import (
     draw_ladder,
     elo_ratings,
@@ -34,6 +35,7 @@ from jaxzero.evaluation.suite_report import format_scores
 from jaxzero.files import make_folder
 from jaxzero.game import DotsAndBoxes
 from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.memory import memory_limit_bytes, refuse_match
 from jaxzero.runs.weights import (
     LoadedAgent,
     from_half,
@@ -69,6 +71,7 @@ class Evaluator:
         # Made once: the weights change, the compiled programs stay.
         self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
         check_suite(settings.suite, game)
+        _refuse_match("evaluation.simulations", simulations, settings.games, game)
         kinds = {"policy": 0, self.player_name: simulations}
         self._answering = {
             name: compile_answers(network, config.search, count) for name, count in kinds.items()
@@ -145,6 +148,12 @@ class Evaluator:
         )
 
 
+def _refuse_match(field: str, simulations: int, games: int, game: DotsAndBoxes) -> None:
+    """Raise an InputError where the trees of a match do not fit into the memory."""
+    limit = memory_limit_bytes(jax.local_devices()[:1])
+    refuse_match(field, simulations, min(games, MOST_AT_ONCE), game.num_edges, limit)
+
+
 def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
     """Return the suite that `auto` stands for on a board; any other name stays.
 
@@ -198,6 +207,7 @@ def play_matches(
 ) -> dict[str, dict]:
     """Play a match against each of `opponents`, print and return the results."""
     game = loaded.agent.network.game
+    _refuse_match("simulations", simulations, games, game)
     players = make_players(opponents, game, loaded.agent)
     me = make_player(f"search:{simulations}", game, loaded.agent)
     results = {}
@@ -214,6 +224,7 @@ def rate_checkpoints(
 ) -> list[dict]:
     """Rate the checkpoints of a run by matches between neighbours and anchors; print and draw."""
     loaded = load_agent(run_dir)
+    _refuse_match("simulations", simulations, games, loaded.config.game.board)
     with Checkpoints(run_dir) as checkpoints:
         iterations = checkpoints.iterations()
     game = loaded.config.game.board

@@ -73,6 +73,16 @@ def train(
     device has not the memory for the run; RunError when the training diverges again, or before its
     first checkpoint.
     """
+    with ExitStack() as place:
+        # An unwritable place is told before the compiler runs.
+        on_first(lambda: place.enter_context(new_run_dir(run_dir)))
+        return _train_on(config, run_dir, resume, stop or Stop(), initial)
+
+
+def _train_on(
+    config: Config, run_dir: Path, resume: bool, stop: Stop, initial: InitialWeights | None
+) -> bool:
+    """Train, and where it diverges once more with a smaller learning rate. Raises: as `train`."""
     try:
         return _train(config, run_dir, resume, stop, initial)
     except Diverged as error:
@@ -91,7 +101,7 @@ def _train(
     config: Config,
     run_dir: Path,
     resume: bool,
-    stop: Stop | None,
+    stop: Stop,
     initial: InitialWeights | None,
 ) -> bool:
     """Train until the end, a stop or a divergence, as `train`. Raises: Diverged too."""
@@ -106,13 +116,9 @@ def _train(
     if initial:
         refuse_misfit(network, initial)
     print("Compiling the program of an iteration ...", flush=True)
-    with ExitStack() as place:
-        # An unwritable place is told before the compiler runs.
-        on_first(lambda: place.enter_context(new_run_dir(run_dir)))
-        _refuse_separate(run_dir)
-        program = compile_iteration(config, network, devices)
+    _refuse_separate(run_dir)
+    program = compile_iteration(config, network, devices)
 
-    stop = stop or Stop()
     # Signals ask for an end from here until the last checkpoint is written.
     with (
         stop.on_signals(),

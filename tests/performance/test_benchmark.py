@@ -101,13 +101,13 @@ def test_comparing_prints_quotients_and_names_what_differs(measured):
 def test_bad_input_fails_before_any_work(tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("[1]")
-    for path, message in ((tmp_path / "none", "cannot be read"), (broken, "is not a result")):
+    for path, message in ((tmp_path / "none", "cannot be read"), (broken, "holds no mapping")):
         with pytest.raises(InputError, match=f"compare: .* {message}"):
             read_result(path)
     for option, value, message in (
         ("--json", "nowhere/result.json", "json: nowhere/result.json cannot be written"),
         ("--compare", "nowhere/result.json", "compare: nowhere/result.json cannot be read"),
-        ("--rounds", "0", "rounds: 0 must be > 0"),
+        ("--rounds", "0", "rounds: 0 must be a whole number >= 1"),
     ):
         with pytest.raises(InputError, match=message):
             main([option, value])

@@ -38,11 +38,11 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
     ("options", "message"),
     [
         ("--minutes -1", "minutes: -1 must be a number >= 0"),
-        ("--positions -1", "positions: -1 must be >= 0"),
+        ("--positions -1", "positions: -1 must be a whole number >= 0"),
         ("--network.chanels 8", "network.chanels: '8'"),
         ("--game.rows 5", "labels: 5x2 has 27 edges"),
         ("--labels nowhere.npz", "nowhere.npz cannot be read"),
-        ("--compare nowhere", "compare: nowhere holds no result"),
+        ("--compare nowhere", "compare: nowhere/result.json cannot be read"),
     ],
 )
 def test_bad_input_names_field_and_value(options, message, tmp_path, monkeypatch):

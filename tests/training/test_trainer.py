@@ -15,8 +15,10 @@ import orbax.checkpoint as ocp
 import pytest
 
 import jaxzero.training.trainer as trainer_module
+from jaxzero import cli
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
+from jaxzero.config.ranges import number as numbers_between
 from jaxzero.errors import InputError, RunError
 from jaxzero.interrupts import Stop
 from jaxzero.runs.checkpoint import Checkpoints, Restored
@@ -240,7 +242,7 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(run, missing):
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
-def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path, capsys):
+def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(any_rate, tmp_path, capsys):
     run_dir, options = tmp_path / "run", ("--keep_checkpoints=1", "--checkpoint_every=1")
     good = short_config(*options)
     assert not train(good, run_dir, stop=Stop(max_iterations=2))
@@ -258,7 +260,9 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(tmp_path, 
     assert len(losses) == 6 and np.isfinite(losses).all()
 
 
-def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(tmp_path, monkeypatch):
+def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(
+    any_rate, tmp_path, monkeypatch
+):
     options = ("--checkpoint_every=1", "--learner.warmup_updates=0")
     assert not train(short_config(*options), tmp_path / "run", stop=Stop(max_iterations=2))
     monkeypatch.setattr(trainer_module, "SMALLER", 1e-33)
@@ -269,6 +273,15 @@ def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(tmp_path,
     assert max(line["learn/learning_rate"] for line in lines[2:]) < 1.001e-3
     after = load_config(tmp_path / "run" / "config.yaml")
     assert after.learner.learning_rate == pytest.approx(1e-3)
+
+
+@pytest.fixture
+def any_rate(monkeypatch):
+    """Let a config have a learning rate at which every training diverges."""
+    monkeypatch.setattr("jaxzero.config.training.LearningRate", numbers_between(1e-12, 1e35))
+    cli._plain_parser.cache_clear()
+    yield
+    cli._plain_parser.cache_clear()
 
 
 def test_nothing_that_is_not_finite_is_saved(tmp_path):

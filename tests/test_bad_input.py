@@ -1,0 +1,381 @@
+"""Input from strangers: every option of every script and every kind of file, with seeded chance.
+
+Whatever is wrong ends as one InputError that names the field: exit code 2, one line, no traceback,
+nothing written. A bad value never passes a parser, and a damaged file never becomes another error.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import runpy
+import typing
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from unittest.mock import patch
+
+import jsonargparse
+import numpy as np
+import pytest
+from script_runner import ROOT, run_here
+
+from jaxzero.cli import load_config, parse
+from jaxzero.errors import InputError
+
+SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
+VALUES = 60  # of each script, 40 times as many in the slow test
+DAMAGES = 10  # of files that take long to use
+SENSELESS = (
+    *("", " ", "nan", ".nan", "-.inf", ".inf", "inf", "-inf", "NaN", "1e400", "-1e400", "1e300"),
+    *(
+        "-1",
+        "-1e300",
+        "1" + "0" * 400,
+        "-" + "9" * 5000,
+        "9" * 5000,
+        "10000000000",
+        "0x" + "f" * 40,
+    ),
+    *("true", "null", "~", "[]", "{}", "[1]", "{a: 1}", "[" * 5000, "{" * 5000, "!!python/name:os"),
+    *("&a [*a]", "2001-99-99", "1e", "--", "\ud800", "a\0b", "1_0__", "'", '"', "%s%n", "${HOME}"),
+)
+
+
+class Parsed(Exception):
+    """A script has made its parser, which is all that is wanted of it."""
+
+
+@cache
+def parser_of(script: str) -> jsonargparse.ArgumentParser:
+    """Return the parser of a script."""
+    found = []
+
+    def keep(parser, _arguments):
+        found.append(parser)
+        raise Parsed
+
+    main = runpy.run_path(str(ROOT / "scripts" / script))["main"]
+    with patch.object(jsonargparse.ArgumentParser, "parse_args", keep), pytest.raises(Parsed):
+        main([])
+    return found[0]
+
+
+def options_of(script: str) -> dict[str, typing.Any]:
+    """Return the types of the options of a script, by name; None for flags and sections."""
+    found = {}
+    for action in parser_of(script)._actions:
+        names = [name for name in action.option_strings if name.startswith("--")]
+        takes_value = action.nargs != 0 and names and names[0] not in ("--help", "--print_config")
+        if takes_value:
+            hint = getattr(action, "_typehint", None)
+            found[names[0][2:]] = hint if hint is not None else action.type
+    return found
+
+
+def bad_values(chance: random.Random, kind: typing.Any) -> str:
+    """Return a value that no option of this type may take."""
+    kind = next(iter(typing.get_args(kind)), kind) if typing.get_origin(kind) is list else kind
+    if kind in (int, float):  # the script checks their range
+        return chance.choice(["many", "1,2", "0.5.5", "", "[1]", "{a: 1}", "[" * 5000, "9" * 5000])
+    if hasattr(kind, "_restrictions"):
+        values = ["many", "1,2", "0.5.5", *(value for value in SENSELESS if _wrong(kind, value))]
+        for operator, bound in kind._restrictions:
+            step = max(1, abs(bound)) * chance.choice((1, 2, 1e9, 10**30))
+            values.append(str(bound + step if operator.__name__ == "le" else bound - step))
+        return chance.choice(values)
+    if kind is bool:
+        return chance.choice(["maybe", "2", "[]", "", "9" * 5000])
+    if typing.get_origin(kind) is typing.Literal:
+        return chance.choice([v for v in SENSELESS if v] + ["other"])
+    return chance.choice(["", " ", "\t", "\ud800", "a\0b", "9" * 5000])
+
+
+def _wrong(kind: typing.Any, value: str) -> bool:
+    """Return whether a number of this type cannot be written so."""
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return True
+    inside = all(operator(number, bound) for operator, bound in kind._restrictions)
+    return not inside or (kind._type is int and number % 1 != 0)
+
+
+def tries(script: str, count: int, seed: int) -> Iterator[tuple[str, str]]:
+    """Yield options of a script, each with a value that it must refuse."""
+    chance, options = random.Random(f"{script} {seed}"), options_of(script)
+    # Which players there are is known after the networks are read; empty lists have a meaning.
+    names = [name for name in options if name not in ("opponents", "parts")]
+    for number in range(count):
+        name = names[number % len(names)]
+        yield name, bad_values(chance, options[name])
+
+
+def complaint(script: str, name: str, value: str) -> str:
+    """Return what a script's parser says of an option. Raises what it raises but InputError."""
+    try:
+        parse(parser_of(script), [f"--{name}={value}"])
+    except InputError as error:
+        return str(error)
+    return "accepted"
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_no_bad_value_passes_a_parser(script):
+    check_values(script, VALUES, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_no_bad_value_passes_a_parser_of_very_many(script):
+    check_values(script, 40 * VALUES, 1)
+
+
+def check_values(script: str, count: int, seed: int) -> None:
+    for name, value in tries(script, count, seed):
+        said = complaint(script, name, value)
+        assert said.startswith(name), (name, value, said)
+        assert len(said) < 1000 and said.isprintable(), (name, value[:80], said)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_bad_value_ends_a_script_with_one_line_and_writes_nothing(script, tmp_path):
+    for name, value in list(tries(script, 400, 2))[:: 400 // 4]:
+        done = run_here(script, f"--{name}={value}", cwd=tmp_path)
+        assert done.returncode == 2 and done.stdout == "", (name, value[:80], done)
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+        assert not list(tmp_path.iterdir())
+
+
+# Files
+
+
+def damaged(whole: bytes, chance: random.Random) -> bytes:
+    """Return a file that was cut off, changed, or is of another kind."""
+    position, content = chance.randrange(len(whole) + 1), bytearray(whole)
+    kind = chance.randrange(6)
+    if kind == 0:
+        return whole[:position]
+    if kind == 1:
+        for _ in range(chance.choice((1, 4, 64))):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        return bytes(content)
+    if kind == 2:
+        return chance.randbytes(chance.choice((0, 1, 100)))
+    if kind == 3:
+        return whole[:position] + chance.randbytes(8) + whole[position:]
+    if kind == 4:
+        return chance.choice((b"[" * 100_000, b"{}", b"[]", b"null", b"NaN", b"1e999", b"9" * 5000))
+    return whole[position:] + whole[:position]
+
+
+def twisted(content: typing.Any, chance: random.Random) -> typing.Any:
+    """Return the content of a JSON file with one value replaced, removed or added."""
+    values = [None, -1, 1e300, 10**30, "text", "\0", [], {}, True, [[]], {"a": 1}, 0, "../" * 50]
+    if isinstance(content, dict) and content and chance.random() < 0.9:
+        name = chance.choice(list(content))
+        if chance.random() < 0.2:
+            return {key: value for key, value in content.items() if key != name}
+        return content | {name: twisted(content[name], chance)}
+    if isinstance(content, list) and content and chance.random() < 0.9:
+        place = chance.randrange(len(content))
+        return [*content[:place], twisted(content[place], chance), *content[place + 1 :]]
+    return chance.choice(values)
+
+
+def check_damage(
+    file: Path, use: Callable[[], object], count: int, as_json: bool = False
+) -> dict[str, int]:
+    """Damage a file in many ways; using it works or ends with an InputError of one line."""
+    whole, ended = file.read_bytes(), {"refused": 0, "accepted": 0}
+    chance = random.Random(file.name)
+    for number in range(count):
+        if as_json and number % 2:
+            first = whole.decode().splitlines()[0] if file.suffix == ".jsonl" else whole
+            file.write_text(json.dumps(twisted(json.loads(first), chance)))
+        else:
+            file.write_bytes(damaged(whole, chance))
+        try:
+            use()
+            ended["accepted"] += 1
+        except InputError as error:
+            ended["refused"] += 1
+            assert "\n" not in str(error) and len(str(error)) < 2000
+    file.write_bytes(whole)
+    return ended
+
+
+def folder_of_weights(folder: Path) -> Path:
+    for suffix in ("json", "yaml", "safetensors"):
+        source = ROOT / "jaxzero" / "weights" / f"2x2.{suffix}"
+        (folder / f"net.{suffix}").write_bytes(source.read_bytes())
+    return folder / "net.safetensors"
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml", "safetensors"])
+def test_damaged_files_of_a_network(suffix, tmp_path):
+    from jaxzero.runs.weights import load_weights, read_initial_weights
+
+    file = folder_of_weights(tmp_path)
+    load = read_initial_weights if suffix == "json" else load_weights
+    ended = check_damage(file.with_suffix(f".{suffix}"), lambda: load(str(file)), DAMAGES)
+    assert ended["refused"] > DAMAGES // 4, ended
+
+
+def test_weights_that_are_not_finite_or_not_float_are_refused(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    from jaxzero.runs.weights import load_weights
+
+    file = folder_of_weights(tmp_path)
+    whole = load_file(file)
+    name = next(iter(whole))
+    for wrong, words in (
+        (np.full_like(whole[name], np.nan), "is not finite"),
+        (np.full_like(whole[name], -np.inf), "is not finite"),
+        (whole[name].astype(np.int32), "is int32"),
+    ):
+        save_file(whole | {name: wrong}, file)
+        with pytest.raises(InputError, match=rf"^weights: {name} in .*{words}"):
+            load_weights(str(file))
+
+
+def test_damaged_suites_tables_and_solved_positions(tmp_path):
+    from jaxzero.evaluation.make_suite import read_store, write_store
+    from jaxzero.evaluation.suite import Suite, read_suite, write_suite
+    from jaxzero.game import DotsAndBoxes
+    from jaxzero.solver.tablebase import ILLEGAL, Table, load_table, save_table
+
+    game = DotsAndBoxes(1, 2)
+    drawn = np.eye(game.num_edges, dtype=bool)
+    moves = np.where(drawn, ILLEGAL, 1).astype(np.int8)
+    suite, table, store = (tmp_path / f"{name}.npz" for name in ("suite", "table", "store"))
+    write_suite(Suite("", game, drawn, moves, np.full(len(drawn), "greedy")), suite)
+    save_table(Table(np.zeros(1 << game.num_edges, np.int8)), game, table)
+    write_store(
+        store, game, 10, {row.tobytes(): (m, True) for row, m in zip(drawn, moves, strict=True)}
+    )
+    for file, use in (
+        (suite, lambda: read_suite(suite, "s", game)),
+        (table, lambda: load_table(game, table)),
+        (store, lambda: read_store(store, game, 10)),
+    ):
+        use()
+        assert check_damage(file, use, 150)["refused"] > 75
+
+
+YAMLS = {
+    "a: &a [1]\nb: *a": "an alias",
+    "a: &a {b: *a}": "an alias",
+    "seed: 1\nseed: 2": "'seed' is there twice",
+    "[" * 10_000: "nested more than 32 deep",
+    "seed: !!python/object/apply:os.system [x]": "type .* is not allowed",
+    "seed: !!timestamp 2001-99-99": "type .* is not allowed",
+    "? [1]\n: 2": "a key is a list",
+    "<<: {seed: 1}": "no such field",
+    "seed: 2001-99-99": "must be a whole number",
+    'seed: "3"': "must be a whole number",
+    "seed: [3]": "must be a whole number",
+    "learner: {learning_rate: .nan}": "must be a number",
+    "learner: {learning_rate: 1e300}": "must be a number",
+    "iterations: 1" + "0" * 400: "must be a whole number",
+    "seed: " + "9" * 5000: "is not YAML",
+    "network: {squeeze_excitation: 1}": "must be true or false",
+    "evaluation: {opponents: ''}": "has an empty entry",
+    "#" * 70_000: "more than 65536 bytes",
+}
+
+
+@pytest.mark.parametrize("content", YAMLS, ids=[text[:20] for text in YAMLS])
+def test_configs_that_only_a_stranger_writes(content, tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(content)
+    with pytest.raises(InputError, match=YAMLS[content]) as caught:
+        load_config(file)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
+
+
+def test_damaged_configs(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_bytes((ROOT / "configs" / "tiny.yaml").read_bytes())
+    assert check_damage(file, lambda: load_config(file), 60)["refused"] > 20
+
+
+def test_the_parser_opens_no_file_by_itself(tmp_path):
+    for name in ("network", "game"):
+        with pytest.raises(InputError, match=f"^{name}: /dev/zero must be a mapping"):
+            parse(parser_of("train.py"), [f"--{name}=/dev/zero"])
+    with patch.object(jsonargparse.Path, "read_text", side_effect=AssertionError):
+        load_config(ROOT / "configs" / "tiny.yaml")
+
+
+def test_damaged_folders_of_a_run(tmp_path):
+    from jaxzero.runs.run_dir import finished_checkpoints
+    from jaxzero.runs.watching import watch_run
+    from jaxzero.runs.weights import effort_before
+    from jaxzero.study.compare_runs import format_runs, group_runs, levels, read_run
+
+    (tmp_path / "config.yaml").write_bytes((ROOT / "configs" / "tiny.yaml").read_bytes())
+    metrics, begun = tmp_path / "metrics.jsonl", tmp_path / "begun_with.json"
+    line = {"iteration": 3, "speed/games": 64, "speed/minutes": 0.5, "speed/seconds": 1.0}
+    line |= {"suite/policy/optimal_share": 0.5, "learn/policy_loss": 1.0}
+    metrics.write_text(f"{json.dumps(line)}\n" * 3)
+    begun.write_text(json.dumps({"weights": "2x2", "games": 3, "minutes": 0.5}))
+
+    def compare() -> None:
+        groups = group_runs([read_run(tmp_path)])
+        format_runs(groups), [levels(group) for group in groups]
+
+    check_damage(metrics, lambda: watch_run(tmp_path), 50, as_json=True)
+    check_damage(metrics, compare, 50, as_json=True)
+    assert check_damage(begun, lambda: effort_before(tmp_path), 100, as_json=True)["refused"] > 30
+    (tmp_path / "checkpoints").write_text("in the way")
+    with pytest.raises(InputError, match=r"^run_dir: .*checkpoints is no folder"):
+        finished_checkpoints(tmp_path / "checkpoints")
+
+
+def test_damaged_results_of_benchmarks_and_studies(tmp_path):
+    from jaxzero.performance.benchmark import comparison, read_result
+    from jaxzero.study.results import COSTS, ERRORS, format_results, read_results
+
+    benchmark, study = tmp_path / "benchmark.json", tmp_path / "study" / "result.json"
+    study.parent.mkdir()
+    speed = {"games_per_second": 2.0, "config": {"seed": 0}, "device": "cpu", "notes": []}
+    benchmark.write_text(json.dumps(speed))
+    errors, costs = dict.fromkeys(ERRORS, 0.5), dict.fromkeys(COSTS, 2.0)
+    network = {"trunk": "conv", "channels": 8, "blocks": 1, "features": "raw"}
+    config = {"network": network, "game": {"rows": 2, "cols": 2}}
+    curve = [{"seconds": 1.0, "positions": 2, **errors}]
+    result = {"config": config, "by_undrawn": {"1-8": errors}, "curve": curve, **errors, **costs}
+    study.write_text(json.dumps(result))
+
+    def compare() -> None:
+        comparison(speed, read_result(benchmark))
+
+    compare()
+    assert check_damage(benchmark, compare, 100, as_json=True)["refused"] > 30
+    read = [study.parent]
+    format_results(read_results(read))
+    used = lambda: format_results(read_results(read))  # noqa: E731
+    assert check_damage(study, used, 200, as_json=True)["refused"] > 60
+
+
+def test_damaged_results_of_a_sweep(tmp_path):
+    from jaxzero.performance.sweep import (
+        open_folder,
+        read_grid,
+        read_rows,
+        refuse_other_settings,
+    )
+
+    words = [f"--out={tmp_path}", "--selfplay.games=16,32", "--config", "configs/tiny.yaml"]
+    grid, _ = read_grid(parser_of("sweep.py"), words)
+    open_folder(grid, tmp_path)
+    row = {"settings": {"selfplay.games": 16}, "status": "invalid", "error": "no"}
+    file = tmp_path / "results.jsonl"
+    file.write_text(json.dumps(row) + "\n")
+    check = lambda: refuse_other_settings(grid, read_rows(tmp_path), tmp_path)  # noqa: E731
+    check()
+    check_damage(file, check, 100, as_json=True)
+    used = lambda: open_folder(grid, tmp_path)  # noqa: E731
+    check_damage(tmp_path / "sweep.json", used, 60, as_json=True)
