@@ -84,7 +84,6 @@ def play_parser() -> ArgumentParser:
     add(
         "opening_plies",
         NonNegativeInt,
-        NonNegativeNumber,
         4,
         "each pair opens with 0 to this many random moves (mode dual)",
     )
