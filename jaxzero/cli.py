@@ -95,7 +95,7 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
 
 
 # Options whose empty text has a meaning.
-MAY_BE_EMPTY = ("opponents", "parts")
+MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")
 
 
 def _checked(arguments: list[str]) -> Iterator[str]:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from script_runner import ROOT, run_here
 
-from jaxzero.cli import load_config, parse
+from jaxzero.cli import MAY_BE_EMPTY, load_config, parse
 from jaxzero.errors import InputError
 
 SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
@@ -105,7 +105,7 @@ def tries(script: str, count: int, seed: int) -> Iterator[tuple[str, str]]:
     """Yield options of a script, each with a value that it must refuse."""
     chance, options = random.Random(f"{script} {seed}"), options_of(script)
     # Which players there are is known after the networks are read; empty lists have a meaning.
-    names = [name for name in options if name not in ("opponents", "parts")]
+    names = [name for name in options if name not in MAY_BE_EMPTY]
     for number in range(count):
         name = names[number % len(names)]
         yield name, bad_values(chance, options[name])
@@ -281,7 +281,7 @@ YAMLS = {
     "iterations: 1" + "0" * 400: "must be a whole number",
     "seed: " + "9" * 5000: "is not YAML",
     "network: {squeeze_excitation: 1}": "must be true or false",
-    "evaluation: {opponents: ''}": "has an empty entry",
+    "evaluation: {opponents: 'greedy,,random'}": "has an empty entry",
     "#" * 70_000: "more than 65536 bytes",
 }
 

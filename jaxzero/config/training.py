@@ -165,7 +165,7 @@ class EvaluationConfig:
     """Random edges at the start of each pair of games, 0 to this many; here captures count too."""
     opponents: str = "random,greedy"
     """Players to meet, separated by commas: random, greedy, alphabeta:DEPTH, perfect, or
-    perfect:SHARE with a share of random moves."""
+    perfect:SHARE with a share of random moves. Empty: no matches."""
     suite: str = "auto"
     """Suite of exactly solved positions to score the network on: table, 5x5_tuning, ..., none.
     auto: the table of all positions on boards of up to 24 edges, else the stored tuning half of
@@ -187,7 +187,7 @@ class EvaluationConfig:
                     f"evaluation.{name}: {getattr(self, name)} must be even "
                     "(pairs with swapped seats)"
                 )
-        if not all(name.strip() for name in self.opponents.split(",")):
+        if self.opponents and not all(name.strip() for name in self.opponents.split(",")):
             raise InputError(
                 f"evaluation.opponents: {shortened(repr(self.opponents))} has an empty entry"
             )
