@@ -111,7 +111,7 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ),
         ("make_suite.py --per_stratum 0 --out x.npz", "per_stratum: 0 must be a whole number >= 1"),
         ("make_suite.py --games 0 --out x.npz", "games: 0 must be a whole number >= 1"),
-        ("make_suite.py --noise 2 --out x.npz", "noise: 2.0 must be a number >= 0 and <= 1"),
+        ("make_suite.py --noise 2 --out x.npz", "noise: 2 must be a number >= 0 and <= 1"),
         ("play.py --weights 9x9", "weights: '9x9' do not exist"),
         ("train.py --weights 9x9 --run_dir nowhere", "weights: '9x9' do not exist"),
         ("train.py --weights configs --run_dir nowhere", "weights: configs holds no run"),

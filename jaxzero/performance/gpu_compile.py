@@ -148,7 +148,7 @@ def device_of(gpu: Gpu) -> jax.Device:
     return described.devices[0]
 
 
-NO_LIMIT = 2**31  # positions in one call of the network
+NO_LIMIT = 10**9  # positions in one call of the network
 
 
 def as_on_gpu(config: Config) -> Config:

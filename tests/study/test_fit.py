@@ -99,7 +99,7 @@ def test_the_report_adds_up(fitted, tmp_path, capsys):
 
 
 def test_folders_without_results_are_named(tmp_path):
-    with pytest.raises(InputError, match=f"compare: {tmp_path} holds no result"):
+    with pytest.raises(InputError, match=f"compare: {tmp_path}/result.json cannot be read"):
         read_results([tmp_path])
     with pytest.raises(InputError, match="holds no folder of a study"):
         read_results([])

@@ -146,7 +146,7 @@ def test_a_process_that_dies_ends_the_job_with_the_reason(runs, tmp_path):
     ("options", "message"),
     [
         ("--process_id 1", "process_id: 1 needs --coordinator_address beside it"),
-        ("--num_processes 0", "num_processes: 0 must be a whole number > 0"),
+        ("--num_processes 0", "num_processes: 0 must be a whole number >= 1"),
     ],
 )
 def test_half_a_job_is_refused(options, message, tmp_path):

@@ -111,7 +111,7 @@ def test_a_run_leaves_its_files(whole):
     assert list((whole / "tensorboard").iterdir())
     assert [line["iteration"] for line in read_metrics(whole)] == [1, 2, 3, 4, 5, 6]
     assert Checkpoints(whole).iterations() == [2, 4, 6]
-    assert len(list((whole / "checkpoints").glob("*/replay"))) == 1
+    assert len(list((whole / "checkpoints").glob("*/replay"))) == 2
 
 
 def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
