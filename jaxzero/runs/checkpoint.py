@@ -141,8 +141,7 @@ class Checkpoints:
             like = _zeros(shapes)
             learner = self._read(iteration, "learner", ocp.args.StandardRestore(like))
             sums = record.get("sums", {})  # older checkpoints have none
-            if sums.get("learner", checksum(learner)) != checksum(learner):
-                raise InputError(f"checkpoint {where} is damaged: its learner has another checksum")
+            refuse_damaged(where, "learner", sums, learner)
         except InputError:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files
@@ -150,8 +149,8 @@ class Checkpoints:
         if difference := layout_difference(like, learner) if shapes_of else "":
             raise InputError(f"checkpoint {where} does not fit the network: {difference}")
         replay = self._read_replay(iteration, replay_like, record.get("replay"))
-        if replay is not None and sums.get("replay", checksum(replay)) != checksum(replay):
-            raise InputError(f"checkpoint {where} is damaged: its replay has another checksum")
+        if replay is not None:
+            refuse_damaged(where, "replay", sums, replay)
         return Restored(learner, replay, record)
 
     def restore_newest(
@@ -171,11 +170,9 @@ class Checkpoints:
     def record(self, iteration: int) -> dict[str, Any]:
         """Read the record of one checkpoint. Raises: InputError where it is damaged."""
         record = self._read(iteration, "record", ocp.args.JsonRestore())
-        sums = record.get("sums", {})
         plain = {name: value for name, value in record.items() if name != "sums"}
-        if sums.get("record", record_sum(plain)) != record_sum(plain):
-            where = self.folder / str(iteration)
-            raise InputError(f"checkpoint {where} is damaged: its record has another checksum")
+        where = self.folder / str(iteration)
+        refuse_damaged(where, "record", record.get("sums", {}), plain, record_sum)
         return record
 
     def _read(self, iteration: int, item: str, args: Any) -> Any:
@@ -225,6 +222,14 @@ def checksum(tree: chex.ArrayTree) -> int:
 
 def record_sum(record: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(record, sort_keys=True).encode())
+
+
+def refuse_damaged(
+    where: Path, item: str, sums: dict[str, int], content: Any, sum_of: Callable = checksum
+) -> None:
+    """Raise an InputError where an item of a checkpoint has not the sum it was saved with."""
+    if item in sums and sums[item] != sum_of(content):
+        raise InputError(f"checkpoint {where} is damaged: its {item} has another checksum")
 
 
 def refuse_not_finite(learner: chex.ArrayTree) -> None:
