@@ -148,9 +148,7 @@ class Checkpoints:
             raise InputError(f"checkpoint {where} cannot be read: {_reason(error)}") from error
         if difference := layout_difference(like, learner) if shapes_of else "":
             raise InputError(f"checkpoint {where} does not fit the network: {difference}")
-        replay = self._read_replay(iteration, replay_like, record.get("replay"))
-        if replay is not None:
-            refuse_damaged(where, "replay", sums, replay)
+        replay = self._read_replay(iteration, replay_like, record)
         return Restored(learner, replay, record)
 
     def restore_newest(
@@ -159,12 +157,16 @@ class Checkpoints:
         replay_like: chex.ArrayTree | None = None,
         say: Say = print,
     ) -> Restored:
-        """Read the newest good checkpoint, as `restore`; `say` names each one that is skipped."""
-        for iteration in reversed(self.iterations()):
-            try:
-                return self.restore(iteration, shapes_of, replay_like)
-            except InputError as error:
-                say(f"skipped: {error}")
+        """Read the newest good checkpoint, as `restore`; `say` names each one that is skipped.
+
+        Where every replay is damaged, it is the newest with a good learner, without its replay.
+        """
+        for like in (replay_like, None) if replay_like is not None else (None,):
+            for iteration in reversed(self.iterations()):
+                try:
+                    return self.restore(iteration, shapes_of, like)
+                except InputError as error:
+                    say(f"skipped: {error}")
         raise InputError(f"run_dir: {self.folder.parent} has no usable checkpoint")
 
     def record(self, iteration: int) -> dict[str, Any]:
@@ -191,16 +193,22 @@ class Checkpoints:
             handler.close()
 
     def _read_replay(
-        self, iteration: int, like: chex.ArrayTree | None, layout: dict[str, int] | None
+        self, iteration: int, like: chex.ArrayTree | None, record: dict[str, Any]
     ) -> chex.ArrayTree | None:
-        if like is None or not (self.folder / str(iteration) / "replay").is_dir():
+        """Return the replay, None where none or another kind is saved. Raises: InputError."""
+        where = self.folder / str(iteration)
+        if like is None or not (where / "replay").is_dir():
             return None
-        if layout:
+        if layout := record.get("replay"):
             like = replay_shapes(like, layout["devices"], layout["capacity"])
         try:
             replay = self._read(iteration, "replay", ocp.args.StandardRestore(_zeros(like)))
-        except Exception:  # as above; the run can go on without its replay
-            return None
+        except Exception as error:  # as above
+            reason = _reason(error)
+            raise InputError(
+                f"checkpoint {where} has a replay that cannot be read: {reason}"
+            ) from error
+        refuse_damaged(where, "replay", record.get("sums", {}), replay)
         return None if layout_difference(like, replay) else replay
 
 

@@ -94,7 +94,7 @@ def resume(
     checkpoints.set_aside(after=int(learner.iteration))
     if restored.replay is None:
         if config.save_replay:
-            print("The replay of this checkpoint is missing or cannot be read: it starts empty.")
+            print("The replay of this checkpoint is missing or of no use: it starts empty.")
         actor = _empty_actor(config, devices)
     else:
         block = config.positions_per_iteration // len(devices)

@@ -86,15 +86,17 @@ def _train_on(
     try:
         return _train(config, run_dir, resume, stop, initial)
     except Diverged as error:
+        before = config.learner.learning_rate
         if not finished_checkpoints(run_dir / CHECKPOINTS):
-            raise
-        rate = SMALLER * config.learner.learning_rate
-        print(f"{error}\nGoing on from there with learner.learning_rate {rate:g}.", flush=True)
+            raise RunError(f"{error} {_slower_command(run_dir, before)}") from error
+        rate = SMALLER * before
+        print(f"{error} It goes on from there with learner.learning_rate {rate:g}.", flush=True)
     smaller = replace(config, learner=replace(config.learner, learning_rate=rate))
     try:
         return _train(smaller, run_dir, True, stop, None)
     except Diverged as error:
-        raise RunError(f"{error} It had diverged before, with {rate / SMALLER:g}.") from error
+        again = f"It had diverged before, with {before:g}."
+        raise RunError(f"{error} {again} {_slower_command(run_dir, rate)}") from error
 
 
 def _train(
@@ -168,7 +170,7 @@ def _train(
                         refuse_spoilt(metrics)
                         save(config, checkpoints, progress)
                 except FloatingPointError as error:
-                    message = _divergence_message(config, run_dir, checkpoints, error)
+                    message = _divergence_message(config, checkpoints, error)
                     raise Diverged(message) from error
                 if ending:
                     break
@@ -213,17 +215,19 @@ def _resume_command(run_dir: Path) -> str:
     return f"{command_name('train')} --run_dir {run_dir} --resume"
 
 
-def _divergence_message(
-    config: Config, run_dir: Path, checkpoints: Checkpoints, error: FloatingPointError
-) -> str:
-    """Return one line: what is not finite, what is left, how to go on."""
+def _slower_command(run_dir: Path, rate: float) -> str:
+    smaller = min(rate / 10, 1e-3)
+    return f"To go on slower: {_resume_command(run_dir)} --learner.learning_rate {smaller:g}"
+
+
+def _divergence_message(config: Config, checkpoints: Checkpoints, error: FloatingPointError) -> str:
+    """Return one line: what is not finite, and what is left."""
     checkpoints.wait()
     rate, found = config.learner.learning_rate, checkpoints.iterations()
     left = f"checkpoint {found[-1]} stays" if found else "there was no checkpoint yet"
     return (
         f"learner.learning_rate: {rate:g} made the training diverge: {error}. Nothing of this is "
-        f"saved, {left}. To go on with a smaller one: "
-        f"{_resume_command(run_dir)} --learner.learning_rate {min(rate / 10, 1e-3):g}"
+        f"saved, {left}."
     )
 
 

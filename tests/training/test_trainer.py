@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
+from short_run import saved, short_config
 
 import jaxzero.training.trainer as trainer_module
-from jaxzero import cli
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
-from jaxzero.config.ranges import number as numbers_between
-from jaxzero.errors import InputError, RunError
+from jaxzero.errors import InputError
 from jaxzero.interrupts import Stop
-from jaxzero.runs.checkpoint import Checkpoints, Restored
+from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import MetricsWriter, read_metrics
-from jaxzero.runs.weights import load_agent, read_initial_weights
+from jaxzero.runs.weights import load_agent
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import init_actor
-from jaxzero.training.learner import init_learner, saved_shapes
+from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import spread_actor
 from jaxzero.training.progress import resume
 from jaxzero.training.trainer import train
@@ -37,52 +32,6 @@ pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
 LONGER = ("--devices=1", "--iterations=30", "--evaluation.evaluate_every=15")
 MATCHES = ("--evaluation.games=128", "--evaluation.final_games=128")
 TINY = load_config("configs/tiny.yaml", *LONGER, *MATCHES)
-SHORT = (
-    "--devices=1",
-    "--network.features=raw",
-    "--network.channels=16",
-    "--search.simulations=4",
-    "--selfplay.games=16",
-    "--learner.batch_size=32",
-    "--learner.updates_per_iteration=3",
-    "--replay.capacity=500",
-    "--evaluation.opponents=random",
-    "--evaluation.suite=none",
-    "--evaluation.simulations=0",
-    "--evaluation.final_games=8",
-    "--evaluation.evaluate_every=0",
-    "--checkpoint_every=2",
-    "--iterations=6",
-)
-
-
-def short_config(*options: str):
-    """Return settings of six iterations."""
-    return load_config("configs/tiny.yaml", *SHORT, *options)
-
-
-def saved(config, run_dir: Path, iteration: int) -> Restored:
-    """Read one checkpoint with its replay."""
-    network = Network(config.game.board, config.network)
-    actor = jax.tree.map(lambda leaf: leaf[None], init_actor(config, 1))
-    with Checkpoints(run_dir) as checkpoints:
-        return checkpoints.restore(
-            iteration, partial(saved_shapes, init_learner(network, config)), actor.replay
-        )
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
-    """A complete short run."""
-    run_dir = tmp_path_factory.mktemp("whole") / "run"
-    assert train(short_config(), run_dir)
-    return run_dir
-
-
-@pytest.fixture
-def run(whole, tmp_path) -> Path:
-    """A copy of the complete short run, to be damaged."""
-    return Path(shutil.copytree(whole, tmp_path / "run"))
 
 
 def test_stopping_and_resuming_equals_not_stopping(whole, tmp_path):
@@ -147,164 +96,6 @@ def test_a_directory_with_a_run_is_refused(run):
 def test_another_board_or_network_is_refused_with_both_values(run, option, message):
     with pytest.raises(InputError, match=message):
         train(short_config(option), run, resume=True)
-
-
-def damage(checkpoint: Path) -> None:
-    for file in (checkpoint / "learner").rglob("*"):
-        if file.is_file():
-            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def test_damaged_checkpoints_are_named_and_skipped(run, capsys):
-    damage(run / "checkpoints" / "6")
-    foreign = run / "checkpoints" / "4"
-    shutil.rmtree(foreign)
-    foreign.mkdir()
-    (foreign / "weights.bin").write_text("from elsewhere")
-    assert train(short_config("--iterations=7"), run, resume=True)
-    said = capsys.readouterr().out
-    for number in ("4", "6"):
-        assert f"skipped: checkpoint {run / 'checkpoints' / number} " in said
-    assert "The replay of this checkpoint is missing" in said
-    assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3, 4, 5, 6, 7]
-    # It came to the same iterations again: those that were damaged lie beside.
-    with Checkpoints(run) as checkpoints:
-        assert checkpoints.iterations() == [2, 4, 6, 7]
-    aside = sorted(path.name.split("-")[0] for path in (run / "checkpoints").glob("*damaged*"))
-    assert aside == ["4.damaged", "6.damaged"]
-    assert load_agent(run).iteration == 7
-
-
-def tells(run: Path, expected: Restored) -> bool:
-    """Return whether checkpoint 6 is refused or reads as something else."""
-    try:
-        found = saved(short_config(), run, 6)
-    except InputError:
-        return True
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=False)
-    return found.replay is not None and not all(np.array_equal(a, b) for a, b in pairs)
-
-
-@pytest.mark.parametrize("item", ["learner", "replay", "record"])
-def test_a_flipped_bit_is_noticed_and_the_run_ends_as_if_nothing_was(item, run, capsys):
-    expected = saved(short_config(), run, 6)
-    files = [path for path in (run / "checkpoints" / "6" / item).rglob("*") if path.is_file()]
-    for path in sorted(files, key=lambda path: -path.stat().st_size):
-        whole = path.read_bytes()
-        middle = len(whole) // 2
-        path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
-        if tells(run, expected):
-            break
-        path.write_bytes(whole)  # a file that nothing is read from
-    assert train(short_config(), run, resume=True)
-    assert f"skipped: checkpoint {run / 'checkpoints' / '6'} " in capsys.readouterr().out
-    again = saved(short_config(), run, 6)
-    jax.tree.map(np.testing.assert_array_equal, again.learner, expected.learner)
-    jax.tree.map(np.testing.assert_array_equal, again.replay, expected.replay)
-
-
-def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path):
-    run_dir = tmp_path / "run"
-    assert not train(short_config(), run_dir, stop=Stop(max_iterations=2))
-    shutil.copytree(run_dir / "checkpoints" / "2", run_dir / "checkpoints" / "4")
-    damage(run_dir / "checkpoints" / "4")
-    assert load_agent(run_dir).iteration == 2
-    assert saved(short_config(), run_dir, 2).replay is not None
-    assert not train(short_config(), run_dir, resume=True, stop=Stop(max_iterations=1))
-    assert saved(short_config(), run_dir, 3).replay is not None
-
-
-def test_a_run_without_a_good_checkpoint_says_so(run):
-    for checkpoint in (run / "checkpoints").iterdir():
-        damage(checkpoint)
-    with pytest.raises(InputError, match="no usable checkpoint"):
-        train(short_config(), run, resume=True)
-
-
-def test_a_run_that_died_before_its_first_checkpoint_starts_again(run, capsys):
-    for checkpoint in (run / "checkpoints").iterdir():
-        shutil.rmtree(checkpoint)
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    (run / "metrics.jsonl").write_text(lines[0] + "\n")
-    assert train(short_config("--iterations=1"), run, resume=True)
-    assert "no checkpoint yet" in capsys.readouterr().out
-    assert (run / "metrics_discarded.jsonl").read_text().splitlines() == lines[:1]
-
-
-def test_a_run_that_died_in_its_first_save_starts_again_with_its_weights(run, tmp_path):
-    after = tmp_path / "after"
-    started = read_initial_weights(str(run))
-    assert not train(short_config(), after, initial=started, stop=Stop(max_iterations=2))
-    (after / "checkpoints" / "2").rename(after / "checkpoints" / "2.orbax-checkpoint-tmp")
-    assert not train(short_config(), after, resume=True, stop=Stop(max_iterations=2))
-    again = saved(short_config(), after, 2).learner
-    other = tmp_path / "other"
-    assert not train(short_config(), other, initial=started, stop=Stop(max_iterations=2))
-    expected = saved(short_config(), other, 2).learner
-    jax.tree.map(np.testing.assert_array_equal, again, expected)
-
-
-@pytest.mark.parametrize("missing", ["folder", "content"])
-def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(run, missing):
-    shutil.rmtree(run / "checkpoints")
-    if missing == "content":
-        (run / "checkpoints").mkdir()
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    with pytest.raises(InputError, match=r"metrics of 6 iterations and no checkpoint"):
-        train(short_config(), run, resume=True)
-    assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-
-
-def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(any_rate, tmp_path, capsys):
-    run_dir, options = tmp_path / "run", ("--keep_checkpoints=1", "--checkpoint_every=1")
-    good = short_config(*options)
-    assert not train(good, run_dir, stop=Stop(max_iterations=2))
-    before = saved(good, run_dir, 2)
-    wild = short_config(*options, "--learner.learning_rate=1e30", "--learner.warmup_updates=0")
-    with pytest.raises(RunError, match=r"learning_rate: 3e\+29 .* checkpoint 2 stays.*--resume"):
-        train(wild, run_dir, resume=True)
-    assert "Going on from there with learner.learning_rate 3e+29" in capsys.readouterr().out
-    with Checkpoints(run_dir) as checkpoints:
-        assert checkpoints.iterations() == [2]
-    after = saved(good, run_dir, 2)
-    jax.tree.map(np.testing.assert_array_equal, before.learner, after.learner)
-    assert train(good, run_dir, resume=True)
-    losses = [line["learn/loss"] for line in read_metrics(run_dir)]
-    assert len(losses) == 6 and np.isfinite(losses).all()
-
-
-def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(
-    any_rate, tmp_path, monkeypatch
-):
-    options = ("--checkpoint_every=1", "--learner.warmup_updates=0")
-    assert not train(short_config(*options), tmp_path / "run", stop=Stop(max_iterations=2))
-    monkeypatch.setattr(trainer_module, "SMALLER", 1e-33)
-    wild = short_config(*options, "--learner.learning_rate=1e30")
-    assert train(wild, tmp_path / "run", resume=True)
-    lines = read_metrics(tmp_path / "run")
-    assert [line["iteration"] for line in lines] == [1, 2, 3, 4, 5, 6]
-    assert max(line["learn/learning_rate"] for line in lines[2:]) < 1.001e-3
-    after = load_config(tmp_path / "run" / "config.yaml")
-    assert after.learner.learning_rate == pytest.approx(1e-3)
-
-
-@pytest.fixture
-def any_rate(monkeypatch):
-    """Let a config have a learning rate at which every training diverges."""
-    monkeypatch.setattr("jaxzero.config.training.LearningRate", numbers_between(1e-12, 1e35))
-    cli._plain_parser.cache_clear()
-    yield
-    cli._plain_parser.cache_clear()
-
-
-def test_nothing_that_is_not_finite_is_saved(tmp_path):
-    config = short_config()
-    learner = init_learner(Network(config.game.board, config.network), config)
-    spoiled = jax.tree.map(lambda leaf: leaf * jnp.inf if leaf.ndim > 1 else leaf, learner.params)
-    with Checkpoints(tmp_path) as checkpoints:
-        with pytest.raises(FloatingPointError, match=r"params/.* is not finite"):
-            checkpoints.save(1, learner._replace(params=spoiled), None, {})
-        assert checkpoints.iterations() == []
 
 
 def test_what_is_open_is_closed_after_an_error(tmp_path, monkeypatch):

@@ -1,0 +1,47 @@
+"""Runs of six iterations for tests, and their checkpoints."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import jax
+
+from jaxzero.agent.network import Network
+from jaxzero.cli import load_config
+from jaxzero.runs.checkpoint import Checkpoints, Restored
+from jaxzero.training.iteration import init_actor
+from jaxzero.training.learner import init_learner, saved_shapes
+
+SHORT = (
+    "--devices=1",
+    "--network.features=raw",
+    "--network.channels=16",
+    "--search.simulations=4",
+    "--selfplay.games=16",
+    "--learner.batch_size=32",
+    "--learner.updates_per_iteration=3",
+    "--replay.capacity=500",
+    "--evaluation.opponents=random",
+    "--evaluation.suite=none",
+    "--evaluation.simulations=0",
+    "--evaluation.final_games=8",
+    "--evaluation.evaluate_every=0",
+    "--checkpoint_every=2",
+    "--iterations=6",
+)
+
+
+def short_config(*options: str):
+    """Return settings of six iterations."""
+    return load_config("configs/tiny.yaml", *SHORT, *options)
+
+
+def saved(config, run_dir: Path, iteration: int) -> Restored:
+    """Read one checkpoint with its replay."""
+    network = Network(config.game.board, config.network)
+    actor = jax.tree.map(lambda leaf: leaf[None], init_actor(config, 1))
+    with Checkpoints(run_dir) as checkpoints:
+        return checkpoints.restore(
+            iteration, partial(saved_shapes, init_learner(network, config)), actor.replay
+        )
