@@ -1,8 +1,9 @@
-"""Metrics of a run: JSON lines, TensorBoard, one line or a bar on the terminal, and a figure."""
+"""Metrics of a run: JSON lines, TensorBoard, Prometheus, a line on the terminal, a figure."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
 FILE_NAME = "metrics.jsonl"
 DISCARDED = "metrics_discarded.jsonl"
+PROMETHEUS = "metrics.prom"
 LARGEST, LARGEST_ITERATION = 1e30, 2**31  # beyond them nothing was measured
 
 
 class MetricsWriter:
-    """Writes the metrics of each iteration to `metrics.jsonl`, TensorBoard and the terminal."""
+    """Writes the metrics of each iteration to `metrics.jsonl` and all other places."""
 
     def __init__(self, run_dir: Path, first: int, last: int):
         """Go on after iteration `first` of `last`; `last` 0: unknown.
@@ -30,7 +32,7 @@ class MetricsWriter:
         """
         from tensorboardX import SummaryWriter  # slow to import; many read metrics, few write them
 
-        self._path = run_dir / FILE_NAME
+        self._path, self._run = run_dir / FILE_NAME, run_dir.resolve().name
         lines = read_metrics(run_dir)
         later = [line for line in lines if line["iteration"] > first]
         if later:
@@ -55,6 +57,7 @@ class MetricsWriter:
                 self._board.add_scalar(name, value, iteration)
         if self._bar is not None:
             self._bar.update()
+        write_text(self._path.with_name(PROMETHEUS), prometheus(self._run, iteration, metrics))
         self.say(f"{iteration:>5}{self._of}  {headline}")
 
     def say(self, line: str) -> None:
@@ -74,6 +77,21 @@ class MetricsWriter:
 
     def __exit__(self, *_error) -> None:
         self.close()
+
+
+def prometheus(run: str, iteration: int, metrics: dict[str, Any]) -> str:
+    """Return the last numbers of a run in the text format of Prometheus, one gauge each.
+
+    The textfile collector of its node exporter reads such a file. Source: Prometheus, "Exposition
+    formats", text-based format 0.0.4.
+    """
+    label = re.sub(r'(["\\])', r"\\\1", run).replace("\n", r"\n")
+    lines = []
+    for name, value in {"iteration": iteration, **metrics}.items():
+        if isinstance(value, (int, float)):
+            plain = "jaxzero_" + re.sub("[^a-zA-Z0-9]+", "_", name)
+            lines += [f"# TYPE {plain} gauge", f'{plain}{{run="{label}"}} {value:.9g}']
+    return "\n".join(lines) + "\n"
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:

@@ -1,19 +1,21 @@
 """Runs compared: wrong moves on solved positions against games and minutes of training.
 
-Runs that differ only in their seed form one group, with a mean and a spread.
+Runs that differ only in their seed form one group, with a mean and an interval.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
+from scipy.stats import t
 from tabulate import tabulate
 
 from jaxzero.cli import dotted, load_config
@@ -21,6 +23,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import save_figure
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE
+from jaxzero.runs.starts import differences, read_starts
 from jaxzero.runs.weights import effort_before
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
@@ -105,10 +108,16 @@ def players(groups: Sequence[RunGroup]) -> list[str]:
 
 
 def final(group: RunGroup, player: str) -> tuple[float, float] | None:
-    """Return mean and half the range of the last percentage of wrong moves, over the runs."""
+    """Return the mean of the last percentage of wrong moves over the runs, and its uncertainty.
+
+    That is half of the 95 % interval by Student's t, nan for one run.
+    """
     ends = [run.measurements[-1].wrong for run in group.runs]
     last = [wrong[player] for wrong in ends if player in wrong]
-    return (fmean(last), (max(last) - min(last)) / 2) if last else None
+    if len(last) < 2:
+        return (last[0], math.nan) if last else None
+    half = t.ppf(0.975, len(last) - 1) * stdev(last) / math.sqrt(len(last))
+    return fmean(last), float(half)
 
 
 def first_below(run: MeasuredRun, player: str, percent: float) -> Measurement | None:
@@ -132,7 +141,16 @@ def _spread(found: tuple[float, float] | None) -> str:
     if found is None:
         return ""
     mean, half = found
-    return f"{mean:.2f} ± {half:.2f} %" if half else f"{mean:.2f} %"
+    if math.isnan(half):
+        return f"{mean:.2f} %"
+    return f"{mean:.2f} % [{max(0.0, mean - half):.2f}, {min(100.0, mean + half):.2f}]"
+
+
+def format_starts(groups: Sequence[RunGroup]) -> str:
+    """Return a line for each part of machine and software that was not alike in all runs."""
+    runs = [run for group in groups for run in group.runs]
+    last = [(str(run.run_dir), starts[-1]) for run in runs if (starts := read_starts(run.run_dir))]
+    return "\n".join(differences(last))
 
 
 def levels(group: RunGroup) -> str:

@@ -24,6 +24,7 @@ from jaxzero.runs.run_dir import (
     finished_checkpoints,
     new_run_dir,
 )
+from jaxzero.runs.starts import note_start
 from jaxzero.runs.summary import headline, print_header, write_summary
 from jaxzero.runs.weights import (
     InitialWeights,
@@ -139,6 +140,7 @@ def _train(
             progress = start_progress(config, network, devices, initial)
         if is_first():
             save_config(config, run_dir / CONFIG_FILE)
+            note_start(run_dir, devices, progress.iteration)
             if initial:
                 note_initial_weights(run_dir, initial)
         print_header(config, devices, progress.learner.params, program.predicted, program.replay)

@@ -15,6 +15,7 @@ from jaxzero.study.compare_runs import (
     final,
     first_below,
     format_runs,
+    format_starts,
     group_runs,
     levels,
     players,
@@ -76,8 +77,18 @@ def test_seeds_join_and_what_differs_is_the_name(runs):
         "-": 2,
         "search.value_scale_per_box 1.0": 1,
     }
-    assert final(entries[0], "policy") == pytest.approx((5.0, 1.0))
-    assert "5.00 ± 1.00 %" in format_runs(entries) and "2.00 %" in format_runs(entries)
+    # Student's t of one degree of freedom at 97.5 %: 12.706; the mean of 4 and 6 errs by 1.
+    assert final(entries[0], "policy") == pytest.approx((5.0, 12.706), rel=1e-4)
+    assert "5.00 % [0.00, 17.71]" in format_runs(entries) and "2.00 %" in format_runs(entries)
+
+
+def test_what_the_machines_had_not_in_common_is_told(runs):
+    assert format_starts(group_runs(runs)) == ""
+    for run, device in zip(runs, ("cpu", "cpu", "H100"), strict=True):
+        line = {"device": device, "commit": "abc", "versions": {"jax": "1"}}
+        (run.run_dir / "starts.jsonl").write_text(json.dumps(line) + "\n")
+    a, b, c = (run.run_dir for run in runs)
+    assert format_starts(group_runs(runs)) == f'device differs: "cpu" ({a}, {b}); "H100" ({c})'
 
 
 def test_a_level_is_reached_at_the_first_evaluation_below_it(runs):

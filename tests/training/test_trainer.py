@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from dataclasses import asdict
 
 import jax
@@ -18,6 +20,7 @@ from jaxzero.errors import InputError
 from jaxzero.interrupts import Stop
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import MetricsWriter, read_metrics
+from jaxzero.runs.starts import commit, differences, read_starts
 from jaxzero.runs.weights import load_agent
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import init_actor
@@ -45,6 +48,11 @@ def test_stopping_and_resuming_equals_not_stopping(whole, tmp_path):
     lines = [[line["learn/loss"] for line in read_metrics(path)] for path in (whole, run_dir)]
     assert len(lines[0]) == 6
     assert lines[0] == lines[1]
+    starts = read_starts(run_dir)
+    assert [start["after_iteration"] for start in starts] == [0, 3]
+    assert starts[0]["versions"]["jax"] == jax.__version__
+    assert jax.devices()[0].device_kind in starts[0]["device"]
+    assert differences([("a", starts[0]), ("b", starts[1])]) == []
 
 
 def test_a_run_leaves_its_files(whole):
@@ -61,6 +69,25 @@ def test_a_run_leaves_its_files(whole):
     assert [line["iteration"] for line in read_metrics(whole)] == [1, 2, 3, 4, 5, 6]
     assert Checkpoints(whole).iterations() == [2, 4, 6]
     assert len(list((whole / "checkpoints").glob("*/replay"))) == 2
+    gauges = re.findall(
+        r'# TYPE (jaxzero_\w+) gauge\n\1\{run="run"\} (\S+)\n',
+        (whole / "metrics.prom").read_text(),
+    )
+    assert len(gauges) > 20
+    expected = read_metrics(whole)[-1]["learn/loss"]
+    assert float(dict(gauges)["jaxzero_learn_loss"]) == pytest.approx(expected)
+
+
+def test_a_commit_is_noted_with_a_plus_where_files_differ_from_it(tmp_path):
+    assert commit(tmp_path) is None
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c")
+    (tmp_path / "file").write_text("one")
+    for arguments in (("init", "-q"), ("add", "file"), ("commit", "-qm", "one")):
+        subprocess.run([*git, *arguments], check=True)
+    clean = commit(tmp_path)
+    assert re.fullmatch("[0-9a-f]{40}", clean)
+    (tmp_path / "file").write_text("two")
+    assert commit(tmp_path) == clean + "+"
 
 
 def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
