@@ -22,18 +22,22 @@ from jaxzero.files import atomic_write
 def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
     """Return `function`, jitted for arguments of these shapes, traced only where no file holds it.
 
-    `function` returns a tuple of arrays, and what it binds has a `repr` that says all of it. Files
-    lie beside those of jax; where jax keeps none, neither does this.
+    `function` returns a tuple of arrays, which comes as a plain one, and what it binds has a `repr`
+    that says all of it. Files lie beside those of jax; where jax keeps none, neither does this.
     """
     shapes = jax.tree.map(jax.api_util.shaped_abstractify, arguments)
     folder = jax.config.jax_compilation_cache_dir
+
+    def plain(*given: chex.ArrayTree) -> tuple[jax.Array, ...]:
+        return tuple(function(*given))
+
     if folder is None:
-        return jax.jit(function)
+        return jax.jit(plain)
     path = Path(folder) / "traced" / f"{program_key(function, shapes)}.jax"
     # A file that cannot be read or written, whatever the reason, costs time and nothing else.
     with suppress(Exception):
         return jax.jit(export.deserialize(bytearray(path.read_bytes())).call)
-    traced = export.export(jax.jit(function))(*shapes)
+    traced = export.export(jax.jit(plain))(*shapes)
     with suppress(Exception):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as temporary:

@@ -45,7 +45,7 @@ LAZY = {
 KNOW_MCTX = {"jaxzero.agent.mctx_search"}
 KNOW_PMAP = {"jaxzero.training.parallel"}
 # Of all files three compile for a GPU that is not there.
-LONGEST_FILE, MOST_FILES_OF_A_ROOM, MOST_FILES = 400, 14, 110
+LONGEST_FILE, MOST_FILES_OF_A_ROOM, MOST_FILES = 400, 14, 112
 LONGER: dict[str, str] = {}  # file: reason
 
 

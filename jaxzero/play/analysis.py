@@ -1,8 +1,9 @@
 """What is known about a position: every edge's worth, the expected end, chains, what is proven.
 
 An analysis gets better while one waits. It begins with the structure of the position, which is the
-rules' alone. One evaluation by the network then values every edge, a search improves on the best,
-and the exact solver replaces guesses by proofs where it comes to an end.
+rules' alone, and with what the exact solver proves at once. One evaluation by the network then
+values every edge, a search improves on the best, and the solver replaces guesses by proofs where it
+comes to an end.
 """
 
 from __future__ import annotations
@@ -19,13 +20,20 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, count_sides
 from jaxzero.game.structure import Structure
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of, think
-from jaxzero.solver.endgame import LARGEST_SIDE, Solution, move_bounds, new_table, solve
+from jaxzero.solver.endgame import (
+    LARGEST_SIDE,
+    Solution,
+    TranspositionTable,
+    move_bounds,
+    new_table,
+    solve,
+)
 from jaxzero.solver.tablebase import ILLEGAL
 
 LONG = 3  # boxes of the shortest long chain
-FIRST_SLICE, LONGEST_SLICE = 0.2, 2.0  # seconds of the solver between answers
+AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 2.0  # seconds of the solver between answers
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
-JUDGED_EXACTLY = 38  # undrawn edges at most: a second is nearly always enough
+JUDGED_EXACTLY = 38  # undrawn edges at most
 KINDS = ("takes", "safe", "hard-hearted", "half-hearted", "loony")
 
 
@@ -88,20 +96,46 @@ def stages(
     """Yield analyses of a position [A] bool, each better than the one before.
 
     `ahead` are boxes of the side to move minus the opponent's so far. The solver gets `seconds`, 0:
-    no solver. Where no edge is left there is nothing to yield.
+    no solver. The first needs no network (`prepare` compiles what the others need). Where no edge
+    is left there is nothing to yield.
     """
     game = agent.network.game
     if drawn.all():
         return
-    found = by_structure(game, drawn)
-    yield found
+    found, table = by_structure(game, drawn), new_table(TABLE_ENTRIES)
+    proof = _proof_at_once(game, drawn, seconds, table)
+
+    def proven(found: Analysis) -> Analysis:
+        return _proven(game, found, drawn, ahead, proof) if proof else found
+
+    def with_line(found: Analysis) -> Analysis:
+        cut = found.best is not None and found.line == (found.best,)
+        return replace(found, line=line_of_play(agent, drawn, found.best)) if cut else found
+
+    yield proven(found)
     found = by_network(agent, found, drawn, ahead)
-    yield found
+    yield with_line(proven(found))
     if simulations:
         found = by_search(agent, found, drawn, simulations)
-        yield found
+        yield with_line(proven(found))
     if seconds > 0:
-        yield from by_solver(game, found, drawn, ahead, seconds)
+        yield from map(with_line, by_solver(game, proven(found), drawn, ahead, seconds, table))
+
+
+def _proof_at_once(
+    game: DotsAndBoxes, drawn: np.ndarray, seconds: float, table: TranspositionTable
+) -> Solution | None:
+    """Return what the solver proves in no time, where it probably will."""
+    if seconds <= 0 or not _is_small(game, drawn):
+        return None
+    solution = solve(game, drawn, seconds=min(seconds, AT_ONCE), table=table)
+    return solution if solution.value is not None else None
+
+
+def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
+    """Return whether the solver nearly always needs no more than a second."""
+    few = np.count_nonzero(~drawn) <= JUDGED_EXACTLY
+    return few and max(game.rows, game.cols) <= LARGEST_SIDE
 
 
 def analyse(
@@ -125,7 +159,7 @@ class Verdict(NamedTuple):
 def judge(agent: Agent, drawn: np.ndarray, simulations: int, seconds: float) -> Verdict:
     """Judge a position [A] bool with an edge left: by the solver in `seconds`, else by a search."""
     game = agent.network.game
-    if np.count_nonzero(~drawn) <= JUDGED_EXACTLY and max(game.rows, game.cols) <= LARGEST_SIDE:
+    if _is_small(game, drawn):
         solution = solve(game, drawn, seconds=seconds)
         if solution.value is not None and solution.best:
             return Verdict(float(solution.value), solution.best[0], True)
@@ -204,14 +238,20 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
 
 
 def by_solver(
-    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, seconds: float
+    game: DotsAndBoxes,
+    known: Analysis,
+    drawn: np.ndarray,
+    ahead: int,
+    seconds: float,
+    table: TranspositionTable,
 ) -> Iterator[Analysis]:
     """Yield what the exact solver proves within so many seconds; nothing beyond 7x7.
 
     The time comes in slices, so that bounds show early and an observer who leaves is not waited
     for long. What a slice has proven stays in the table.
     """
-    begin, table, slice_ = time.monotonic(), new_table(TABLE_ENTRIES), FIRST_SLICE
+    known = replace(known, stage="exact")
+    begin, slice_ = time.monotonic(), FIRST_SLICE
 
     def left() -> float:
         return seconds - (time.monotonic() - begin)
@@ -247,7 +287,7 @@ def _proven(
     if value is None:
         open_boxes = int(np.sum(~drawn[box_sides_table(game)].all(axis=1)))
         bounds = max(solution.lower, -open_boxes), min(solution.upper, open_boxes)
-        return replace(known, stage="exact", bounds=bounds)
+        return replace(known, bounds=bounds)
     edges = known.edges
     if best:  # the others are not best, and values lie two boxes apart
         edges = tuple(
@@ -256,7 +296,6 @@ def _proven(
         )
     known = replace(
         known,
-        stage="exact",
         edges=edges,
         value=float(value),
         final=((value + ahead, 1.0),),

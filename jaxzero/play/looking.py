@@ -23,6 +23,7 @@ from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over, margin_bins
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
+from jaxzero.programs import kept_program
 from jaxzero.runs.weights import param_shapes
 
 LINE = 12  # edges of a principal variation
@@ -49,7 +50,8 @@ class Thought(NamedTuple):
 
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool: NumPy."""
-    return jax.device_get(_once(_compiled_rules, structure, game)(drawn))
+    found = _once(_compiled_rules, structure, game)(drawn)
+    return Structure(*jax.device_get(found))
 
 
 def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
@@ -58,18 +60,18 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     The outer edges of a chain of two are no move: they are worse than its middle. They hold -1, as
     drawn edges do.
     """
-    return jax.device_get(_once(_compiled_rules, _moves, game)(drawn))
+    return jax.device_get(_once(_compiled_rules, _moves, game)(drawn))[0]
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
     """Evaluate one position [A] bool and all that follow it by the network: NumPy."""
-    return _call(_look, agent, agent.settings, drawn)
+    return Look(*_call(_look, agent, agent.settings, drawn))
 
 
 def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
     """Search one position [A] bool: NumPy."""
     settings = replace(agent.settings, simulations=simulations)
-    return _call(_think, agent, settings, drawn)
+    return Thought(*_call(_think, agent, settings, drawn))
 
 
 def line_of_play(
@@ -79,9 +81,19 @@ def line_of_play(
     drawn, line = drawn.copy(), []
     while len(line) < edges and not drawn.all():
         here = line or first is None
-        line.append(int(_call(_policy, agent, agent.settings, drawn)) if here else first)
+        line.append(int(*_call(_policy, agent, agent.settings, drawn)) if here else first)
         drawn[line[-1]] = True
     return tuple(line)
+
+
+def prepare(agent: Agent, simulations: int) -> None:
+    """Compile what the functions above need for an agent; 0 simulations: no search."""
+    empty = np.zeros(agent.network.game.num_edges, bool)
+    moves_of(agent.network.game, empty)
+    look_at(agent, empty)
+    line_of_play(agent, empty, edges=1)
+    if simulations:
+        think(agent, empty, simulations)
 
 
 # Whoever asks for what another thread compiles waits for it, in place of compiling it again.
@@ -96,28 +108,27 @@ def _once(compile_: Callable, *what: Any) -> Callable:
 @lru_cache(maxsize=128)
 def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
     shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
-    return jax.jit(partial(function, game)).lower(shape).compile()
+    return kept_program(partial(function, game), shape).lower(shape).compile()
 
 
 def _call(function: Callable, agent: Agent, settings: SearchConfig, drawn: np.ndarray) -> Any:
-    """Return NumPy results of a function of one position [A], compiled once for a network."""
+    """Return the NumPy arrays of a function of one position [A], compiled once for a network."""
     act = _once(_compiled, function, agent.network, settings)
     return jax.device_get(act(agent.params, drawn))
 
 
 @lru_cache(maxsize=256)
 def _compiled(function: Callable, network: Network, settings: SearchConfig) -> Callable:
-    shape = jax.ShapeDtypeStruct((network.game.num_edges,), bool)
-    act = jax.jit(partial(function, network, settings))
-    return act.lower(param_shapes(network), shape).compile()
+    shapes = param_shapes(network), jax.ShapeDtypeStruct((network.game.num_edges,), bool)
+    return kept_program(partial(function, network, settings), *shapes).lower(*shapes).compile()
 
 
-def _moves(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
+def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
     found = structure(game, drawn)
     same = equivalence(game, found)
     in_pair = highest_beside((found.length == 2).astype(jnp.int32)) > 0
     is_move = ~found.quiet & (same.moves | ~in_pair)
-    return jnp.where(is_move, same.canonical, -1)
+    return (jnp.where(is_move, same.canonical, -1),)
 
 
 def _look(
@@ -160,8 +171,8 @@ def _think(
 
 def _policy(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> jax.Array:
+) -> tuple[jax.Array]:
     """Return the edge that the network draws without a search: [] int32."""
     chooser = by_policy(network, settings, inference_copy(network, params, 1))
     zero = jnp.zeros(1, jnp.int32)
-    return choose(network.game, settings, chooser, State(drawn[None], zero, zero)).edge[0]
+    return (choose(network.game, settings, chooser, State(drawn[None], zero, zero)).edge[0],)

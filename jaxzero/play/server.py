@@ -10,6 +10,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import anyio
@@ -28,17 +29,16 @@ from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.analysis import Analysis, Verdict, judge, stages
 from jaxzero.play.analysis_report import to_json
+from jaxzero.play.desk import Desk, Preparation, TooMuch
 from jaxzero.play.game import Record
 from jaxzero.play.levels import LEVELS, agent_of, find_level, play_level, warm_up
 from jaxzero.runs.weights import shipped_names
-from jaxzero.solver.endgame import LARGEST_SIDE
+from jaxzero.solver.endgame import LARGEST_SIDE, solve
 
 WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
 SIMULATIONS, MOST_SECONDS = (0, 16, 64, 256, 1024), 60  # each number compiles a program
 REVIEW_SECONDS = 1.0  # of the solver for each position of a review
-AT_ONCE = 2  # questions that are answered at the same time; others wait
-MOST_WAITING = 200  # questions; more are refused
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 HEADERS = {
     # Nothing from another host, and no page of another host may show this one.
@@ -49,36 +49,10 @@ HEADERS = {
 }
 
 Answer = dict[str, Any]
+WAIT: Answer = {}  # no answer yet
 
 
-class TooMuch(Exception):
-    """More than the server takes: the status and why."""
-
-    def __init__(self, status: int, why: str):
-        super().__init__(why)
-        self.status = status
-
-
-class Desk:
-    """Where questions queue for the engine: a few at a time, not too many in all."""
-
-    def __init__(self) -> None:
-        self._waiting = 0
-        self._turns: anyio.CapacityLimiter | None = None
-
-    async def ask(self, work: Callable, *question: Any) -> Any:
-        """Return what `work` answers in a thread when it is this question's turn.
-
-        Raises: TooMuch where too many wait. Others than these threads stay free for the page.
-        """
-        self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)  # needs the running loop
-        if self._waiting >= MOST_WAITING:
-            raise TooMuch(503, f"{MOST_WAITING} questions wait already; try again later")
-        self._waiting += 1
-        try:
-            return await anyio.to_thread.run_sync(work, *question, limiter=self._turns)
-        finally:
-            self._waiting -= 1
+PREPARATION = Preparation()
 
 
 def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
@@ -180,6 +154,9 @@ async def lines_in_turn(desk: Desk, found: Iterator[Answer]) -> AsyncIterator[st
     while True:
         try:
             line = await desk.ask(next, found, None)
+            if line == WAIT:
+                await desk.rest()
+                continue
         except TooMuch as error:
             line, found = {"error": str(error)}, iter(())
         if line is None:
@@ -294,10 +271,12 @@ def analyse(question: Answer) -> Iterator[Answer]:
 
 
 def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
-    found = analyses_of(record, simulations, seconds)
+    """Yield better and better analyses, or WAIT while their programs compile."""
     last: Answer = {"edges": []}
-    for last in map(to_json, found):
+    for last in map(to_json, analyses_of(record, simulations, seconds)):
         yield last
+        while not PREPARATION.is_done(record.game, simulations):
+            yield WAIT
     yield {**last, "stage": "done"}
 
 
@@ -355,6 +334,8 @@ def serve(
     port = listening.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     print(f"{to} at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
+    # The solver's first call loads or compiles it.
+    Thread(target=solve, args=(DotsAndBoxes(1, 1), []), name="solver", daemon=True).start()
     config = uvicorn.Config(
         make(hosts), log_level="error", timeout_keep_alive=30, timeout_graceful_shutdown=1
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from itertools import pairwise
 
 import anyio
@@ -11,15 +12,23 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
+from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS
-from jaxzero.play import server
+from jaxzero.play import desk, server
 from jaxzero.play.analysis import Verdict
 from jaxzero.play.levels import LEVELS
 from jaxzero.play.server import MOST_BYTES, make_app
+from jaxzero.solver.endgame import solve
 
 GAME = {"rows": 2, "cols": 2, "start": [], "moves": []}
 APP = make_app(("here",))
 OWN = ((b"host", b"here"),)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def solver_is_loaded():
+    """Load what the solver's first call has to compile; so few edges then take it no time."""
+    solve(DotsAndBoxes(2, 2), [0, 4])
 
 
 def ask(path: str, body: object = None, method: str = "POST", headers=OWN) -> tuple[int, bytes]:
@@ -99,7 +108,10 @@ def test_a_turn_is_played_to_its_end_and_follows_the_seed(level):
 
 def test_an_analysis_gets_better_until_it_is_exact():
     found = lines("/api/analyse", {**GAME, "moves": [0, 4], "simulations": 16, "seconds": 5})
+    # The solver proves so few edges before the network is asked, and nothing later hides that.
     assert [line["stage"] for line in found[:3]] == ["structure", "policy", "search"]
+    assert len({line["exact"]["value"] for line in found}) == 1
+    assert len(found[-1]["line"]) == 10, "play goes on to the end of the game"
     last = found[-1]
     assert last["stage"] == "done" and all(one["exact"] for one in last["edges"])
     assert {one["edge"] for one in last["edges"]} == set(range(12)) - {0, 4}
@@ -107,6 +119,33 @@ def test_an_analysis_gets_better_until_it_is_exact():
     assert best == set(last["exact"]["best"]) and last["best"] in best
     assert min(one["lost"] for one in last["edges"]) == 0
     assert last["win"] + last["draw"] + last["lose"] == pytest.approx(1)
+
+
+def test_an_analysis_that_waits_for_the_compiler_is_in_nobodys_way(monkeypatch):
+    ready, found = threading.Event(), []
+    monkeypatch.setattr(server.PREPARATION, "is_done", lambda *_: ready.is_set())
+    question = {**GAME, "moves": [0, 4], "simulations": 0, "seconds": 1}
+
+    async def read(where: desk.Desk) -> None:
+        found.append(lines := [])
+        async for line in server.lines_in_turn(where, server.analyse(question)):
+            lines.append(json.loads(line))
+
+    async def talk() -> None:
+        where = desk.Desk()
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for _ in range(2 * desk.AT_ONCE):
+                    group.start_soon(read, where)
+                while sum(map(len, found)) < 2 * desk.AT_ONCE:
+                    await anyio.sleep(0.02)
+                assert await where.ask(int, "7") == 7, "others have their turn"
+                assert all(len(lines) == 1 and lines[0]["exact"] for lines in found)
+                ready.set()
+
+    anyio.run(talk)
+    assert all(lines[1]["stage"] == "policy" for lines in found)
+    assert all(lines[-1]["stage"] == "done" for lines in found)
 
 
 def test_a_review_says_which_move_lost_how_much():
@@ -167,7 +206,7 @@ def test_strangers_are_kept_out():
 
 
 def test_a_full_queue_refuses(monkeypatch):
-    monkeypatch.setattr(server, "MOST_WAITING", 0)
+    monkeypatch.setattr(desk, "MOST_WAITING", 0)
     status, answer = ask("/api/move", {**GAME, "level": "0"})
     assert status == 503 and "try again later" in json.loads(answer)["error"]
     assert ask("/api/read", {"text": "# 2x2\nh0,0"})[0] == 200, "formats need no engine"

@@ -17,7 +17,7 @@ const REST = 150; // ms of rest before a request: stepping through a game asks o
  * `wanted()` tells whether to ask the server at all, `komi()` is the komi of the game, `nameOf` names
  * a player, `better()` is the edge that was better than a mistake just made, `notice` shows errors.
  */
-export function createAnalysis({ record, board, notice, panel, wanted, komi, nameOf, better, warm }) {
+export function createAnalysis({ record, board, notice, panel, wanted, komi, nameOf, better }) {
   let latest = null; // the lines so far, the later replacing the earlier
   let controller = null; // of the request that runs
   let key = ""; // of the position that `latest` belongs to
@@ -53,7 +53,6 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
-      await warm(game, mine.signal);
       await api.analyse(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
     } catch (error) {
       if (!isAbort(error) && !mine.signal.aborted) notice.show(error, restart);

@@ -34,7 +34,6 @@ const analysis = createAnalysis({
   record,
   board,
   notice,
-  warm,
   panel: find("#analysis-panel"),
   komi: () => play.table.komi,
   nameOf: (player) => status.sideName(player),
