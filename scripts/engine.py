@@ -34,6 +34,11 @@ def engine_parser() -> ArgumentParser:
         type=float,
         help="seconds for all decisions of a game; most goes to those that can just be proven",
     )
+    parser.add_argument(
+        "--ponder",
+        action="store_true",
+        help="go on proving while the opponent thinks; it takes a core of this machine",
+    )
     return parser
 
 
@@ -73,10 +78,13 @@ def main(arguments: list[str]) -> None:
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
     for line in sys.stdin:
+        engine.stop_pondering()
         for answer in PROTOCOLS[options.protocol](engine, line):
             print(answer, flush=True)
         if engine.done:
             break
+        if options.ponder:
+            engine.ponder()
     if engine.is_compiling:  # for a minute perhaps, which no call of Python ends
         end_now(0)
 

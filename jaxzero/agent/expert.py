@@ -92,10 +92,10 @@ def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.nd
 
 def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
     """Choose an edge in one position [A] bool; a long search has so many `simulations`."""
-    begin, free, game = time.monotonic(), np.flatnonzero(~drawn), expert.network.game
-    if len(free) > PROVEN_UNDRAWN:
+    begin = time.monotonic()
+    if np.count_nonzero(~drawn) > PROVEN_UNDRAWN:
         return int(expert.think(simulations, drawn).edge)
-    problem = proof.new_problem(game, drawn, _table(game))
+    problem = problem_of(expert, drawn)
 
     def at(share: float) -> float:
         return begin + share * expert.seconds
@@ -113,6 +113,12 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
             return proof.finish(problem, looking, at(1.0))
         finally:
             problem.stop()
+
+
+def problem_of(expert: Expert, drawn: np.ndarray) -> proof.Problem:
+    """Return the problem of a position [A] bool, with the table of all decisions on its board."""
+    game = expert.network.game
+    return proof.new_problem(game, drawn, _table(game))
 
 
 def preference(opinion: Opinion, drawn: np.ndarray) -> list[int]:

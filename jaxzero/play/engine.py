@@ -1,7 +1,8 @@
 """An engine for programs: it keeps a game and a clock, and chooses moves.
 
 The player is the expert: network and exact solver together. `Clock` shares the time of the whole
-game out over its decisions: most goes to those that the solver can just about prove.
+game out over its decisions: most goes to those that the solver can just about prove. Pondering is
+proving on while the opponent thinks: what is found stays in the table of the board.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record, draw_turn
 from jaxzero.runs.resize import resize
+from jaxzero.solver import proof
 from jaxzero.solver.endgame import LARGEST_SIDE
 
 # Undrawn edges between which a proof is hard and yet may succeed: these decisions get more time.
@@ -64,6 +66,7 @@ class Session:
     _full: float | None = field(init=False)  # seconds of the clock at the start of a game
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
     _compiling: list[Thread] = field(init=False, default_factory=list)
+    _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._full = self.clock.left if self.clock else None
@@ -108,6 +111,32 @@ class Session:
         plies = len(self.record.moves)
         self.record = draw_turn(self.record, self._choose)
         return list(self.record.moves[plies:])
+
+    def ponder(self) -> None:
+        """Begin to prove the value of the position, until `stop_pondering`; far from the end not.
+
+        Nothing else may be asked of the session in between.
+        """
+        if self.record.is_over or np.sum(~self.record.drawn) > expert.PROVEN_UNDRAWN:
+            return
+        player, drawn = self._expert(), self.record.drawn
+        problem = expert.problem_of(player, drawn)
+
+        def prove() -> None:
+            guess = float(player.think(expert.SIMULATIONS[0], drawn).value)
+            proof.prove_value(problem, guess)
+
+        thread = Thread(target=prove, name="pondering", daemon=True)
+        thread.start()
+        self._pondering = problem, thread
+
+    def stop_pondering(self) -> None:
+        """End what `ponder` began."""
+        if self._pondering is not None:
+            problem, thread = self._pondering
+            self._pondering = None
+            problem.stop()
+            thread.join()
 
     def _choose(self, record: Record) -> int:
         """Return the edge to draw in a game that is not over; the clock runs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -20,6 +21,8 @@ from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.play.engine import Clock, Session
 from jaxzero.play.game import Record, choose
 from jaxzero.play.protocols import KEEP_RUNNING, PROTOCOLS, sau_edges, sau_message
+from jaxzero.solver import null_window, proof
+from jaxzero.solver.endgame import solve
 
 GAME = DotsAndBoxes(2, 2)
 Say = Callable[[str], list[str]]  # a line to the lines of the answer
@@ -197,6 +200,43 @@ def test_a_new_game_has_a_full_clock_or_none(engine):
     # All that was said again is no new game.
     PROTOCOLS["botzone"](engine, json.dumps({"requests": [{"x": -1, "y": -1}], "responses": []}))
     assert engine.clock.left < 1.0
+
+
+def test_what_was_pondered_need_not_be_proven_again():
+    """A proof of the position after the opponent's move finds most of it in the table."""
+    engine = Session(jaxzero.load("3x3").agent, seconds=0.02)
+    engine.get_ready()
+    rng, nodes = np.random.default_rng(3), {}
+    drawn = rng.permutation(engine.game.num_edges)[:3].tolist()
+    for pondered in (False, True):
+        expert._table.cache_clear()
+        engine.new_game()
+        for edge in drawn[:2]:
+            engine.draw(edge)
+        if pondered:
+            engine.ponder()
+            engine._pondering[1].join()
+            engine.stop_pondering()
+        engine.draw(drawn[2])
+        problem = expert.problem_of(engine._expert(), engine.record.drawn)
+        proof.prove_value(problem, 0.0)
+        nodes[pondered] = problem.control[null_window.NODES], problem.value
+    assert nodes[True][1] == nodes[False][1] == solve(engine.game, drawn).value
+    assert nodes[True][0] < nodes[False][0] / 2
+
+
+def test_pondering_ends_when_it_is_told_to(made, monkeypatch):
+    board, guess = DotsAndBoxes(5, 5), SimpleNamespace(value=0.0)
+    player = SimpleNamespace(think=lambda *_: guess, network=SimpleNamespace(game=board))
+    engine = Session(made.agent, seconds=0.02)
+    monkeypatch.setattr(engine, "_expert", lambda: player)
+    engine.record = Record(board, tuple(range(12)))  # 48 edges are left: a proof would take days
+    engine.ponder()
+    thread = engine._pondering[1]
+    time.sleep(0.1)
+    assert thread.is_alive()
+    engine.stop_pondering()
+    assert not thread.is_alive() and engine._pondering is None
 
 
 def test_a_turn_that_has_not_passed_is_refused(engine):
