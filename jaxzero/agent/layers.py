@@ -4,9 +4,9 @@ No layer looks at other positions of the batch, so there are no batch statistics
 convolution, bias and activation stay adjacent so that XLA can fuse them. Every block starts as the
 identity: its last layer is initialised to zero (Zhang et al. 2019, Fixup).
 
-A 3x3 convolution has three forms. XLA's own is the fastest on a GPU. Nine shifted slices and one
-matrix product have the fastest gradient on a CPU. Winograd's minimal filtering is for a player
-without a GPU whose conv network was trained on one: it halves the time of an evaluation on a CPU.
+A 3x3 convolution has three forms. XLA's own is the fastest on a GPU and to compile; on a CPU it
+suits a few positions. Nine shifted slices and one matrix product have the fastest gradient on a
+CPU. Winograd's minimal filtering halves the time of evaluating many positions there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def convolution_form(config: NetworkConfig, batch: int) -> str:
     if jax.default_backend() != "cpu":
         return "direct"
     exact = compute_dtype(config) == jnp.float32
-    return "winograd" if exact and batch >= WINOGRAD_BATCH else "shifted"
+    if batch < WINOGRAD_BATCH:
+        return "direct"
+    return "winograd" if exact else "shifted"
 
 
 class ConvBlock(nn.Module):

@@ -70,7 +70,7 @@ class NetworkConfig:
     convolution: Literal["auto", "direct", "shifted", "winograd"] = "auto"
     """Algorithm of the 3x3 convolutions; all compute the same. direct: XLA's own. shifted: nine
     slices and a matrix product. winograd: Winograd's minimal filtering, float32 only. auto:
-    winograd on a CPU (shifted for small batches), else direct. Leave auto."""
+    winograd on a CPU where batches are large, else direct. Leave auto."""
 
     def __post_init__(self):
         check_ranges(self, "network")

@@ -274,10 +274,12 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
     """Yield better and better analyses, or WAIT while their programs compile."""
     last: Answer = {"edges": []}
     for last in map(to_json, analyses_of(record, simulations, seconds)):
-        yield last
-        while not PREPARATION.is_done(record.game, simulations):
+        ready = PREPARATION.is_done(record.game, simulations)
+        yield {**last, "preparing": not ready}
+        while not ready:
             yield WAIT
-    yield {**last, "stage": "done"}
+            ready = PREPARATION.is_done(record.game, simulations)
+    yield {**last, "stage": "done", "preparing": False}
 
 
 def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[Analysis]:

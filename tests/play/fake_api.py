@@ -107,7 +107,8 @@ def analysis(game: dict) -> Iterator[dict]:
     }
     last = {"exact": {"value": 1, "best": [position.best()]} if len(position.free()) < 13 else None}
     for stage, simulations in (("structure", 0), ("policy", 1), ("search", 64), ("search", 256)):
-        yield position_line(position, stage, simulations, value, sign) | {"structure": structure}
+        line = position_line(position, stage, simulations, value, sign)
+        yield line | {"structure": structure, "preparing": stage == "structure"}
     stage = "exact" if last["exact"] else "done"
     line = position_line(position, stage, 256, value, sign)
     yield line | {"structure": structure} | last

@@ -144,8 +144,9 @@ def test_an_analysis_that_waits_for_the_compiler_is_in_nobodys_way(monkeypatch):
                 ready.set()
 
     anyio.run(talk)
-    assert all(lines[1]["stage"] == "policy" for lines in found)
-    assert all(lines[-1]["stage"] == "done" for lines in found)
+    for lines in found:
+        assert [line["preparing"] for line in lines] == [True] + [False] * (len(lines) - 1)
+        assert lines[1]["stage"] == "policy" and lines[-1]["stage"] == "done"
 
 
 def test_a_review_says_which_move_lost_how_much():

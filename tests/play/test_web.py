@@ -131,7 +131,7 @@ def test_analysis_on_and_off(open_page):
     page.get_by_test_id("analysis").click()
     panel = page.get_by_test_id("analysis-panel")
     page.locator(".badge.exact").wait_for()
-    assert "Proven" in panel.inner_text()
+    assert "Proven" in panel.inner_text() and "Getting ready" not in panel.inner_text()
     assert page.locator("#board-host .cost").count() == 12
     page.get_by_test_id("line").locator("button").first.hover()
     page.locator("#board-host .ghost").first.wait_for(state="attached")

@@ -165,6 +165,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
     if (!latest) return [words("muted", t(controller ? "analysis.waiting" : "analysis.off"))];
     const outcome = outcomeOf(latest, record.position, komi(), nameOf);
     return [
+      latest.preparing && words("muted", t("warming")),
       outcome && words("margin-words", outcome.words),
       outcome?.bounds && words("muted", outcome.bounds),
       outcome?.chances && winBar(outcome.chances),

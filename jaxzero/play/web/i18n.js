@@ -141,7 +141,7 @@ const ENGLISH = {
   "review.leave": "Back to the game",
   "review.empty": "Play or load a game to see its course.",
   "review.running": "Move {at} of {all} …",
-  "review.warming": "Getting ready … the first time on a board this takes up to a minute",
+  "warming": "Getting ready … the first time on a board this takes up to a minute",
   "review.none": "No mistake found.",
   "review.summary": ({ names, first, second, firstLost, secondLost }) =>
     `Mistakes: ${names[0]} ${first} (${firstLost} boxes lost), ${names[1]} ${second} (${secondLost} boxes lost).`,
@@ -454,7 +454,7 @@ const CHINESE = {
   "review.leave": "回到对局",
   "review.empty": "下一局或载入一局以查看走势。",
   "review.running": "第 {at} 步，共 {all} 步……",
-  "review.warming": "准备中……每种棋盘首次最多需要一分钟",
+  "warming": "准备中……每种棋盘首次最多需要一分钟",
   "review.none": "没有发现失误。",
   "review.summary": ({ names, first, second, firstLost, secondLost }) =>
     `失误：${names[0]} ${first} 次（损失 ${firstLost} 格），${names[1]} ${second} 次（损失 ${secondLost} 格）。`,

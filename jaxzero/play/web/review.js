@@ -112,7 +112,7 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
   function render() {
     renderMoves();
     if (!isShown()) return;
-    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: warming ? t("review.warming") : "…", onJump: goTo });
+    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: warming ? t("warming") : "…", onJump: goTo });
     renderWords();
   }
 

@@ -1,0 +1,95 @@
+"""Long runs take no more of anything at their end than early on; prints what they took."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import jax
+import pytest
+
+import jaxzero.training.trainer as trainer_module
+from jaxzero.cli import load_config
+from jaxzero.training.trainer import train
+
+COMPILED = "/jax/core/compile/backend_compile_duration"  # an event of jax
+SETTLED = 0.2  # of the iterations; until then caches and the replay may fill
+RESIDENT_GROWTH = 32  # MiB; allocators keep some of what was freed
+Taken = dict[str, float]
+
+
+@contextmanager
+def counted_compilations() -> Iterator[list[str]]:
+    """Count the programs that jax compiles in a block."""
+    seen: list[str] = []
+
+    def listen(event: str, _seconds: float, **_more: object) -> None:
+        if event == COMPILED and threading.current_thread() is threading.main_thread():
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield seen
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def taken(compiled: list[str]) -> Taken:
+    """Return what this process has taken so far."""
+    pages, itself = int(Path("/proc/self/statm").read_text().split()[1]), Path("/proc/self")
+    return {
+        "resident memory, MiB": pages * os.sysconf("SC_PAGE_SIZE") / 2**20,
+        "arrays of the device, MiB": sum(each.nbytes for each in jax.live_arrays()) / 2**20,
+        "arrays of the device": len(jax.live_arrays()),
+        "open files": len(list((itself / "fd").iterdir())),
+        "threads": len(list((itself / "task").iterdir())),
+        "objects of Python": len(gc.get_objects()),
+        "programs compiled": len(compiled),
+    }
+
+
+def soak(monkeypatch, run_dir: Path, *options: str) -> list[Taken]:
+    """Train, and return what the process had taken after each iteration."""
+    run, found = trainer_module.run_iteration, []
+    with counted_compilations() as compiled:
+
+        def watched(*arguments, **more):
+            out = run(*arguments, **more)
+            found.append(taken(compiled))
+            return out
+
+        monkeypatch.setattr(trainer_module, "run_iteration", watched)
+        assert train(load_config(*options), run_dir)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc, which Linux has")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("configs/tiny.yaml", "--iterations=500"),
+        ("configs/quick.yaml", "--iterations=0", f"--minutes={os.environ.get('SOAK', '30')}"),
+    ],
+    ids=["500 iterations of tiny", "30 minutes of quick"],
+)
+def test_a_long_run_takes_no_more_at_its_end(options, tmp_path, monkeypatch):
+    found = soak(monkeypatch, tmp_path / "run", *options, "--evaluation.evaluate_every=20")
+    early = found[int(SETTLED * len(found)) :][: len(found) // 10]
+    late = found[-len(early) :]
+    print(f"\n{'after ' + str(len(found)) + ' iterations':<28} {'early':>10} {'late':>10}")
+    usual = {}
+    for name in found[0]:
+        usual[name] = [median(each[name] for each in part) for part in (early, late)]
+        print(f"{name:<28} {usual[name][0]:>10,.1f} {usual[name][1]:>10,.1f}")
+    grown = {name: after - before for name, (before, after) in usual.items()}
+    assert grown["resident memory, MiB"] < RESIDENT_GROWTH
+    assert grown["objects of Python"] < 0.02 * usual["objects of Python"][0]
+    for name in ("arrays of the device, MiB", "arrays of the device", "open files", "threads"):
+        assert grown[name] <= 0, name
+    assert grown["programs compiled"] == 0
