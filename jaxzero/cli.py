@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -25,6 +24,7 @@ from jsonargparse import (
     set_parsing_settings,
 )
 
+from jaxzero import errors
 from jaxzero.config import Config
 from jaxzero.config.ranges import NonNegativeInt, check_number, in_words
 from jaxzero.errors import InputError, RunError, nearest, one_line, shortened
@@ -272,6 +272,7 @@ def run_script(main: Callable[[list[str]], None]) -> None:
 
     Exit code 2 for bad input, 1 for what else ends a run, such as a full disk.
     """
+    errors.print_less()
     try:
         main(sys.argv[1:])
     except InputError as error:
@@ -286,11 +287,7 @@ def run_script(main: Callable[[list[str]], None]) -> None:
     except OSError as error:
         about = error.filename or error.filename2
         words = f"{shortened(str(about))}: {error.strerror}" if about else str(error)
-        _end(words, 1 if error.errno in SYSTEM_ERRORS else 2)
-
-
-# The machine is to blame, not the program: no room, no quota, a broken disk, too large a file.
-SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)
+        _end(words, 1 if error.errno in errors.SYSTEM_ERRORS else 2)
 
 
 def _end(error: object, code: int) -> None:
@@ -351,7 +348,6 @@ class Source:
     def load(self) -> LoadedAgent:
         """Read the network. Raises: InputError naming the option."""
         # Slow to import; command lines are checked before.
-
         from jaxzero.runs.weights import load_agent, load_weights
 
         try:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import sys
+import threading
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 LONGEST_VALUE = 80  # characters of a value in a message
 LONGEST_LINE = 1000
+# The machine is to blame, not the program: no room, no quota, a broken disk, too large a file.
+SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)
 
 
 class InputError(ValueError):
@@ -36,3 +42,22 @@ def one_line(message: str) -> str:
     words = " ".join(message.split())
     shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in words)
     return shortened(shown, LONGEST_LINE)
+
+
+def print_less() -> None:
+    """Let threads that the machine stops print one line, and writers that are told of none."""
+    sys.excepthook, threading.excepthook = _print_uncaught, _print_of_thread
+
+
+def _print_uncaught(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    if str(error) != "Event loop is closed":  # of a writer whose error another thread has raised
+        sys.__excepthook__(kind, error, trace)
+
+
+def _print_of_thread(ended: threading.ExceptHookArgs) -> None:
+    error = ended.exc_value
+    if isinstance(error, OSError) and error.errno in SYSTEM_ERRORS:
+        name = ended.thread.name if ended.thread else "a thread"
+        print(f"warning: {one_line(f'{name}: {error}')}", file=sys.stderr)
+    else:
+        threading.__excepthook__(ended)

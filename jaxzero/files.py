@@ -158,6 +158,15 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def append_text(path: Path, text: str) -> None:
+    """Write at the end of a text file. Raises: OSError that names the file."""
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file, whole or not at all. Raises: as `atomic_write`."""
     write_text(path, json.dumps(content, indent=2) + "\n")

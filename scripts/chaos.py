@@ -40,6 +40,7 @@ SETTINGS = (
     "--evaluation.suite none --evaluation.opponents random --evaluation.final_games 2"
 )
 SPARE_MIB = 2  # of the small disk, beside the run
+ROOMS = (0, 256)  # KiB left there: nothing, and too little for a checkpoint
 MOST_SECONDS = 600.0  # of one life of a run
 LOOK_SECONDS = 0.002
 DAMAGED = 0.3  # of the kills
@@ -80,7 +81,8 @@ def disturb(config: str, kills: int, chance: random.Random, folder: Path) -> Non
         done = one_life(command(wild, settings), wild, chance, done)
         print(f"{done}, {finished_checkpoints(wild / CHECKPOINTS)[-1:]}", flush=True)
     if os.geteuid() == 0 and sys.platform == "linux":
-        done = full_disk(wild, folder / "disk", settings, done)
+        for room in ROOMS:
+            done = full_disk(wild, folder / f"disk{room}", room, settings, done)
     else:
         print("The disk was not filled: that needs root on Linux.")
     finish(command(wild, settings), "the run that was disturbed")
@@ -152,8 +154,8 @@ def damage(run_dir: Path, chance: random.Random, done: Chaos) -> Chaos:
     return done._replace(flipped=done.flipped + 1)
 
 
-def full_disk(run_dir: Path, disk: Path, settings: list[str], done: Chaos) -> Chaos:
-    """Let the run go on where the disk is full, then copy it back."""
+def full_disk(run_dir: Path, disk: Path, room: int, settings: list[str], done: Chaos) -> Chaos:
+    """Let the run go on where the disk has `room` KiB left, then copy it back."""
     disk.mkdir()
     size = sum(2**12 + path.stat().st_size for path in run_dir.rglob("*")) + SPARE_MIB * 2**20
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
@@ -163,14 +165,18 @@ def full_disk(run_dir: Path, disk: Path, settings: list[str], done: Chaos) -> Ch
     with cleaned_up(lambda: subprocess.run(["umount", "-l", str(disk)])):
         small = disk / "run"
         shutil.copytree(run_dir, small)
-        with suppress(OSError), (disk / "ballast").open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(2**12))
+        with (disk / "ballast").open("wb", buffering=0) as file:
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(2**12))
+            file.truncate(file.tell() - 2**10 * room)
         ended = subprocess.run(
             command(small, settings), cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
         )
         said = ended.stderr.strip().splitlines()
-        print(f"On a full disk: exit code {ended.returncode}, {len(said)} lines: {said[-1:]}")
+        print(
+            f"On a disk with {room} KiB left: exit code {ended.returncode}, {len(said)} lines: {said[-1:]}"
+        )
         if ended.returncode not in (1, 2) or len(said) != 1:
             raise RunError(f"a full disk must end a run with one line, not {ended.stderr[-2000:]}")
         (disk / "ballast").unlink()

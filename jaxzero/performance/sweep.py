@@ -29,7 +29,7 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import config_of, dotted, load_config, parse, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, shortened
-from jaxzero.files import locked_folder, write_json, write_text
+from jaxzero.files import append_text, locked_folder, write_json, write_text
 from jaxzero.interrupts import end_with_parent
 from jaxzero.readers import check_mapping, read_json, read_json_lines, read_mapping
 
@@ -169,8 +169,7 @@ def _run_points(grid: Grid, out: Path, rounds: int, point_minutes: float) -> lis
         if key not in rows:
             print(f"[{number}/{len(grid.points)}] measuring {point.settings} ...", flush=True)
             row = {"settings": point.settings, **measure(point, out, rounds, point_minutes)}
-            with (out / RESULTS_FILE).open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            append_text(out / RESULTS_FILE, json.dumps(row) + "\n")
             print(f"[{number}/{len(grid.points)}] {headline(row)}", flush=True)
             rows[key] = row
         if grid.growing and rows[key]["status"] not in ("ok", "invalid"):

@@ -7,12 +7,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import shutil
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +25,10 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from jaxzero import __version__
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, RunError
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
-logging.getLogger("absl").setLevel(logging.ERROR)
+logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs what it raises
 
 Say = Callable[[str], None]
 ShapesOf = Callable[[dict[str, Any]], chex.ArrayTree]  # from the config in the checkpoint
@@ -65,7 +68,8 @@ class Checkpoints:
         """Start saving; return once everything is copied off the device, write in the background.
 
         `replay` has fields [D, C, ...]. Raises: FloatingPointError when a number of the learner is
-        not finite; nothing is saved then, and the earlier checkpoints stay.
+        not finite; nothing is saved then, and the earlier checkpoints stay. RunError where this or
+        the last one cannot be written.
         """
         # As NumPy arrays: of several processes the first one writes them.
         learner = jax.device_get(learner)
@@ -81,14 +85,28 @@ class Checkpoints:
         if replay is not None and _is_here(replay):
             sums["replay"] = checksum(items["replay"].item)
         items["record"] = ocp.args.JsonSave({**record, "sums": sums})
-        self._saved = iteration
-        self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
-        self._drop_old_replays()
+        with self._told():  # it waits for the last one first
+            self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
+            self._saved = iteration
+            self._drop_old_replays()
 
     def wait(self) -> None:
-        """Wait until everything is on disk."""
-        self._manager.wait_until_finished()
-        self._drop_old_replays()
+        """Wait until everything is on disk. Raises: RunError where it cannot be written."""
+        with self._told():
+            self._manager.wait_until_finished()
+            self._drop_old_replays()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what keeps a checkpoint from being written, such as a full disk, into one line."""
+        try:
+            yield
+        except Exception as error:  # orbax raises many kinds, from its threads too
+            left = self.iterations()
+            stays = f"checkpoint {left[-1]} stays" if left else "there is no checkpoint yet"
+            raise RunError(
+                f"run_dir: {self.folder} takes no more checkpoint: {_reason(error)}; {stays}"
+            ) from error
 
     def close(self) -> None:
         try:
@@ -99,8 +117,10 @@ class Checkpoints:
     def __enter__(self) -> Checkpoints:
         return self
 
-    def __exit__(self, *_error) -> None:
-        self.close()
+    def __exit__(self, kind: type | None, *_error) -> None:
+        # What ends the block is the reason; a save that then fails too is not.
+        with suppress(RunError) if kind else nullcontext():
+            self.close()
 
     def _drop_old_replays(self) -> None:
         if not self._tidies:
@@ -276,6 +296,9 @@ def _zeros(shapes: chex.ArrayTree) -> chex.ArrayTree:
 
 
 def _reason(error: Exception) -> str:
+    full = os.strerror(errno.ENOSPC)
+    if full in str(error):
+        return full
     return str(error).strip().split("\n")[0][:200]
 
 

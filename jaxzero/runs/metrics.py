@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from jaxzero.files import save_figure, write_text
+from jaxzero.files import append_text, save_figure, write_text
 from jaxzero.readers import read_json_lines
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ class MetricsWriter:
         lines = read_metrics(run_dir)
         later = [line for line in lines if line["iteration"] > first]
         if later:
-            with (run_dir / DISCARDED).open("a") as file:
-                file.writelines(json.dumps(line) + "\n" for line in later)
+            append_text(run_dir / DISCARDED, "".join(json.dumps(line) + "\n" for line in later))
         kept = (json.dumps(line) + "\n" for line in lines if line["iteration"] <= first)
         write_text(self._path, "".join(kept))
         self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first + 1)
@@ -50,8 +49,7 @@ class MetricsWriter:
 
     def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
         """Record an iteration (they count from 1); `headline` is its one line for people."""
-        with self._path.open("a") as file:
-            file.write(json.dumps({"iteration": iteration, **metrics}) + "\n")
+        append_text(self._path, json.dumps({"iteration": iteration, **metrics}) + "\n")
         for name, value in metrics.items():
             if isinstance(value, (int, float)):
                 self._board.add_scalar(name, value, iteration)

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 
 import jaxzero
+from jaxzero.files import append_text
 from jaxzero.readers import read_json_lines
 from jaxzero.runs.summary import describe_devices
 
@@ -43,8 +44,7 @@ def note_start(run_dir: Path, devices: list[jax.Device], iteration: int) -> None
             name: value for name, value in sorted(os.environ.items()) if name.startswith(SETTINGS)
         },
     }
-    with (run_dir / STARTS_FILE).open("a") as file:
-        file.write(json.dumps(start) + "\n")
+    append_text(run_dir / STARTS_FILE, json.dumps(start) + "\n")
 
 
 def commit(checkout: Path) -> str | None:
