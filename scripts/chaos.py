@@ -174,9 +174,8 @@ def full_disk(run_dir: Path, disk: Path, room: int, settings: list[str], done: C
             command(small, settings), cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
         )
         said = ended.stderr.strip().splitlines()
-        print(
-            f"On a disk with {room} KiB left: exit code {ended.returncode}, {len(said)} lines: {said[-1:]}"
-        )
+        words = f"exit code {ended.returncode}, {len(said)} lines: {said[-1:]}"
+        print(f"On a disk with {room} KiB left: {words}")
         if ended.returncode not in (1, 2) or len(said) != 1:
             raise RunError(f"a full disk must end a run with one line, not {ended.stderr[-2000:]}")
         (disk / "ballast").unlink()
