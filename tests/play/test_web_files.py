@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import unquote
 
 from browsing import GAME, drawn_edges, expect
 
@@ -36,13 +37,20 @@ def test_a_file_that_holds_no_game_changes_nothing(open_page):
     assert drawn_edges(page) == 0
 
 
-def drop(page, text: str) -> None:
-    """Drag a file over the page and let it fall."""
-    make = """text => {
-        const data = new DataTransfer();
-        data.items.add(new File([text], "game.txt"));
-        return data;
-    }"""
+FILE = """text => {
+    const data = new DataTransfer();
+    data.items.add(new File([text], "game.txt"));
+    return data;
+}"""
+TEXT = """text => {
+    const data = new DataTransfer();
+    data.setData("text/plain", text);
+    return data;
+}"""
+
+
+def drop(page, text: str, make: str = FILE) -> None:
+    """Drag a file or a text over the page and let it fall."""
     dragged = {"dataTransfer": page.evaluate_handle(make, text)}
     page.dispatch_event("body", "dragover", dragged)
     page.locator("#drop").wait_for()
@@ -56,6 +64,35 @@ def test_a_file_is_dropped_on_any_page(open_page):
         expect(page.locator("#moves li")).to_have_count(len(GAME["moves"]))
         assert page.get_by_test_id("review-panel").is_visible()
         assert not page.locator("#drop").is_visible()
+
+
+def test_a_text_is_dropped(open_page):
+    page = open_page("review")
+    drop(page, write_game(game_of(4), "openspiel"), TEXT)
+    expect(page.locator("#moves li")).to_have_count(4)
+
+
+DRAG = """() => {
+    const dataTransfer = new DataTransfer();
+    const drag = new DragEvent("dragstart", { dataTransfer, bubbles: true, cancelable: true });
+    const begun = document.querySelector("#save").dispatchEvent(drag);
+    return begun && ["text/plain", "DownloadURL"].map((kind) => dataTransfer.getData(kind));
+}"""
+
+
+def test_a_game_is_dragged_out(open_page):
+    page = open_page("review")
+    drop(page, write_game(game_of(4), "json"))
+    page.get_by_test_id("format").select_option("ascii")
+    assert page.evaluate(DRAG) is False, "nothing is written before the pointer comes"
+    with page.expect_response("**/api/write"):
+        page.get_by_test_id("save").hover()
+    page.wait_for_function(f"(window.dragged = ({DRAG})()) !== false")
+    text, file = page.evaluate("window.dragged")
+    assert text == write_game(game_of(4), "ascii")
+    kind, name, address = file.split(":", 2)
+    assert (kind, name) == ("text/plain", "dots-and-boxes-5x5.txt")
+    assert unquote(address.removeprefix("data:text/plain;charset=utf-8,")) == text
 
 
 def test_a_game_is_copied_and_saved_in_the_format_chosen(open_page):

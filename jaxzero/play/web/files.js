@@ -9,6 +9,8 @@ const MOST_TEXT = 60000; // letters; the server takes 64 KiB
 const ENDINGS = { json: "json", ccgc: "txt", ascii: "txt" };
 
 export function createFiles({ record, komi, names, notice, say, onLoad }) {
+  let dragging = false; // a game of this page, which is not to be dropped on it
+
   function fillFormats(formats) {
     const select = find("#format");
     const chosen = select.value;
@@ -37,12 +39,15 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     return text;
   }
 
+  function fileName() {
+    const { rows, cols } = record.game;
+    return `dots-and-boxes-${rows}x${cols}.${ENDINGS[find("#format").value] ?? "txt"}`;
+  }
+
   async function save() {
     try {
       const address = URL.createObjectURL(new Blob([await written()], { type: "text/plain" }));
-      const { rows, cols } = record.game;
-      const ending = ENDINGS[find("#format").value] ?? "txt";
-      html("a", { href: address, download: `dots-and-boxes-${rows}x${cols}.${ending}` }).click();
+      html("a", { href: address, download: fileName() }).click();
       setTimeout(() => URL.revokeObjectURL(address), 1000);
     } catch (error) {
       notice.show(error, save);
@@ -72,20 +77,43 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     }
   }
 
+  /** Let the button that saves be dragged out: to a folder where the browser can, else as text. */
+  function offerDrags(button) {
+    let text = null; // written while the pointer comes near: a drag cannot wait for it
+    button.draggable = true;
+    button.addEventListener("pointerenter", async () => {
+      text = null;
+      text = await written().catch(() => null);
+    });
+    button.addEventListener("dragstart", (event) => {
+      if (text === null) return event.preventDefault();
+      dragging = true;
+      const data = `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`;
+      event.dataTransfer.setData("DownloadURL", `text/plain:${fileName()}:${data}`);
+      event.dataTransfer.setData("text/plain", text);
+    });
+    button.addEventListener("dragend", () => (dragging = false));
+  }
+
   function acceptDrops() {
     const veil = find("#drop");
-    const hasFile = (event) => event.dataTransfer?.types.includes("Files");
+    const holds = (event, kind) => !dragging && event.dataTransfer?.types.includes(kind);
+    const hasGame = (event) => holds(event, "Files") || holds(event, "text/plain");
     document.addEventListener("dragover", (event) => {
-      if (!hasFile(event)) return;
+      if (!hasGame(event)) return;
       event.preventDefault();
       veil.hidden = false;
     });
     veil.addEventListener("dragleave", () => (veil.hidden = true));
     document.addEventListener("drop", (event) => {
-      if (!hasFile(event)) return;
+      if (!hasGame(event)) return;
       event.preventDefault();
       veil.hidden = true;
-      load(event.dataTransfer.files[0]);
+      const [file] = event.dataTransfer.files;
+      const text = event.dataTransfer.getData("text/plain");
+      if (file) load(file);
+      else if (text.length > MOST_TEXT) notice.tell(t("files.tooLong"));
+      else read(text);
     });
   }
 
@@ -97,6 +125,7 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
   find("#save").addEventListener("click", save);
   find("#copy").addEventListener("click", copy);
   find("#share").addEventListener("click", share);
+  offerDrags(find("#save"));
   acceptDrops();
   return { fillFormats };
 }
