@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Any
 
 import anyio
+import numpy as np
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -27,7 +28,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
-from jaxzero.play.analysis import Analysis, Verdict, judge, stages
+from jaxzero.play.analysis import Analysis, Verdict, by_structure, judge, stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.desk import Desk, Preparation, TooMuch
 from jaxzero.play.game import Record
@@ -38,6 +39,7 @@ from jaxzero.solver.endgame import LARGEST_SIDE, solve
 WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
 SIMULATIONS, MOST_SECONDS = (0, 16, 64, 256, 1024), 60  # each number compiles a program
+DEFAULT, DEFAULT_SIMULATIONS = DotsAndBoxes(5, 5), 256  # of the page at its start
 REVIEW_SECONDS = 1.0  # of the solver for each position of a review
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 HEADERS = {
@@ -174,7 +176,7 @@ def about() -> Answer:
             for rows, cols in boards
         ],
         "sizes": {"min": 1, "max": LARGEST_SIDE},
-        "default": {"rows": 5, "cols": 5},
+        "default": {"rows": DEFAULT.rows, "cols": DEFAULT.cols},
         "levels": [{"id": str(i), "name": level.name} for i, level in enumerate(LEVELS)],
         "formats": list(FORMATS),
     }
@@ -265,7 +267,7 @@ def write(question: Answer) -> Answer:
 def analyse(question: Answer) -> Iterator[Answer]:
     """Return better and better analyses of the position; the question is checked at once."""
     record = record_of(question)
-    simulations = simulations_of(question, 256)
+    simulations = simulations_of(question, DEFAULT_SIMULATIONS)
     seconds = whole(question, "seconds", 0, MOST_SECONDS, 10)
     return analyses(record, simulations, seconds)
 
@@ -318,6 +320,14 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     yield {"done": True}
 
 
+def get_ready() -> None:
+    """Load or compile what the first analysis of the default board needs."""
+    by_structure(DEFAULT, np.zeros(DEFAULT.num_edges, bool))
+    solve(DEFAULT, range(DEFAULT.num_edges - 1))
+    agent_of(DEFAULT)
+    PREPARATION.is_done(DEFAULT, DEFAULT_SIMULATIONS)
+
+
 def serve(
     host: str, port: int, make: Callable[[tuple[str, ...]], Starlette] = make_app, to: str = "Play"
 ) -> None:
@@ -336,8 +346,8 @@ def serve(
     port = listening.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     print(f"{to} at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
-    # The solver's first call loads or compiles it.
-    Thread(target=solve, args=(DotsAndBoxes(1, 1), []), name="solver", daemon=True).start()
+    if make is make_app:
+        Thread(target=get_ready, name="get ready", daemon=True).start()
     config = uvicorn.Config(
         make(hosts), log_level="error", timeout_keep_alive=30, timeout_graceful_shutdown=1
     )
