@@ -11,6 +11,8 @@ from typing import Any
 
 LONGEST_VALUE = 80  # characters of a value in a message
 LONGEST_LINE = 1000
+# A writer of checkpoints has this to say where another has ended with an error, which is told.
+LOOP_IS_CLOSED = "Event loop is closed"
 # The machine is to blame, not the program: no room, no quota, a broken disk, too large a file.
 SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)
 
@@ -46,12 +48,12 @@ def one_line(message: str) -> str:
 
 def print_less() -> None:
     """Let threads that the machine stops print one line, and writers that are told of none."""
-    sys.excepthook, threading.excepthook = _print_uncaught, _print_of_thread
+    sys.unraisablehook, threading.excepthook = _print_unraisable, _print_of_thread
 
 
-def _print_uncaught(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    if str(error) != "Event loop is closed":  # of a writer whose error another thread has raised
-        sys.__excepthook__(kind, error, trace)
+def _print_unraisable(ignored: Any) -> None:
+    if str(ignored.exc_value) != LOOP_IS_CLOSED:
+        sys.__unraisablehook__(ignored)
 
 
 def _print_of_thread(ended: threading.ExceptHookArgs) -> None:
