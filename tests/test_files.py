@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from jaxzero import errors
 from jaxzero.errors import InputError
 from jaxzero.files import (
     FIGURES,
@@ -218,3 +221,31 @@ def test_every_script_checks_its_outputs_before_it_works(command_line, refused):
     assert re.match(f"error: {option}: {folder}.*\n$", complaint), complaint
     assert not set(imported) & {"flax", "numba", "matplotlib"}
     assert everything(folder) == ["file"]
+
+
+class Fails:
+    """Raises where Python can only print it."""
+
+    def __init__(self, message: str):
+        self.message = message
+
+    def __del__(self):
+        raise RuntimeError(self.message)
+
+
+def test_what_a_full_disk_does_to_threads_is_one_line_or_none(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    errors.print_less()
+
+    def write() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    thread = threading.Thread(target=write, name="writer")
+    thread.start()
+    thread.join()
+    assert capsys.readouterr().err == "warning: writer: [Errno 28] No space left on device\n"
+    Fails("Event loop is closed")  # as writers of checkpoints complain where another has failed
+    assert capsys.readouterr().err == ""
+    Fails("something else")
+    assert "something else" in capsys.readouterr().err
