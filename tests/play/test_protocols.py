@@ -314,12 +314,11 @@ def test_two_hundred_games_through_a_pipe(name, rival):
     ) as process:
 
         def say(line: str) -> list[str]:
-            silent = line == "end" or (name == "sau" and line == "new white")
             print(line, file=process.stdin, flush=True)
-            if silent:
-                return []
-            lines = {"gtp": 2, "sau": 1, "botzone": 2}[name]
-            said = [process.stdout.readline().rstrip("\n") for _ in range(lines)]
+            if name == "sau":  # a message may have no answer; this one always has
+                print("name?", file=process.stdin, flush=True)
+                return list(iter(lambda: process.stdout.readline().rstrip("\n"), "name jaxzero"))
+            said = [process.stdout.readline().rstrip("\n") for _ in range(2)]
             return [said[0] + "\n"] if name == "gtp" else said
 
         won = 0
@@ -328,7 +327,8 @@ def test_two_hundred_games_through_a_pipe(name, rival):
             record = GAMES[name](say, Record(game), number % 2, opponent)
             mine, other = record.score[number % 2], record.score[1 - number % 2]
             won += mine > other
-        print("quit", file=process.stdin, flush=True)
+        if name != "botzone":  # which ends with its input
+            print("quit", file=process.stdin, flush=True)
     assert process.returncode == 0
     print(f"{name} against {rival}: {won} of 200 won")
     assert won > 150
