@@ -41,12 +41,9 @@ def convolution_form(config: NetworkConfig, batch: int) -> str:
     """Return the form of the convolutions of a batch on the present device."""
     if config.convolution != "auto":
         return config.convolution
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu" or batch < WINOGRAD_BATCH:
         return "direct"
-    exact = compute_dtype(config) == jnp.float32
-    if batch < WINOGRAD_BATCH:
-        return "direct"
-    return "winograd" if exact else "shifted"
+    return "winograd" if compute_dtype(config) == jnp.float32 else "shifted"
 
 
 class ConvBlock(nn.Module):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -108,9 +109,13 @@ def stages(
     def proven(found: Analysis) -> Analysis:
         return _proven(game, found, drawn, ahead, proof) if proof else found
 
+    @cache
+    def line_from(edge: int) -> tuple[int, ...]:
+        return line_of_play(agent, drawn, edge)
+
     def with_line(found: Analysis) -> Analysis:
         cut = found.best is not None and found.line == (found.best,)
-        return replace(found, line=line_of_play(agent, drawn, found.best)) if cut else found
+        return replace(found, line=line_from(found.best)) if cut else found
 
     yield proven(found)
     found = by_network(agent, found, drawn, ahead)
