@@ -12,15 +12,26 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from jsonargparse import Namespace
 
-from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
+from jaxzero.cli import (
+    config_of,
+    config_parser,
+    load_config,
+    parse,
+    run_script,
+    use_compilation_cache,
+)
 from jaxzero.config import Config
 from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder
+from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir
 
 
 def main(arguments: list[str]) -> None:
@@ -38,6 +49,13 @@ def main(arguments: list[str]) -> None:
         "--weights",
         help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
         "run; from another board, arrays of equal shape are used",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=NonNegativeInt,
+        nargs="+",
+        help="train once for each of these seeds, one after the other, in folders seed_0, ... of "
+        "--run_dir, and compare the ends; a run that is complete is not repeated with --resume",
     )
     parser.add_argument(
         "--max_minutes",
@@ -88,7 +106,10 @@ def main(arguments: list[str]) -> None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
     if options.weights and options.resume:
         raise InputError(f"weights: {options.weights} cannot stand beside --resume")
-    saved = options.run_dir / "config.yaml"
+    if options.seeds:
+        refuse_seeds(options)
+    begun = seed_dir(options, options.seeds[0]) if options.seeds else options.run_dir
+    saved = begun / CONFIG_FILE
     if options.resume and options.config is None and saved.exists():
         options = parse(parser, ["--config", str(saved), *arguments])
     config = config_of(parser, options)
@@ -102,8 +123,53 @@ def main(arguments: list[str]) -> None:
     use_compilation_cache()
     initial = read_initial_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
-    if not train(config, options.run_dir, options.resume, stop, initial):
+    run = partial(train, stop=stop, initial=initial)
+    if options.seeds:
+        complete = train_seeds(config, options, run)
+    else:
+        complete = run(config, options.run_dir, options.resume)
+    if not complete:
         sys.exit(stop.exit_code)
+
+
+def seed_dir(options: Namespace, seed: int) -> Path:
+    """Return the folder of the run of one seed."""
+    return options.run_dir / f"seed_{seed}"
+
+
+def refuse_seeds(options: Namespace) -> None:
+    """Raise an InputError where the seeds are not those of one set of new runs."""
+    given = " ".join(map(str, options.seeds))
+    if len(set(options.seeds)) < len(options.seeds):
+        raise InputError(f"seeds: {given} names a seed twice")
+    if options.distributed or options.coordinator_address:
+        raise InputError(f"seeds: {given} are trained by one process, not by a job of several")
+    if (options.run_dir / CONFIG_FILE).exists():
+        raise InputError(f"run_dir: {options.run_dir} is a run itself, not a folder for --seeds")
+
+
+def train_seeds(config: Config, options: Namespace, run: Callable[..., bool]) -> bool:
+    """Train with each seed and print what the ends have in common; return whether all ended."""
+    from jaxzero.runs.summary import SUMMARY_FILE
+    from jaxzero.study.compare_runs import format_runs, group_runs, read_run
+
+    folders = [seed_dir(options, seed) for seed in options.seeds]
+    if not options.resume:
+        for folder in folders:
+            check_run_dir(config, folder, resume=False)
+    for seed, folder in zip(options.seeds, folders, strict=True):
+        own, begun = replace(config, seed=seed), (folder / CONFIG_FILE).exists()
+        if begun and (folder / SUMMARY_FILE).exists() and load_config(folder / CONFIG_FILE) == own:
+            print(f"seed {seed}: complete in {folder}", flush=True)
+            continue
+        print(f"seed {seed}: {folder}", flush=True)
+        if not run(own, folder, begun):
+            names = " ".join(map(str, options.seeds))
+            print(f"To go on with all seeds: --run_dir {options.run_dir} --seeds {names} --resume")
+            return False
+    if config.evaluation.suite != "none":
+        print(format_runs(group_runs([read_run(folder) for folder in folders])))
+    return True
 
 
 def join_others(options: Namespace) -> None:

@@ -11,6 +11,8 @@ import pytest
 import script_runner
 from script_runner import run_here
 
+from jaxzero.runs.metrics import read_metrics
+
 ROOT = Path(__file__).parent.parent
 TINY = script_runner.TINY.split()
 
@@ -31,6 +33,8 @@ WRONG = {
     "negative minutes": ("--max_minutes -1", "max_minutes: -1 must be a number >= 0"),
     "endless minutes": ("--max_minutes inf", "max_minutes: inf must be a number >= 0"),
     "nothing to resume": ("--resume", "holds no run"),
+    "a seed twice": ("--seeds 4 4", "seeds: 4 4 names a seed twice"),
+    "seeds of a job": ("--seeds 4 --distributed", "seeds: 4 are trained by one process"),
 }
 
 
@@ -82,6 +86,28 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
     resumed = run_here("train.py", "--run_dir", run_dir, *options)
     assert resumed.returncode == 0, resumed.stderr
     assert "Stopped after" in resumed.stdout
+
+
+def test_seeds_are_runs_of_their_own_and_complete_ones_are_not_repeated(tmp_path):
+    seeds, alone = tmp_path / "seeds", tmp_path / "alone"
+    runs = ["train.py", *TINY, "--run_dir", seeds]
+    first = run_here(*runs, "--seeds", "3", "5", "--max_minutes", "0.0001")
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.endswith(f"--run_dir {seeds} --seeds 3 5 --resume\n")
+    assert not (seeds / "seed_5").exists()
+    again = run_here(*runs, "--seeds", "3")
+    assert (again.returncode, "holds a run" in again.stderr) == (2, True)
+    done = run_here("train.py", "--run_dir", seeds, "--seeds", "3", "5", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert run_here("train.py", *TINY, "--seed", "5", "--run_dir", alone).returncode == 0
+    losses = [
+        [line["learn/loss"] for line in read_metrics(run)]
+        for run in (seeds / "seed_3", seeds / "seed_5", alone)
+    ]
+    assert losses[0] != losses[1] == losses[2]
+    assert [len(each) for each in losses] == [2, 2, 2]
+    last = run_here("train.py", "--run_dir", seeds, "--seeds", "3", "5", "--resume")
+    assert last.stdout.count("complete in") == 2
 
 
 def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
