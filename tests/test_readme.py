@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import shutil
 import subprocess
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,20 @@ def test_there_are_commands():
     assert any(command.startswith("python scripts/train.py") for command in commands)
     everything = "\n".join(command for page in PAGES for command in commands_of(page))
     assert [long for long in LESS if not re.search(f"scripts/{long}", everything)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [PAGES[0], ROOT / "docs" / "playing.md"], ids=lambda page: page.name
+)
+def test_python_examples_run_and_print_what_stands_below_them(page):
+    for code, shown in re.findall(
+        r"```python\n(.*?)```\n(?:\nprints\n\n```\n(.*?)```)?", page.read_text(), re.DOTALL
+    ):
+        with redirect_stdout(io.StringIO()) as out:
+            exec(code, {})
+        print(f"\n{code}\n{out.getvalue()}")
+        assert out.getvalue() and (not shown or out.getvalue() == shown)
 
 
 # One after the other, as a reader would: most need the run of an earlier one.

@@ -27,7 +27,7 @@ from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, boxes_closed
 from jaxzero.game.board import box_sides_table
 from jaxzero.game.quiet import FreeBoxes, declines, whole_value
-from jaxzero.solver.endgame import new_table, solve_many
+from jaxzero.solver.endgame import TranspositionTable, new_table, solve_many
 from jaxzero.training.parallel import own_devices, own_slices, spread_own
 from jaxzero.training.replay import Replay, relabel
 from jaxzero.training.targets import (
@@ -39,8 +39,8 @@ from jaxzero.training.targets import (
     totals,
 )
 
-# Of one position, about 10 ms. Nearly all with 20 undrawn edges need less, and few a hundred times.
-NODE_LIMIT = 2**14
+# Of one position, about 40 ms. Nearly all with 22 undrawn edges need a quarter of it at most.
+NODE_LIMIT = 2**16
 CHUNK = 64  # positions that a thread solves at a time, with one transposition table
 TABLE_ENTRIES = 2**16
 NICENESS = 10  # of the solving threads: the device comes first where it is the host
@@ -225,12 +225,14 @@ class Adjudicator:
         over = drawn.all(axis=1)
         finished = no_answers(config, len(drawn))
         finished.solved[over, 0] = True  # worth 0
+        stopped, spare = np.flatnonzero(~over), np.flatnonzero(over)
+        parts = -(-len(stopped) // CHUNK)
         chunks = []
-        for first in range(0, np.sum(~over), CHUNK):
-            rows = np.flatnonzero(~over)[first : first + CHUNK]
-            seed = config.seed, iteration, before + first
-            future = self._pool.submit(solve_stops, config.game.board, drawn[rows], seed)
-            chunks.append((rows, future))
+        for number in range(parts):
+            rows, more = stopped[number * CHUNK :][:CHUNK], spare[number::parts]
+            seed = config.seed, iteration, before + number * CHUNK
+            work = solve_stops, config.game.board, drawn[rows], len(more), seed
+            chunks.append((np.append(rows, more), self._pool.submit(*work)))
         self._batches.append(Batch(finished, chunks))
 
     def close(self) -> None:
@@ -251,33 +253,50 @@ class Batch(NamedTuple):
     chunks: list[tuple[np.ndarray, Future]]  # rows [P] and their answers [P, ...]
 
 
-def solve_stops(game: DotsAndBoxes, drawn: np.ndarray, seed: tuple) -> tuple[Answers, float]:
-    """Solve quiet positions [P, A] and a later one of each: answers [P, 2] and seconds."""
+def solve_stops(
+    game: DotsAndBoxes, drawn: np.ndarray, more: int, seed: tuple
+) -> tuple[Answers, float]:
+    """Solve quiet positions [P, A] and a later one of each: answers [P + more, 2] and seconds.
+
+    The last `more` rows hold another later one of a position drawn by lot, behind a game that is
+    over: lanes that ended no game leave places for positions.
+    """
     begin, table = time.perf_counter(), new_table(TABLE_ENTRIES)
-    solve = partial(solve_many, game, node_limit=NODE_LIMIT, table=table)
-    value, best, solved = solve(drawn)
-    later = play_on(game, drawn, best & solved[:, None], np.random.default_rng(seed))
-    both = zip((drawn, best, value, solved), (later, *_reordered(solve(later))), strict=True)
-    answers = Answers(*(np.stack(pair, axis=1) for pair in both))
+    rng = np.random.default_rng(seed)
+    found = _solved(game, drawn, table)
+    source = np.append(np.arange(len(drawn)), rng.integers(len(drawn), size=more))
+    best = (found.best & found.solved[:, None])[source]
+    later = _solved(game, play_on(game, drawn[source], best, rng), table)
+    over = Answers(*(np.zeros((more, *x.shape[1:]), x.dtype) for x in found))
+    over.solved[:] = True
+    answers = Answers(
+        *(
+            np.stack((np.concatenate(stops), after), axis=1)
+            for *stops, after in zip(found, over, later, strict=True)
+        )
+    )
     return answers, time.perf_counter() - begin
 
 
-def _reordered(found: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    value, best, solved = found
-    return best, value, solved
+def _solved(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) -> Answers:
+    """Return what the solver says about positions [P, A]: fields [P, ...]."""
+    value, best, solved = solve_many(game, drawn, NODE_LIMIT, table=table)
+    return Answers(drawn, best, value, solved)
 
 
 def play_on(
     game: DotsAndBoxes, drawn: np.ndarray, best: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return a quiet position from further on in each of P games, anywhere before their end.
+    """Return a quiet position from further on in each of P games, before their end.
 
     From `drawn` [P, A] the first move is one of the `best` [P, A] where there are any, the others
-    are random. All free boxes are taken.
+    are random: in three games of four safe moves as long as there are any. Positions soon after
+    `drawn` are likelier, as they are harder. All free boxes are taken.
     """
     position, moves = drawn.copy(), np.where(best.any(axis=1, keepdims=True), best, ~drawn)
-    fewest = rng.integers(1, np.maximum(2, (~drawn).sum(axis=1)))
-    going = np.ones(len(drawn), bool)
+    left = np.maximum(2, (~drawn).sum(axis=1))
+    fewest = np.maximum(rng.integers(1, left), rng.integers(1, left))
+    going, careful = np.ones(len(drawn), bool), rng.random((len(drawn), 1)) < 0.75
     for _ in range(game.num_edges):
         going &= (~position).sum(axis=1) > fewest
         if not going.any():
@@ -286,8 +305,18 @@ def play_on(
         moved = take_free_boxes(game, position | (np.arange(game.num_edges) == edge[:, None]))
         going &= ~moved.all(axis=1)
         position[going] = moved[going]
-        moves = ~position
+        safe = safe_edges(game, position)
+        moves = np.where(careful & safe.any(axis=1, keepdims=True), safe, ~position)
     return position
+
+
+def safe_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the edges of positions [P, A] that give no box away: [P, A] bool."""
+    sides = box_sides_table(game)
+    row, box = np.nonzero(drawn[:, sides].sum(axis=-1) >= 2)
+    safe = ~drawn
+    safe[row[:, None], sides[box]] = False
+    return safe
 
 
 def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:

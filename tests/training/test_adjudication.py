@@ -17,7 +17,7 @@ from solver.brute_force import BruteForce, as_number
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
-from jaxzero.game import boxes_closed
+from jaxzero.game import box_sides_table, boxes_closed
 from jaxzero.interrupts import Stop
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import adjudication
@@ -65,7 +65,7 @@ def played():
         return decisions, stops, postponed, finished(CONFIG, searched(CONFIG, begin))
 
     decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
-    answers, _ = solve_stops(GAME, stops.drawn, (0, 0))
+    answers, _ = solve_stops(GAME, stops.drawn, 0, (0, 0))
     answers.solved[stops.drawn.all(1), 0] = True
     assert not over.any()  # no opening goes so far
     return decisions, stops, answers, postponed
@@ -143,6 +143,27 @@ def test_solved_positions_are_quiet_and_lie_on_the_way_to_the_end(played):
         sides = drawn[np.array([[r * 3 + c, r * 3 + c + 3] for r in range(3) for c in range(3)])]
         beside = [[12 + r * 4 + c, 13 + r * 4 + c] for r in range(3) for c in range(3)]
         assert ((sides.sum(1) + drawn[np.array(beside)].sum(1)) != 3).all()
+
+
+def test_lanes_without_an_end_hold_positions_further_on_of_the_others(played):
+    _, stops, _, _ = played
+    drawn = stops.drawn[~stops.drawn.all(1)][:8]
+    answers, _ = solve_stops(GAME, drawn, 40, (1, 2))
+    assert answers.drawn.shape == (48, 2, GAME.num_edges)
+    assert answers.solved.all() and not answers.best[8:, 0].any() and not answers.value[8:, 0].any()
+    later = answers.drawn[8:, 1]
+    from_whom = (drawn[None] <= later[:, None]).all(-1)
+    assert from_whom.any(1).all() and from_whom.any(0).all() and len(np.unique(later, axis=0)) > 8
+    for position, value in zip(later, answers.value[8:, 1], strict=True):
+        assert value == BRUTE.margin(as_number(position))
+
+
+def test_careful_games_go_on_with_safe_moves():
+    start = np.zeros((300, GAME.num_edges), bool)
+    later = adjudication.play_on(GAME, start, start, np.random.default_rng(3))
+    early = later[later.sum(1) <= 8]  # so many safe moves there always are
+    careful = (early[:, box_sides_table(GAME)].sum(-1) <= 2).all(1)
+    assert len(early) > 30 and 0.75 < careful.mean() < 1
 
 
 def test_margins_are_written_into_the_block_they_are_for():
