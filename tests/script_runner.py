@@ -6,9 +6,13 @@ import io
 import runpy
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
+
+import jsonargparse
+import pytest
 
 from jaxzero.cli import run_script
 
@@ -46,3 +50,22 @@ def run_here(script: str, *options: str | Path, cwd: Path = ROOT) -> Ended:
         except SystemExit as end:
             code = end.code or 0
     return Ended(code, out.getvalue(), err.getvalue())
+
+
+class Parsed(Exception):
+    """A script has made its parser, which is all that is wanted of it."""
+
+
+@cache
+def parser_of(script: str) -> jsonargparse.ArgumentParser:
+    """Return the parser of a script."""
+    found = []
+
+    def keep(parser, _arguments):
+        found.append(parser)
+        raise Parsed
+
+    main = runpy.run_path(str(ROOT / "scripts" / script))["main"]
+    with patch.object(jsonargparse.ArgumentParser, "parse_args", keep), pytest.raises(Parsed):
+        main([])
+    return found[0]

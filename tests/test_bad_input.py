@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import random
-import runpy
 import typing
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 import jsonargparse
 import numpy as np
 import pytest
-from script_runner import ROOT, run_here
+from script_runner import ROOT, parser_of, run_here
 
 from jaxzero.cli import MAY_BE_EMPTY, load_config, parse
 from jaxzero.errors import InputError
@@ -40,25 +38,6 @@ SENSELESS = (
     *("true", "null", "~", "[]", "{}", "[1]", "{a: 1}", "[" * 5000, "{" * 5000, "!!python/name:os"),
     *("&a [*a]", "2001-99-99", "1e", "--", "\ud800", "a\0b", "1_0__", "'", '"', "%s%n", "${HOME}"),
 )
-
-
-class Parsed(Exception):
-    """A script has made its parser, which is all that is wanted of it."""
-
-
-@cache
-def parser_of(script: str) -> jsonargparse.ArgumentParser:
-    """Return the parser of a script."""
-    found = []
-
-    def keep(parser, _arguments):
-        found.append(parser)
-        raise Parsed
-
-    main = runpy.run_path(str(ROOT / "scripts" / script))["main"]
-    with patch.object(jsonargparse.ArgumentParser, "parse_args", keep), pytest.raises(Parsed):
-        main([])
-    return found[0]
 
 
 def options_of(script: str) -> dict[str, typing.Any]:

@@ -11,7 +11,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
-from script_runner import ROOT, Ended, run_here
+from script_runner import ROOT, Ended, parser_of, run_here
+
+from jaxzero.cli import parse
 
 SMALL = """
 game: {rows: 2, cols: 2}
@@ -56,8 +58,8 @@ LESS = {
     r"play\.py --mode dual --weights": "--weights 2x2 --player policy --player2 search:4",
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Of commands on which no other depends one of a kind is enough for `make test`: one of each script
-# in LONG, one with the same options of those in SHORT. A sweep has a test of its own.
+# Of commands on which no other depends one of a kind is enough for `make test`: one
+# with the same options of those in SHORT. Those in LONG have tests of their own, and are only read.
 LONG = ("benchmark.py", "diagnose.py", "sweep.py")
 SHORT = ("evaluate.py", "export.py", "play.py", "solve.py")
 SIZES = {"--games", "--simulations", "--json"}
@@ -74,11 +76,14 @@ def commands_of(page: Path) -> list[str]:
 def kind_of(command: str) -> str:
     """Return what commands have in common that do the same with other values."""
     options = sorted({word for word in command.split() if word.startswith("--")} - SIZES)
-    for scripts, others in ((LONG, []), (SHORT, options)):
-        for script in scripts:
-            if script in command:
-                return " ".join([script, *others])
+    for script in SHORT:
+        if script in command:
+            return " ".join([script, *options])
     return command
+
+
+def is_long(command: str) -> bool:
+    return any(script in command for script in LONG)
 
 
 def all_commands() -> list:
@@ -87,7 +92,7 @@ def all_commands() -> list:
     for page in PAGES:
         for command in commands_of(page):
             if command not in found:
-                slow = [pytest.mark.slow] * (kind_of(command) in kinds or "sweep.py" in command)
+                slow = [pytest.mark.slow] * (kind_of(command) in kinds or is_long(command))
                 found[command] = pytest.param(command, id=command[:70], marks=slow)
             kinds.add(kind_of(command))
     return list(found.values())
@@ -125,6 +130,15 @@ def test_there_are_commands():
     assert any(command.startswith("python scripts/train.py") for command in commands)
     everything = "\n".join(command for page in PAGES for command in commands_of(page))
     assert [long for long in LESS if not re.search(f"scripts/{long}", everything)] == []
+
+
+def test_long_commands_have_options_that_there_are():
+    everything = {command for page in PAGES for command in commands_of(page)}
+    long = [command.split()[1:] for command in everything if is_long(command)]
+    assert len(long) >= 5
+    for script, *options in long:
+        if "sweep.py" not in script:  # it takes lists of values and parses each config
+            assert parse(parser_of(Path(script).name), options)
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def game_of(tmp_path: Path, player: str, seed: int, temperature: float) -> tuple
 
 @pytest.mark.parametrize("player", ["policy", "search:4"])
 def test_a_temperature_makes_the_seed_decide(player, tmp_path):
-    hot = [game_of(tmp_path, player, seed, 1.0) for seed in (0, 0, 1, 2)]
-    assert hot[0] == hot[1] and len(set(hot)) == 3
-    cold = [game_of(tmp_path, player, seed, 0.0) for seed in (0, 1, 2)]
-    assert len(set(cold)) == 1
+    hot = [game_of(tmp_path, player, seed, 1.0) for seed in (0, 0, 1)]
+    assert hot[0] == hot[1] != hot[2]
+    cold = [game_of(tmp_path, player, seed, 0.0) for seed in (0, 1)]
+    assert cold[0] == cold[1]
