@@ -26,7 +26,7 @@ from jaxzero.game.quiet import fewest_decisions, most_decisions
 # Of games that start late. In twice the steps of the longest one there is time for about four; of
 # games that start as late as `start_ply` says, for about twelve in twice the steps of a whole one.
 GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
-# Solved positions stored of each adjudicated game: the one it stopped at and one further on.
+# Solved positions stored for each place of a game: where one stopped, and one further on.
 SOLVED_PER_GAME = 2
 # Iterations kept at least where games are adjudicated: answers come two iterations later.
 KEPT_WHILE_SOLVING = 3
@@ -74,10 +74,10 @@ class SelfplayConfig:
     adjudicate_below: NonNegativeInt = 0
     """Undrawn edges of the searched position at which a game stops; the exact solver then says how
     it ends, on the cores of the host while the device plays on. 0: games are played to their end.
-    Two solved positions of each game are stored as well. Values and best moves of endgames then
-    come from the solver, not from self-play alone. Results come two iterations later: make
-    iterations short. Try 20; less when speed/solver_wait_seconds is above 0 or selfplay/unsolved
-    above 0.05. Needs search.nodes quiet."""
+    Solved positions are stored as well: where games stopped, and others from there on. Values and
+    best moves of endgames then come from the solver, not from self-play alone. Results come two
+    iterations later: make iterations short. Try 22; less where speed/solver_wait_seconds stays
+    above a tenth of the iteration or selfplay/unsolved above 0.1. Needs search.nodes quiet."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")

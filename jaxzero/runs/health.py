@@ -25,6 +25,8 @@ LARGE_LOGITS = 100.0  # nats: bfloat16 has steps of 0.5 there
 MOST_REPLAY = 9.0  # times that a position is sampled
 SLOW = 0.4  # of the usual speed
 IDLE = 0.75  # of the evaluations serve games in play
+WAITING = 0.3  # of an iteration: the device waits for the solver
+UNSOLVED = 0.2  # of the games stop at a position that is too hard for the solver
 ONE_SIDED = 0.99  # of the games end the same way
 WORSE = 0.03  # more wrong moves than at the best evaluation
 
@@ -138,6 +140,22 @@ def slow(metrics: Metrics) -> Warning | None:
     )
 
 
+def solver(metrics: Metrics) -> Warning | None:
+    unsolved = _recent(metrics, "selfplay/unsolved")
+    if unsolved is None:
+        return None
+    waited = sum(_values(metrics[-WINDOW:], "speed/solver_wait_seconds"))
+    share = waited / max(sum(_values(metrics[-WINDOW:], "speed/seconds")), 1e-9)
+    if unsolved <= UNSOLVED and share <= WAITING:
+        return None
+    return Warning(
+        "solver too slow",
+        f"{unsolved:.0%} of the games stop where it finds no value, and the device waits for it "
+        f"{share:.0%} of the time",
+        "lower selfplay.adjudicate_below",
+    )
+
+
 CHECKS: tuple[Callable[[Metrics], Warning | None], ...] = (
     entropy_collapse,
     large_logits,
@@ -146,6 +164,7 @@ CHECKS: tuple[Callable[[Metrics], Warning | None], ...] = (
     one_sided,
     idle_lanes,
     slow,
+    solver,
 )
 
 
