@@ -182,6 +182,12 @@ class Stop:
         """What a shell expects of a process that a signal ended; 0 where none did."""
         return 128 + self.signal if self.signal else 0
 
+    @property
+    def over(self) -> bool:
+        """Whether a signal asked to stop or the time is up."""
+        late = self._deadline is not None and time.monotonic() > self._deadline
+        return self.requested or late
+
     def request(self, signal: int) -> None:
         """Ask to stop after the present iteration, and say so at once."""
         self.signal = signal
@@ -193,8 +199,7 @@ class Stop:
         """Count one iteration; return whether to stop now."""
         if self._iterations_left is not None:
             self._iterations_left -= 1
-        late = self._deadline is not None and time.monotonic() > self._deadline
-        return self.requested or late or self._iterations_left == 0
+        return self.over or self._iterations_left == 0
 
     def on_signals(self) -> AbstractContextManager[None]:
         """Take the first Ctrl-C or SIGTERM in a block as a request to stop."""

@@ -12,23 +12,21 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from jsonargparse import Namespace
+from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import (
+    command_name,
     config_of,
     config_parser,
-    load_config,
     parse,
     run_script,
     use_compilation_cache,
 )
 from jaxzero.config import Config
-from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt
+from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt, Seed
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir
@@ -52,10 +50,10 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument(
         "--seeds",
-        type=NonNegativeInt,
+        type=Seed,
         nargs="+",
         help="train once for each of these seeds, one after the other, in folders seed_0, ... of "
-        "--run_dir, and compare the ends; a run that is complete is not repeated with --resume",
+        "--run_dir, and print the mean of their ends; --resume does not repeat complete runs",
     )
     parser.add_argument(
         "--max_minutes",
@@ -106,12 +104,10 @@ def main(arguments: list[str]) -> None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
     if options.weights and options.resume:
         raise InputError(f"weights: {options.weights} cannot stand beside --resume")
-    if options.seeds:
-        refuse_seeds(options)
-    begun = seed_dir(options, options.seeds[0]) if options.seeds else options.run_dir
-    saved = begun / CONFIG_FILE
-    if options.resume and options.config is None and saved.exists():
-        options = parse(parser, ["--config", str(saved), *arguments])
+    if options.seeds is not None:
+        return train_seeds(parser, options, arguments)
+    if options.resume:
+        options = saved_options(parser, options.run_dir, arguments)
     config = config_of(parser, options)
     check_folder("run_dir", options.run_dir)
     join_others(options)
@@ -123,53 +119,71 @@ def main(arguments: list[str]) -> None:
     use_compilation_cache()
     initial = read_initial_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
-    run = partial(train, stop=stop, initial=initial)
-    if options.seeds:
-        complete = train_seeds(config, options, run)
-    else:
-        complete = run(config, options.run_dir, options.resume)
-    if not complete:
+    if not train(config, options.run_dir, options.resume, stop, initial):
         sys.exit(stop.exit_code)
 
 
-def seed_dir(options: Namespace, seed: int) -> Path:
-    """Return the folder of the run of one seed."""
-    return options.run_dir / f"seed_{seed}"
+def train_seeds(parser: ArgumentParser, options: Namespace, arguments: list[str]) -> None:
+    """Train once for each seed, one after the other, and print the mean of their ends."""
+    refuse_seeds(options, arguments)
+    folders = {seed: options.run_dir / f"seed_{seed}" for seed in options.seeds}
+    begun = [folder for folder in folders.values() if (folder / CONFIG_FILE).exists()]
+    configs = {}
+    for seed, folder in folders.items():
+        # A run that has not begun takes after one that has.
+        source = folder if folder in begun or not begun else begun[0]
+        given = options if not options.resume else saved_options(parser, source, arguments)
+        configs[seed] = replace(config_of(parser, given), seed=seed)
+        check_run_dir(configs[seed], source if options.resume else folder, options.resume)
+    check_folder("run_dir", options.run_dir)
+
+    from jaxzero.interrupts import Stop
+    from jaxzero.runs.weights import begun_with, read_initial_weights
+    from jaxzero.study.compare_runs import format_runs, group_runs, is_complete, read_run
+    from jaxzero.training.trainer import train
+
+    use_compilation_cache()
+    initial = begun_with(begun[0]) if begun else None
+    if options.weights:
+        initial = read_initial_weights(options.weights)
+    stop = Stop(options.max_minutes)
+    for seed, folder in folders.items():
+        if is_complete(configs[seed], folder):
+            print(f"seed {seed}: complete in {folder}", flush=True)
+            continue
+        print(f"seed {seed}: {folder}", flush=True)
+        new = folder not in begun
+        done = train(configs[seed], folder, not new, stop, initial if new else None)
+        if not done or (stop.over and seed != options.seeds[-1]):
+            seeds = " ".join(map(str, options.seeds))
+            again = f"{command_name('train')} --run_dir {options.run_dir} --seeds {seeds} --resume"
+            print(f"To go on with all seeds: {again}")
+            sys.exit(stop.exit_code)
+    try:
+        print(format_runs(group_runs([read_run(folder) for folder in folders.values()])))
+    except InputError as error:  # the runs are complete all the same
+        print(f"No comparison: {error}")
 
 
-def refuse_seeds(options: Namespace) -> None:
-    """Raise an InputError where the seeds are not those of one set of new runs."""
+def refuse_seeds(options: Namespace, arguments: list[str]) -> None:
+    """Raise an InputError where the seeds cannot be those of runs in one folder."""
     given = " ".join(map(str, options.seeds))
     if len(set(options.seeds)) < len(options.seeds):
         raise InputError(f"seeds: {given} names a seed twice")
+    if any(word.partition("=")[0] == "--seed" for word in arguments):
+        raise InputError(f"seed: {options.seed} cannot stand beside --seeds {given}")
     if options.distributed or options.coordinator_address:
         raise InputError(f"seeds: {given} are trained by one process, not by a job of several")
     if (options.run_dir / CONFIG_FILE).exists():
         raise InputError(f"run_dir: {options.run_dir} is a run itself, not a folder for --seeds")
 
 
-def train_seeds(config: Config, options: Namespace, run: Callable[..., bool]) -> bool:
-    """Train with each seed and print what the ends have in common; return whether all ended."""
-    from jaxzero.runs.summary import SUMMARY_FILE
-    from jaxzero.study.compare_runs import format_runs, group_runs, read_run
-
-    folders = [seed_dir(options, seed) for seed in options.seeds]
-    if not options.resume:
-        for folder in folders:
-            check_run_dir(config, folder, resume=False)
-    for seed, folder in zip(options.seeds, folders, strict=True):
-        own, begun = replace(config, seed=seed), (folder / CONFIG_FILE).exists()
-        if begun and (folder / SUMMARY_FILE).exists() and load_config(folder / CONFIG_FILE) == own:
-            print(f"seed {seed}: complete in {folder}", flush=True)
-            continue
-        print(f"seed {seed}: {folder}", flush=True)
-        if not run(own, folder, begun):
-            names = " ".join(map(str, options.seeds))
-            print(f"To go on with all seeds: --run_dir {options.run_dir} --seeds {names} --resume")
-            return False
-    if config.evaluation.suite != "none":
-        print(format_runs(group_runs([read_run(folder) for folder in folders])))
-    return True
+def saved_options(parser: ArgumentParser, run_dir: Path, arguments: list[str]) -> Namespace:
+    """Return the options of a command that resumes a run: those of its config, and the given."""
+    options, saved = parse(parser, arguments), run_dir / CONFIG_FILE
+    if options.config is not None or not saved.exists():
+        return options
+    return parse(parser, ["--config", str(saved), *arguments])
 
 
 def join_others(options: Namespace) -> None:

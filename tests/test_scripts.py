@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -34,6 +35,8 @@ WRONG = {
     "endless minutes": ("--max_minutes inf", "max_minutes: inf must be a number >= 0"),
     "nothing to resume": ("--resume", "holds no run"),
     "a seed twice": ("--seeds 4 4", "seeds: 4 4 names a seed twice"),
+    "a seed beside them": ("--seeds 4 --seed 5", "seed: 5 cannot stand beside --seeds 4"),
+    "no seeds to resume": ("--seeds 4 --resume", "holds no run to resume"),
     "seeds of a job": ("--seeds 4 --distributed", "seeds: 4 are trained by one process"),
 }
 
@@ -90,16 +93,18 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
 
 def test_seeds_are_runs_of_their_own_and_complete_ones_are_not_repeated(tmp_path):
     seeds, alone = tmp_path / "seeds", tmp_path / "alone"
-    runs = ["train.py", *TINY, "--run_dir", seeds]
+    measured = [*TINY, "--weights", "2x2", "--evaluation.suite", "table"]
+    runs = ["train.py", *measured, "--run_dir", seeds]
     first = run_here(*runs, "--seeds", "3", "5", "--max_minutes", "0.0001")
     assert first.returncode == 0, first.stderr
-    assert first.stdout.endswith(f"--run_dir {seeds} --seeds 3 5 --resume\n")
+    assert first.stdout.endswith(f"train.py --run_dir {seeds} --seeds 3 5 --resume\n")
     assert not (seeds / "seed_5").exists()
     again = run_here(*runs, "--seeds", "3")
     assert (again.returncode, "holds a run" in again.stderr) == (2, True)
     done = run_here("train.py", "--run_dir", seeds, "--seeds", "3", "5", "--resume")
     assert done.returncode == 0, done.stderr
-    assert run_here("train.py", *TINY, "--seed", "5", "--run_dir", alone).returncode == 0
+    assert re.search(r"\n-  *2  *20,512 .* % \[", done.stdout)  # a mean with an interval
+    assert run_here("train.py", *measured, "--seed", "5", "--run_dir", alone).returncode == 0
     losses = [
         [line["learn/loss"] for line in read_metrics(run)]
         for run in (seeds / "seed_3", seeds / "seed_5", alone)

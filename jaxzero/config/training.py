@@ -77,7 +77,7 @@ class SelfplayConfig:
     Solved positions are stored as well: where games stopped, and others from there on. Values and
     best moves of endgames then come from the solver, not from self-play alone. Results come two
     iterations later: make iterations short. Try 22; less where speed/solver_wait_seconds stays
-    above a tenth of the iteration or selfplay/unsolved above 0.1. Needs search.nodes quiet."""
+    above 0.3 of the iteration or selfplay/unsolved above 0.2. Needs search.nodes quiet."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")

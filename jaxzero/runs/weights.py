@@ -243,7 +243,12 @@ def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
 
     Raises: InputError where it is not there any more.
     """
-    if not (run_dir / INITIAL_FILE).exists() or finished_checkpoints(run_dir / CHECKPOINTS):
+    return None if finished_checkpoints(run_dir / CHECKPOINTS) else begun_with(run_dir)
+
+
+def begun_with(run_dir: Path) -> InitialWeights | None:
+    """Return what a run had begun with, None for a run from zero. Raises: as above."""
+    if not (run_dir / INITIAL_FILE).exists():
         return None
     return read_initial_weights(_noted(run_dir)["weights"])
 

@@ -6,7 +6,7 @@ Runs that differ only in their seed form one group, with a mean and an interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
@@ -19,16 +19,20 @@ from scipy.stats import t
 from tabulate import tabulate
 
 from jaxzero.cli import dotted, load_config
+from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.files import save_figure
+from jaxzero.readers import check_mapping, read_mapping
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE
 from jaxzero.runs.starts import differences, read_starts
-from jaxzero.runs.weights import effort_before
+from jaxzero.runs.summary import SUMMARY_FILE
+from jaxzero.runs.weights import Effort, effort_before
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
 PREFIX, SUFFIX = "suite/", "/optimal_share"
 STYLES = ("--", "-", ":", "-.")  # lines of the players
+SUMMARY = {"iterations": int, "games": int, "minutes": int | float, "suite": dict}
 FLOOR = 0.05  # percent; a suite of some thousand positions cannot measure less
 # Settings that do not change the training.
 SILENT = ("seed", "devices", "checkpoint_every", "keep_checkpoints", "save_replay")
@@ -74,9 +78,38 @@ def read_run(run_dir: Path) -> MeasuredRun:
         for line in metrics
         if (wrong := _wrong(line)) and {"speed/games", "speed/minutes"} <= line.keys()
     ]
+    measurements += _at_the_end(run_dir, past, measurements)
     if not measurements:
         raise InputError(f"runs: {run_dir} was never measured on solved positions")
     return MeasuredRun(run_dir, settings, measurements)
+
+
+def _at_the_end(
+    run_dir: Path, past: Effort, before: Sequence[Measurement]
+) -> Iterator[Measurement]:
+    """Yield the final measurement of a complete run, unless the last iteration had one."""
+    summary = _summary(run_dir)
+    games = past.games + summary.get("games", 0)
+    scores = {} if before and before[-1].games >= games else summary.get("suite", {})
+    wrong, path = {}, run_dir / SUMMARY_FILE
+    for name, score in scores.items():
+        parts = check_mapping("runs", path, score, {"all": dict})["all"]
+        share = check_mapping("runs", path, parts, {"optimal_share": float})["optimal_share"]
+        wrong[name] = 100 - 100 * share
+    if wrong:
+        yield Measurement(games, past.minutes + summary["minutes"], wrong)
+
+
+def is_complete(config: Config, run_dir: Path) -> bool:
+    """Return whether a run has come as far as `config` says and was measured there."""
+    done = _summary(run_dir)
+    return bool(done) and config.fraction_done(done["iterations"], done["minutes"]) == 1
+
+
+def _summary(run_dir: Path) -> dict[str, Any]:
+    """Return what a complete run has written, nothing for any other. Raises: InputError."""
+    path = run_dir / SUMMARY_FILE
+    return read_mapping("runs", path, SUMMARY) if path.exists() else {}
 
 
 def _wrong(line: dict[str, Any]) -> dict[str, float]:

@@ -41,7 +41,7 @@ from jaxzero.training.targets import (
 
 # Of one position, about 40 ms. Nearly all with 22 undrawn edges need a quarter of it at most.
 NODE_LIMIT = 2**16
-CHUNK = 64  # positions that a thread solves at a time, with one transposition table
+CHUNK = 64  # games that a thread takes at a time, with one transposition table
 TABLE_ENTRIES = 2**16
 NICENESS = 10  # of the solving threads: the device comes first where it is the host
 
@@ -198,16 +198,15 @@ class Adjudicator:
             return state, {}
         begin, batch = time.perf_counter(), self._batches.popleft()
         answers = batch.finished
-        seconds = 0.0
+        seconds, solved = 0.0, 0
         for rows, future in batch.chunks:
             found, spent = future.result()
-            seconds += spent
+            seconds, solved = seconds + spent, solved + np.sum(found.drawn.any(axis=-1))
             for whole, part in zip(answers, found, strict=True):
                 whole[rows] = part
         waited = time.perf_counter() - begin
         own = len(own_devices(self._devices))
         answers = jax.tree.map(lambda x: x.reshape(own, -1, *x.shape[1:]), answers)
-        solved = sum(len(rows) for rows, _ in batch.chunks) * self._config.solved_per_game
         return state._replace(answers=spread_own(answers, self._devices)), {
             "speed/solver_wait_seconds": waited,
             "speed/solved_per_core_second": solved / max(seconds, 1e-9),
@@ -226,17 +225,17 @@ class Adjudicator:
         finished = no_answers(config, len(drawn))
         finished.solved[over, 0] = True  # worth 0
         stopped, spare = np.flatnonzero(~over), np.flatnonzero(over)
-        parts = -(-len(stopped) // CHUNK)
+        parts = min(len(stopped), -(-len(drawn) // CHUNK))
         chunks = []
         for number in range(parts):
-            rows, more = stopped[number * CHUNK :][:CHUNK], spare[number::parts]
-            seed = config.seed, iteration, before + number * CHUNK
+            rows, more = stopped[number::parts], spare[number::parts]
+            seed = config.seed, iteration, before + number
             work = solve_stops, config.game.board, drawn[rows], len(more), seed
             chunks.append((np.append(rows, more), self._pool.submit(*work)))
         self._batches.append(Batch(finished, chunks))
 
     def close(self) -> None:
-        """Drop what has not begun and wait for the rest, a second at most."""
+        """Drop what has not begun and wait for the rest, some seconds at most."""
         self._pool.shutdown(cancel_futures=True)
 
     def __enter__(self) -> Adjudicator:
@@ -258,8 +257,8 @@ def solve_stops(
 ) -> tuple[Answers, float]:
     """Solve quiet positions [P, A] and a later one of each: answers [P + more, 2] and seconds.
 
-    The last `more` rows hold another later one of a position drawn by lot, behind a game that is
-    over: lanes that ended no game leave places for positions.
+    The last `more` rows are of games that were over or never began. They have places too, and hold
+    another later one of a position drawn by lot.
     """
     begin, table = time.perf_counter(), new_table(TABLE_ENTRIES)
     rng = np.random.default_rng(seed)

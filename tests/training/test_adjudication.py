@@ -145,7 +145,7 @@ def test_solved_positions_are_quiet_and_lie_on_the_way_to_the_end(played):
         assert ((sides.sum(1) + drawn[np.array(beside)].sum(1)) != 3).all()
 
 
-def test_lanes_without_an_end_hold_positions_further_on_of_the_others(played):
+def test_games_that_never_began_hold_later_positions_of_others(played):
     _, stops, _, _ = played
     drawn = stops.drawn[~stops.drawn.all(1)][:8]
     answers, _ = solve_stops(GAME, drawn, 40, (1, 2))
@@ -161,9 +161,10 @@ def test_lanes_without_an_end_hold_positions_further_on_of_the_others(played):
 def test_careful_games_go_on_with_safe_moves():
     start = np.zeros((300, GAME.num_edges), bool)
     later = adjudication.play_on(GAME, start, start, np.random.default_rng(3))
-    early = later[later.sum(1) <= 8]  # so many safe moves there always are
+    # So many safe moves there always are; of random moves half of these positions are so.
+    early = later[(later.sum(1) >= 7) & (later.sum(1) <= 8)]
     careful = (early[:, box_sides_table(GAME)].sum(-1) <= 2).all(1)
-    assert len(early) > 30 and 0.75 < careful.mean() < 1
+    assert len(early) > 20 and 0.75 < careful.mean() < 1
 
 
 def test_margins_are_written_into_the_block_they_are_for():
