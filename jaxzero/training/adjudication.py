@@ -175,8 +175,7 @@ def solved_positions(answers: Answers, offset: jax.Array) -> Positions:
     """
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), answers)
     usable = flat.solved & jnp.any(flat.best, axis=-1)  # not over
-    best = (flat.best & usable[:, None]).astype(jnp.float32)
-    policy = best / jnp.maximum(1, jnp.sum(best, axis=-1, keepdims=True))
+    policy = (flat.best & usable[:, None]).astype(jnp.float32)  # a set: see `policy_losses`
     positions = Positions(flat.drawn, policy, flat.value, usable)
     return resample(positions, usable, len(usable), offset)
 

@@ -135,7 +135,7 @@ def sample_losses(
     chex.assert_shape(prediction.policy_logits, edges, custom_message="policy_logits")
     chex.assert_shape(target.policy, edges, custom_message="target.policy")
     chex.assert_shape(target.margin, (), custom_message="target.margin")
-    policy_loss = optax.safe_softmax_cross_entropy(prediction.policy_logits, target.policy)
+    policy_loss, nearest = policy_losses(prediction.policy_logits, target.policy)
     # Where no edge is left to draw all logits stand for impossible.
     sizes = (jnp.maximum(jax.nn.logsumexp(logits), -MOST_SIZE) for logits in prediction)
     margin_loss = optax.softmax_cross_entropy_with_integer_labels(
@@ -146,12 +146,27 @@ def sample_losses(
     known = target.margin_known.astype(jnp.float32)
     return {
         "policy_loss": policy_loss,
-        "policy_divergence": policy_loss - policy_entropy(target.policy),
+        "policy_divergence": nearest,
         "margin_loss": known * margin_loss,
         "margin_error": known * error,
         "margin_known": known,
         "logit_size": sum(size**2 for size in sizes),
     }
+
+
+def policy_losses(logits: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the loss of a policy, and its divergence from the target: scalars, in nats.
+
+    A target [A] that sums to 1 is a policy to imitate: the loss is the cross-entropy. One that sums
+    to more has a 1 for each of several best moves. Which of them is played does not matter, so the
+    loss is -log of the probability of them all.
+    """
+    is_set = jnp.sum(target) > 1.5
+    best = (target > 0) | ~is_set
+    of_set = jax.nn.logsumexp(logits) - jax.nn.logsumexp(jnp.where(best, logits, -jnp.inf))
+    of_policy = optax.safe_softmax_cross_entropy(logits, target)
+    divergence = jnp.where(is_set, of_set, of_policy - policy_entropy(target))
+    return jnp.where(is_set, of_set, of_policy), divergence
 
 
 def loss(

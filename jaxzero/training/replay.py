@@ -20,7 +20,7 @@ class Replay(NamedTuple):
     """Ring buffer of C positions on one device."""
 
     drawn: jax.Array  # [C, ceil(A / 8)] uint8, edges on the board, one bit each
-    policy: jax.Array  # [C, A] float16, improved policy of the search
+    policy: jax.Array  # [C, A] float16, improved policy of the search; solved: a set of best moves
     margin: jax.Array  # [C] int16, remaining margin of the side to move, in boxes
     margin_known: jax.Array  # [C] bool, no random move came here or after
     size: jax.Array  # [] int32, positions held

@@ -24,7 +24,7 @@ class Positions(NamedTuple):
     """Positions to learn from: P of them."""
 
     drawn: jax.Array  # [P, A] bool, edges on the board
-    policy: jax.Array  # [P, A] float32, improved policy of the search
+    policy: jax.Array  # [P, A] float32, improved policy of the search; solved: a set of best moves
     margin: jax.Array  # [P] int32, boxes the side to move wins from here on minus those it loses
     margin_known: jax.Array  # [P] bool, no random move comes between here and what says so
 

@@ -22,6 +22,7 @@ from jaxzero.training.learner import (
     learning_rate,
     loss,
     playing_params,
+    policy_losses,
     runs_of_ones,
     sample_losses,
     update,
@@ -57,6 +58,21 @@ def test_losses_by_hand():
     assert float(parts["margin_error"]) == pytest.approx(0.5)
     unknown = sample_losses(game, prediction, target._replace(margin_known=jnp.bool_(False)))
     assert float(unknown["margin_loss"]) == 0
+
+
+def test_a_set_of_best_moves_asks_for_any_of_them():
+    logits = jnp.array([1.0, 0.0, -0.5, 0.3, IMPOSSIBLE])
+    best, one = jnp.array([1.0, 0.0, 1.0, 0.0, 0.0]), jnp.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    chances = jax.nn.softmax(logits)
+    (found, distance), slope = jax.value_and_grad(policy_losses, has_aux=True)(logits, best)
+    assert float(found) == float(distance) == pytest.approx(-np.log(chances[0] + chances[2]))
+    # The same step as to the policy that is now given to the best moves, each in its proportion.
+    nearest = chances * best / jnp.sum(chances * best)
+    np.testing.assert_allclose(slope, chances - nearest, atol=1e-6)
+    # One best move is a policy, and so is no move at all.
+    assert float(policy_losses(logits, one)[0]) == pytest.approx(-np.log(chances[2]))
+    nothing = jax.grad(lambda x: policy_losses(x, 0 * one)[0])(logits)
+    np.testing.assert_array_equal(nothing, 0)
 
 
 def test_wrong_shapes_fail_with_the_name():
