@@ -106,8 +106,7 @@ def main(arguments: list[str]) -> None:
         raise InputError(f"weights: {options.weights} cannot stand beside --resume")
     if options.seeds is not None:
         return train_seeds(parser, options, arguments)
-    if options.resume:
-        options = saved_options(parser, options.run_dir, arguments)
+    options = with_saved(parser, options, options.run_dir, arguments)
     config = config_of(parser, options)
     check_folder("run_dir", options.run_dir)
     join_others(options)
@@ -132,7 +131,7 @@ def train_seeds(parser: ArgumentParser, options: Namespace, arguments: list[str]
     for seed, folder in folders.items():
         # A run that has not begun takes after one that has.
         source = folder if folder in begun or not begun else begun[0]
-        given = options if not options.resume else saved_options(parser, source, arguments)
+        given = with_saved(parser, options, source, arguments)
         configs[seed] = replace(config_of(parser, given), seed=seed)
         check_run_dir(configs[seed], source if options.resume else folder, options.resume)
     check_folder("run_dir", options.run_dir)
@@ -178,12 +177,14 @@ def refuse_seeds(options: Namespace, arguments: list[str]) -> None:
         raise InputError(f"run_dir: {options.run_dir} is a run itself, not a folder for --seeds")
 
 
-def saved_options(parser: ArgumentParser, run_dir: Path, arguments: list[str]) -> Namespace:
-    """Return the options of a command that resumes a run: those of its config, and the given."""
-    options, saved = parse(parser, arguments), run_dir / CONFIG_FILE
-    if options.config is not None or not saved.exists():
-        return options
-    return parse(parser, ["--config", str(saved), *arguments])
+def with_saved(
+    parser: ArgumentParser, options: Namespace, run_dir: Path, arguments: list[str]
+) -> Namespace:
+    """Return the options of a command; where it resumes a run, those of its config below them."""
+    saved = run_dir / CONFIG_FILE
+    if options.resume and options.config is None and saved.exists():
+        return parse(parser, ["--config", str(saved), *arguments])
+    return options
 
 
 def join_others(options: Namespace) -> None:

@@ -135,7 +135,7 @@ def sample_losses(
     chex.assert_shape(prediction.policy_logits, edges, custom_message="policy_logits")
     chex.assert_shape(target.policy, edges, custom_message="target.policy")
     chex.assert_shape(target.margin, (), custom_message="target.margin")
-    policy_loss, nearest = policy_losses(prediction.policy_logits, target.policy)
+    policy_loss, divergence = policy_losses(prediction.policy_logits, target.policy)
     # Where no edge is left to draw all logits stand for impossible.
     sizes = (jnp.maximum(jax.nn.logsumexp(logits), -MOST_SIZE) for logits in prediction)
     margin_loss = optax.softmax_cross_entropy_with_integer_labels(
@@ -146,7 +146,7 @@ def sample_losses(
     known = target.margin_known.astype(jnp.float32)
     return {
         "policy_loss": policy_loss,
-        "policy_divergence": nearest,
+        "policy_divergence": divergence,
         "margin_loss": known * margin_loss,
         "margin_error": known * error,
         "margin_known": known,
