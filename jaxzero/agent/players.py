@@ -24,8 +24,7 @@ from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import (
     DotsAndBoxes,
     State,
-    box_neighbours,
-    count_sides,
+    fullest_beside,
     legal_edges,
     most_sides_beside,
     random_edge,
@@ -219,8 +218,8 @@ def _act_perfect(
             game, drawn[tried], node_limit=limit, table=_table(game)
         )
         candidates[solved] = best[solved[tried]]
-    for row in np.flatnonzero(~slips & ~solved):
-        candidates[row] = _safe_edges(game, drawn[row])
+    unknown = ~slips & ~solved
+    candidates[unknown] = _careful_edges(game, drawn[unknown])
     return np.array(
         [
             generator.choice(np.flatnonzero(row))
@@ -230,16 +229,12 @@ def _act_perfect(
     )
 
 
-def _safe_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Return the edges that close a box, else those that give none away, else all: [A] bool."""
-    beside = box_neighbours(game)
-    sides = count_sides(game, drawn)
-    sides[-1] = 0
-    fullest = sides[beside].max(axis=1)
-    for choice in (~drawn & (fullest == 3), ~drawn & (fullest < 2)):
-        if choice.any():
-            return choice
-    return ~drawn
+def _careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the edges that close a box, else those that give none away, else all: [B, A] bool."""
+    fullest = fullest_beside(game, drawn)
+    closing, safe = ~drawn & (fullest == 3), ~drawn & (fullest < 2)
+    chosen = np.where(safe.any(axis=1, keepdims=True), safe, ~drawn)
+    return np.where(closing.any(axis=1, keepdims=True), closing, chosen)
 
 
 @lru_cache(maxsize=4)

@@ -52,6 +52,13 @@ def count_sides(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     return sides
 
 
+def fullest_beside(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the most sides of a box beside each edge that are drawn: [..., A] from [..., A]."""
+    sides = drawn[..., box_sides_table(game)].sum(axis=-1, dtype=np.int8)
+    outside = np.zeros((*sides.shape[:-1], 1), np.int8)
+    return np.append(sides, outside, axis=-1)[..., box_neighbours(game)].max(axis=-1)
+
+
 def american_start(game: DotsAndBoxes) -> tuple[int, ...]:
     """Return no edge: the game begins on an empty board."""
     return ()

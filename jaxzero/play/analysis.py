@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxzero.agent.players import Agent
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, count_sides
+from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
 from jaxzero.game.structure import Structure
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of, think
 from jaxzero.solver.endgame import (
@@ -328,10 +328,8 @@ def _proven_edge(one: EdgeFacts, best: int, value: int) -> EdgeFacts:
 
 def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:
     """Return the kind of every edge: list [A]; it means nothing for drawn edges."""
-    beside, sides = box_neighbours(game), count_sides(game, drawn)
-    sides[-1] = 0
-    takes = (sides[beside] == 3).any(axis=1)
-    lengths = np.append(found.length.ravel(), 0)[beside]
+    takes = fullest_beside(game, drawn) == 3
+    lengths = np.append(found.length.ravel(), 0)[box_neighbours(game)]
     opened = lengths.max(axis=1)
     # The outer edges of a chain of two let the other side hand the turn back.
     outer = (opened == 2) & (lengths.min(axis=1) != 2)

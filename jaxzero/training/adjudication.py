@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import Config
-from jaxzero.game import DotsAndBoxes, boxes_closed
+from jaxzero.game import DotsAndBoxes, boxes_closed, fullest_beside
 from jaxzero.game.board import box_sides_table
 from jaxzero.game.quiet import FreeBoxes, declines, whole_value
 from jaxzero.solver.endgame import TranspositionTable, new_table, solve_many
@@ -303,18 +303,9 @@ def play_on(
         moved = take_free_boxes(game, position | (np.arange(game.num_edges) == edge[:, None]))
         going &= ~moved.all(axis=1)
         position[going] = moved[going]
-        safe = safe_edges(game, position)
+        safe = ~position & (fullest_beside(game, position) < 2)
         moves = np.where(careful & safe.any(axis=1, keepdims=True), safe, ~position)
     return position
-
-
-def safe_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Return the edges of positions [P, A] that give no box away: [P, A] bool."""
-    sides = box_sides_table(game)
-    row, box = np.nonzero(drawn[:, sides].sum(axis=-1) >= 2)
-    safe = ~drawn
-    safe[row[:, None], sides[box]] = False
-    return safe
 
 
 def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:

@@ -86,6 +86,20 @@ def test_perfect_never_does_worse_than_the_value(opponent):
     assert result.margin > 0.5
 
 
+def test_where_the_solver_gives_up_perfect_is_careful():
+    """On 4x4 it does not try with more than 38 undrawn edges: it takes a box or gives none away."""
+    game = DotsAndBoxes(4, 4)
+    free, open_ = np.zeros((2, 1000, game.num_edges), bool)
+    free[:, [0, 4, 20]] = True  # three sides of the first box
+    open_[:, [0, 4]] = True  # two sides of it
+    edges = make_player("perfect", game).act(
+        np.arange(2000, dtype=np.uint32), np.append(free, open_, axis=0)
+    )
+    assert set(edges[:1000].tolist()) == {21}
+    # All but those drawn and the third side of the box.
+    assert set(edges[1000:].tolist()) == set(range(game.num_edges)) - {0, 4, 20, 21}
+
+
 def test_mixed_strength_lies_between():
     game = DotsAndBoxes(3, 3)
     perfect, mixed, random = (make_player(n, game) for n in ("perfect", "perfect:0.3", "random"))

@@ -21,9 +21,11 @@ from jaxzero.game import (
     State,
     boxes_gained,
     discount,
+    fullest_beside,
     initial_state,
     is_over,
     legal_edges,
+    most_sides_beside,
     random_edge,
     step,
 )
@@ -103,6 +105,16 @@ def test_a_drawn_edge_closes_nothing_and_passes_the_turn():
     after, again = step(game, state, jnp.int32(0))
     assert not again
     assert after.margin == -1
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 3), (5, 5)])
+def test_the_host_counts_the_sides_beside_an_edge_as_the_device_does(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    rng = np.random.default_rng(0)
+    drawn = rng.random((256, game.num_edges)) < rng.random((256, 1))
+    device = jax.vmap(partial(most_sides_beside, game))(drawn)
+    np.testing.assert_array_equal(fullest_beside(game, drawn)[~drawn], np.asarray(device)[~drawn])
+    np.testing.assert_array_equal(fullest_beside(game, drawn[5]), fullest_beside(game, drawn)[5])
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(0, 3), (2, -1)])
