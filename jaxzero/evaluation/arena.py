@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,16 @@ from jaxzero.game import DotsAndBoxes, State, initial_states, is_over, step
 MOST_AT_ONCE = 8192  # games, so that memory does not grow with a match
 TRIES = 32  # draws of an opening before a repeated one is accepted
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
+
+
+class Shares(NamedTuple):
+    """How several processes share out a piece of work with numbered rows; all call both alike."""
+
+    own: Callable[[int], np.ndarray]  # of so many rows, the numbers [K] that this process does
+    join: Callable[[np.ndarray, int], np.ndarray]  # its rows [K, ...] to those of all, in order
+
+
+ALONE = Shares(np.arange, lambda rows, _count: rows)
 
 
 @dataclass(frozen=True)
@@ -139,15 +150,17 @@ def play_match(
     opening_plies: int,
     seed: int,
     at_once: int = 0,
+    shares: Shares = ALONE,
 ) -> MatchResult:
     """Play `games` (even) games in pairs with swapped seats from the same random opening.
 
     An opening has 0 to `opening_plies` uniformly random moves. Pairs have different openings as far
     as there are enough. `at_once` (even) games are played at a time, 0: all. The result does not
-    depend on `at_once`: the randomness of a game comes from its number.
+    depend on `at_once` and `shares`: the randomness of a game comes from its number.
     Raises: ValueError for odd numbers.
     """
-    return play_recorded_match(game, first, second, games, opening_plies, seed, at_once)[0]
+    settings = games, opening_plies, seed, at_once, shares
+    return play_recorded_match(game, first, second, *settings)[0]
 
 
 def play_recorded_match(
@@ -158,6 +171,7 @@ def play_recorded_match(
     opening_plies: int,
     seed: int,
     at_once: int = 0,
+    shares: Shares = ALONE,
 ) -> tuple[MatchResult, np.ndarray]:
     """Play a match as `play_match`, and return the moves of its games too: [games, A] int32.
 
@@ -176,11 +190,12 @@ def play_recorded_match(
     openings = after_moves(game, opening_moves)
     play_key = jax.random.key(seed)
     at_once = min(at_once or games, MOST_AT_ONCE)
+    own = shares.own(games)
     parts = [
-        play_games(game, players, openings, play_key, np.arange(games)[begin:][:at_once])
-        for begin in range(0, games, at_once)
+        play_games(game, players, openings, play_key, own[begin:][:at_once])
+        for begin in range(0, len(own), at_once)
     ]
-    margins, moves = (np.concatenate(part) for part in zip(*parts, strict=True))
+    margins, moves = (shares.join(np.concatenate(x), games) for x in zip(*parts, strict=True))
     seats = np.arange(games) % 2
     played = np.concatenate([seats[:, None], np.repeat(openings.drawn, 2, axis=0), moves], axis=1)
     result = MatchResult.of(margins, repeats=games - len(np.unique(played, axis=0)))

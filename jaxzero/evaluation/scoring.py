@@ -19,7 +19,7 @@ from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
-from jaxzero.evaluation.arena import Z_95, wilson_interval
+from jaxzero.evaluation.arena import ALONE, Z_95, Shares, wilson_interval
 from jaxzero.evaluation.suite import BANDS, Suite
 from jaxzero.game import State
 from jaxzero.solver.tablebase import ILLEGAL
@@ -63,15 +63,18 @@ def compile_answers(network: Network, settings: SearchConfig, simulations: int) 
     return answer
 
 
-def answer_suite(suite: Suite, answer: AnswerFunction, params: chex.ArrayTree) -> Answers:
+def answer_suite(
+    suite: Suite, answer: AnswerFunction, params: chex.ArrayTree, shares: Shares = ALONE
+) -> Answers:
     """Answer every position of a suite with compiled answers."""
-    parts = []
-    for first in range(0, len(suite), BATCH):
-        rows = suite.drawn[first : first + BATCH]
+    drawn, parts = suite.drawn[shares.own(len(suite))], []
+    for first in range(0, len(drawn), BATCH):
+        rows = drawn[first : first + BATCH]
         padded = np.ones((BATCH, suite.game.num_edges), bool)
         padded[: len(rows)] = rows
         parts.append([part[: len(rows)] for part in jax.device_get(answer(params, padded))])
-    return Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Answers(*(shares.join(column, len(suite)) for column in columns))
 
 
 def agent_answers(suite: Suite, agent: Agent, simulations: int) -> Answers:

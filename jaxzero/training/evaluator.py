@@ -16,7 +16,7 @@ from jaxzero.agent.players import Agent, make_player, make_players
 from jaxzero.cli import Source
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.evaluation.arena import MOST_AT_ONCE, MatchResult, play_match
+from jaxzero.evaluation.arena import MOST_AT_ONCE, MatchResult, Shares, play_match
 from jaxzero.evaluation.rating import (
     draw_ladder,
     elo_ratings,
@@ -51,15 +51,19 @@ from jaxzero.training.learner import (
     candidate_params,
     playing_params,
 )
-from jaxzero.training.parallel import local_copy
+from jaxzero.training.parallel import join_shares, local_copy, own_share
 
 TABLE_EDGES = 24  # a table of 3x3 takes seconds, larger ones minutes
 TABLE_POSITIONS = 2048
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
+PROCESSES = Shares(own_share, join_shares)
 
 
 class Evaluator:
-    """Measures the network of a run: matches, solved positions, and the gate."""
+    """Measures the network of a run: matches, solved positions, and the gate.
+
+    Several processes share out the games and the positions; all of them call the methods alike.
+    """
 
     def __init__(self, config: Config, network: Network):
         """Make players and suite. Raises: InputError for those that do not exist."""
@@ -88,7 +92,7 @@ class Evaluator:
         Where the metric gate/accepted is 1, the caller lets the newest weights through.
         """
         began = time.perf_counter()
-        # On the first device alone: of several processes only one evaluates.
+        # On the first device of each process.
         learner, gate = self.gate(local_copy(learner))
         results = self.play(learner, self._settings.games)
         scores = self.score(learner)
@@ -118,7 +122,7 @@ class Evaluator:
             return {}
         params: chex.ArrayTree = local_copy(playing_params(learner))
         return {
-            name: score(self._suite, answer_suite(self._suite, answer, params))
+            name: score(self._suite, answer_suite(self._suite, answer, params, PROCESSES))
             for name, answer in self._answering.items()
         }
 
@@ -136,7 +140,7 @@ class Evaluator:
 
     def _match(self, first, second, games: int) -> MatchResult:
         # As many at once as during training, so that programs compiled then serve at the end.
-        usual = self._settings.games
+        usual = len(own_share(self._settings.games))
         return play_match(
             self._game,
             first,
@@ -144,7 +148,8 @@ class Evaluator:
             games,
             self._settings.opening_plies,
             self._seed,
-            at_once=min(games, usual),
+            at_once=usual + usual % 2,
+            shares=PROCESSES,
         )
 
 

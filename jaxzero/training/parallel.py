@@ -5,7 +5,7 @@ without a device axis and the actor with a leading one, D. D counts the devices 
 the order of the processes; each process holds the slices of its own devices.
 
 Totals over all devices: selfplay.games, learner.batch_size, replay.capacity, devices, and every
-metric of games and positions. Per device: memory. Of the first process: times and evaluations.
+metric of games and positions. Per device: memory. Of the first process: times.
 """
 
 from __future__ import annotations
@@ -77,6 +77,26 @@ def gather(values: list[float]) -> np.ndarray:
         return row[None]
     # As words, because jax would round a float64.
     return multihost_utils.process_allgather(row.view(np.uint32)).view(np.float64)
+
+
+def own_share(count: int) -> np.ndarray:
+    """Return which of `count` > 0 rows of work this process does: [K], as many as every other one.
+
+    Where they do not divide evenly, some rows are done twice.
+    """
+    processes = jax.process_count()
+    return (jax.process_index() + processes * np.arange(-(-count // processes))) % count
+
+
+def join_shares(rows: np.ndarray, count: int) -> np.ndarray:
+    """Return all rows [count, ...] of a work that the processes did by `own_share`: [K, ...] each.
+
+    All of them have to call it.
+    """
+    if jax.process_count() == 1:
+        return rows
+    everywhere = np.asarray(multihost_utils.process_allgather(rows))  # [P, K, ...]
+    return everywhere.swapaxes(0, 1).reshape(-1, *rows.shape[1:])[:count].astype(rows.dtype)
 
 
 def on_first(action: Callable[[], object]) -> None:

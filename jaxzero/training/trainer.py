@@ -66,8 +66,7 @@ def train(
     """Train in `run_dir`, from zero, from `initial` weights or from its newest good checkpoint.
 
     A training that diverges goes on once from its newest checkpoint with a smaller learning rate.
-    Where this process is one of several, all of them call this alike. The first one evaluates and
-    writes, while the others wait for its next word.
+    Where this process is one of several, all of them call this alike, and the first one writes.
 
     Returns whether the run is complete; its summary is written then. Raises: InputError when the
     directory holds a run and `resume` is off, or holds a run of another board or network, or the
@@ -161,10 +160,10 @@ def _train(
                     )
                     metrics["memory/peak_bytes"] = _peak_memory(devices)
                     iteration, line = progress.iteration, headline(config, metrics)
+                    if evaluator.is_due(iteration):
+                        measured, words = evaluator.evaluate(progress.learner)
+                        metrics, line = metrics | measured, line + words
                     if is_first():
-                        if evaluator.is_due(iteration):
-                            measured, words = evaluator.evaluate(progress.learner)
-                            metrics, line = metrics | measured, line + words
                         writer.write(iteration, metrics, line)
                     progress, stopped = _agree(progress, stop, metrics)
                     ending = stopped or progress.fraction_done(config) == 1
@@ -176,9 +175,8 @@ def _train(
                     raise Diverged(message) from error
                 if ending:
                     break
-    complete = _finish(config, run_dir, devices, evaluator, progress, stop)
-    gather([0.0])  # no process leaves before the first one has measured
-    return complete
+    with ends_together(_resume_command(run_dir)):
+        return _finish(config, run_dir, devices, evaluator, progress, stop)
 
 
 def _agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[Progress, bool]:
@@ -251,15 +249,15 @@ def _finish(
             f"To go on: {resume_command}"
         )
         return False
-    if stop.requested:
+    if gather([stop.requested]).any():
         print(f"The training is done and saved. To measure the strength: {resume_command}")
         return False
-    if not is_first():
-        return True
     print("Measuring the final strength ...", flush=True)
     results = evaluator.play(progress.learner, config.evaluation.final_games)
     scores = evaluator.score(progress.learner)
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
     peak, player = _peak_memory(devices), evaluator.player_name
-    write_summary(config, run_dir, devices, totals, peak, player, results, scores)
+    if is_first():
+        write_summary(config, run_dir, devices, totals, peak, player, results, scores)
+    gather([0.0])  # no process leaves before the first one has written
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,13 +16,18 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from jax.experimental import multihost_utils
 from script_runner import ROOT, TINY, run_here
 
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent
+from jaxzero.training.parallel import join_shares, own_share
 
 OPTIONS = [*TINY.split(), "--iterations", "3", "--checkpoint_every", "2"]
-GATE = "--evaluation.gate_threshold 0.01 --evaluation.evaluate_every 2 --evaluation.games 8".split()
+GATE = (
+    "--evaluation.gate_threshold 0.01 --evaluation.evaluate_every 2 --evaluation.games 14".split()
+)
+EXACT = "--evaluation.suite table --evaluation.opponents random,greedy".split()
 PATIENCE = 240  # seconds for what takes ten; a hang takes forever
 
 
@@ -65,7 +71,7 @@ def runs(tmp_path_factory) -> Path:
         "SLURM_NTASKS": 2,
         "JAX_COORDINATOR_PORT": port,
     }
-    command = [*OPTIONS, *GATE, "--run_dir"]
+    command = [*OPTIONS, *GATE, *EXACT, "--run_dir"]
     processes = [
         start(
             folder,
@@ -100,6 +106,28 @@ def test_two_processes_of_two_devices_equal_one_of_four(runs):
         np.testing.assert_allclose(
             [line[name] for name in same], [like[name] for name in same], rtol=1e-4, atol=1e-6
         )
+
+
+def test_processes_share_out_an_evaluation_and_measure_the_same(runs):
+    two, one = (read_metrics(runs / name)[1] for name in ("two", "one"))
+    measured = [name for name in one if name.startswith(("versus/", "suite/", "gate/"))]
+    assert len(measured) == 4 + 4 + 2  # two opponents; the policy alone; points and verdict
+    for name in measured:
+        np.testing.assert_allclose(two[name], one[name], atol=1e-5, err_msg=name)
+    two, one = (json.loads((runs / name / "summary.json").read_text()) for name in ("two", "one"))
+    assert two["versus"] == one["versus"]
+
+
+@pytest.mark.parametrize(("processes", "count"), [(1, 5), (2, 14), (3, 8), (4, 2)])
+def test_the_shares_of_all_processes_are_the_whole(processes, count, monkeypatch):
+    shares = []
+    monkeypatch.setattr(jax, "process_count", lambda: processes)
+    for process in range(processes):
+        monkeypatch.setattr(jax, "process_index", lambda process=process: process)
+        shares.append(own_share(count))
+    assert len({len(share) for share in shares}) == 1
+    monkeypatch.setattr(multihost_utils, "process_allgather", lambda _: np.stack(shares))
+    np.testing.assert_array_equal(join_shares(shares[0], count), np.arange(count))
 
 
 def test_the_first_process_alone_speaks_and_writes(runs):
