@@ -39,6 +39,12 @@ def shortened(value: str, most: int = LONGEST_VALUE) -> str:
     return f"{value[:part]}...{value[-part:]} ({len(value)} characters)"
 
 
+def missing(extra: str, error: ModuleNotFoundError) -> InputError:
+    """Return the InputError of an option that needs the packages of the extra of its name."""
+    how = f'pip install -e ".[{extra}]" in the folder of jaxzero'
+    return InputError(f"{extra}: needs {error.name}, which is not installed: {how}")
+
+
 def one_line(message: str) -> str:
     """Return a message as one line of printable characters, not too long for a terminal."""
     words = " ".join(message.split())

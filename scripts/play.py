@@ -22,7 +22,7 @@ from jaxzero.config.ranges import (
     SecondsOfDecision,
     Seed,
 )
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, missing
 from jaxzero.files import check_file, check_folder
 from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
 from jaxzero.readers import read_text
@@ -119,9 +119,7 @@ def serve_page(options: Namespace) -> None:
     try:
         from jaxzero.play.server import serve
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"web: needs {error.name}, which is not installed: pip install 'jaxzero[web]'"
-        ) from error
+        raise missing("web", error) from error
     serve(options.host, options.port)
 
 

@@ -18,7 +18,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script
 from jaxzero.config.ranges import Port, number
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, missing
 
 Every = number(0.1, 3600)  # seconds between two looks
 
@@ -63,14 +63,20 @@ def main(arguments: list[str]) -> None:
 
 
 def serve_view(options: Namespace) -> None:
-    """Serve a page that shows the run; it takes no input but its address."""
-    from starlette.applications import Starlette
-    from starlette.middleware import Middleware
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
-    from starlette.responses import HTMLResponse
-    from starlette.routing import Route
+    """Serve a page that shows the run; it takes no input but its address.
 
-    from jaxzero.play.server import serve
+    Raises: InputError where the packages are missing.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.middleware import Middleware
+        from starlette.middleware.trustedhost import TrustedHostMiddleware
+        from starlette.responses import HTMLResponse
+        from starlette.routing import Route
+
+        from jaxzero.play.server import serve
+    except ModuleNotFoundError as error:
+        raise missing("web", error) from error
     from jaxzero.runs.watching import as_html, watch_run
 
     def show(_request) -> HTMLResponse:  # in a thread: it reads files

@@ -115,6 +115,19 @@ def test_seeds_are_runs_of_their_own_and_complete_ones_are_not_repeated(tmp_path
     assert last.stdout.count("complete in") == 2
 
 
+@pytest.mark.parametrize("script", ["play", "watch"])
+def test_a_page_without_its_packages_says_how_to_install_them(script, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("jaxzero.play.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    (tmp_path / "config.yaml").write_text("seed: 0")
+    of_run = ["--run_dir", tmp_path] if script == "watch" else []
+    done = run_here(f"{script}.py", "--web", *of_run)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: web: needs starlette")
+    assert 'pip install -e ".[web]"' in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")

@@ -42,8 +42,8 @@ class SelfplayConfig:
     take more memory. With start_ply a quarter of them runs at a time."""
     start_ply: NonNegativeInt = 0
     """Random moves before self-play starts; half of the games start later still. They are not
-    stored. Later starts give shorter games and cleaner value targets: start with about 60 % of
-    the moves on 5x5, end with 0. Counts moves of the quiet game: captures do not count. Needs
+    stored. Later starts give shorter games and cleaner value targets: start with three quarters
+    of the moves on 5x5, end with 0. Counts moves of the quiet game: captures do not count. Needs
     search.nodes quiet."""
     start_falls: Fraction = 0.0
     """Fraction of the run over which start_ply falls evenly to 0; 0: it stays. What a move is worth
@@ -142,8 +142,8 @@ class LearnerConfig:
     """Weight of the margin's cross-entropy in the loss, a mean over the sampled positions whose
     margin is known."""
     augmentation: bool = True
-    """Turn or mirror each sampled position at random, by one of the symmetries of the board: 8
-    on square boards, else 4."""
+    """Turn or mirror each sampled position at random, by one of the symmetries of the rules:
+    128 on square boards, else 64 (the outer edges of a corner box change places too)."""
 
     def __post_init__(self):
         check_ranges(self, "learner")
@@ -220,7 +220,7 @@ class Config:
     keep_checkpoints: PositiveInt = 10
     """Newest checkpoints to keep; older ones are deleted. A ladder rates those that are kept."""
     save_replay: bool = True
-    """Save the replay buffer with the newest checkpoint, so that a resumed run equals one that
+    """Save the replay buffer with the newest two checkpoints, so that a resumed run equals one that
     never stopped. It is the largest part of a checkpoint."""
 
     def __post_init__(self):

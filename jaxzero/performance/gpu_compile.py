@@ -32,7 +32,7 @@ from jaxzero.training.iteration import input_shapes, lower_and_compile
 from jaxzero.training.learner import init_learner, update
 
 PARTS = ("structure", "network", "search", "update", "iteration")
-NEEDED = 'needs the CUDA build of jax: pip install "jaxzero[cuda13]" (or cuda12)'
+NEEDED = 'needs the CUDA build of jax: pip install -e ".[cuda13]" (or cuda12)'
 
 INNER_ROUNDS = 3  # of a loop of unknown length inside a search: about the depth of a tree
 

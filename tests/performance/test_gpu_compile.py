@@ -144,7 +144,7 @@ SCRIPTS = ("gpu_compile.py --config configs/tiny.yaml", "train.py --predict_memo
 def test_without_the_cuda_build_one_line_says_what_to_install(command, no_cuda_build):
     done = run_here(*command.split(), "--target", "RTX 4060")
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and 'pip install "jaxzero[cuda13]"' in done.stderr
+    assert done.stderr.count("\n") == 1 and 'pip install -e ".[cuda13]"' in done.stderr
 
 
 @pytest.mark.parametrize("command", SCRIPTS)
