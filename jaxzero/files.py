@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxzero.errors import InputError
+from jaxzero.errors import SYSTEM_ERRORS, InputError
 from jaxzero.interrupts import cleaned_up
 
 FIGURES = ("", ".png", ".svg", ".pdf")
@@ -135,7 +135,7 @@ def _unlock(lock: int, path: Path) -> None:
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary file to write, of the same suffix; without an error it becomes `path`.
 
-    Raises: InputError where it cannot be written.
+    Raises: InputError where it cannot be written; OSError where the machine is to blame.
     """
     try:
         target = path.resolve()
@@ -149,6 +149,8 @@ def atomic_write(path: Path) -> Iterator[Path]:
                 shutil.copymode(target, temporary)
             temporary.replace(target)
     except OSError as error:
+        if error.errno in SYSTEM_ERRORS:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise InputError(f"{path} cannot be written ({error.strerror or error})") from error
 
 

@@ -85,6 +85,7 @@ def main(arguments: list[str]) -> None:
             break
         if options.ponder:
             engine.ponder()
+    engine.stop_pondering()
     if engine.is_compiling:  # for a minute perhaps, which no call of Python ends
         end_now(0)
 

@@ -26,6 +26,7 @@ from jaxzero.files import (
     temporary_folder,
     write_csv,
     write_json,
+    write_text,
 )
 from jaxzero.readers import read_arrays, read_text
 
@@ -221,6 +222,17 @@ def test_every_script_checks_its_outputs_before_it_works(command_line, refused):
     assert re.match(f"error: {option}: {folder}.*\n$", complaint), complaint
     assert not set(imported) & {"flax", "numba", "matplotlib"}
     assert everything(folder) == ["file"]
+
+
+def test_a_full_disk_is_no_bad_input(tmp_path, monkeypatch):
+    def replace(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        write_text(tmp_path / "note.txt", "text")
+    assert raised.value.filename == str(tmp_path / "note.txt")
+    assert not list(tmp_path.iterdir())
 
 
 class Fails:

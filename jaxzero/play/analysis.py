@@ -161,13 +161,18 @@ class Verdict(NamedTuple):
     exact: bool
 
 
-def judge(agent: Agent, drawn: np.ndarray, simulations: int, seconds: float) -> Verdict:
-    """Judge a position [A] bool with an edge left: by the solver in `seconds`, else by a search."""
-    game = agent.network.game
-    if _is_small(game, drawn):
-        solution = solve(game, drawn, seconds=seconds)
-        if solution.value is not None and solution.best:
-            return Verdict(float(solution.value), solution.best[0], True)
+def judge_exactly(game: DotsAndBoxes, drawn: np.ndarray, seconds: float) -> Verdict | None:
+    """Judge a position [A] bool with an edge left by the solver; None: not proven in `seconds`."""
+    if not _is_small(game, drawn):
+        return None
+    solution = solve(game, drawn, seconds=seconds)
+    if solution.value is None or not solution.best:
+        return None
+    return Verdict(float(solution.value), solution.best[0], True)
+
+
+def judge_by_search(agent: Agent, drawn: np.ndarray, simulations: int) -> Verdict:
+    """Judge a position [A] bool with an edge left by a search."""
     thought = think(agent, drawn, simulations)
     return Verdict(float(thought.value), int(thought.edge), False)
 

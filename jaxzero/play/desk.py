@@ -37,6 +37,7 @@ class Desk:
     def __init__(self) -> None:
         self._waiting = 0
         self._turns: anyio.CapacityLimiter | None = None
+        self._compilers: anyio.CapacityLimiter | None = None
 
     async def rest(self) -> None:
         """Let a question wait a little for something else. Raises: TooMuch."""
@@ -51,6 +52,15 @@ class Desk:
         self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)  # needs the running loop
         with self._place():
             return await anyio.to_thread.run_sync(work, *question, limiter=self._turns)
+
+    async def compile(self, work: Callable, *question: Any) -> Any:
+        """Return what `work` answers, which compiles and so takes nobody's turn. Raises: TooMuch.
+
+        As many compile at a time as turns are taken; others wait.
+        """
+        self._compilers = self._compilers or anyio.CapacityLimiter(AT_ONCE)
+        with self._place():
+            return await anyio.to_thread.run_sync(work, *question, limiter=self._compilers)
 
     @contextmanager
     def _place(self) -> Iterator[None]:

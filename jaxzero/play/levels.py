@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 
@@ -61,10 +62,20 @@ def agent_of(game: DotsAndBoxes) -> Agent:
 OWN_NETWORK = ("2x2", "2x3", "3x3", "5x5")
 
 
-@lru_cache(maxsize=256)
+_players: dict[tuple[str, DotsAndBoxes], Player] = {}
+_warm: set[tuple[Level, DotsAndBoxes]] = set()
+_making = Lock()
+
+
 def player_of(name: str, game: DotsAndBoxes) -> Player:
-    """Return a player of `make_player`; it compiles at its first move."""
-    return make_player(name, game, agent_of(game))
+    """Return a player of `make_player`, which compiles at its first move, the same one each time.
+
+    Two experts must not write to the table of one solver.
+    """
+    with _making:
+        if (name, game) not in _players:
+            _players[name, game] = make_player(name, game, agent_of(game))
+        return _players[name, game]
 
 
 def choose_edge(level: Level, record: Record, seed: int) -> int:
@@ -92,3 +103,9 @@ def warm_up(level: Level, game: DotsAndBoxes) -> None:
     choose_edge(replace(level, random_share=0.0), Record(game), 0)
     if level.temperature:
         line_of_play(agent_of(game), Record(game).drawn, edges=1)
+    _warm.add((level, game))
+
+
+def is_warm(level: Level, game: DotsAndBoxes) -> bool:
+    """Return whether a level has been compiled for a board."""
+    return (level, game) in _warm

@@ -28,11 +28,17 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
-from jaxzero.play.analysis import Analysis, Verdict, by_structure, judge, stages
+from jaxzero.play.analysis import (
+    Analysis,
+    by_structure,
+    judge_by_search,
+    judge_exactly,
+    stages,
+)
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.desk import Desk, Preparation, TooMuch
 from jaxzero.play.game import Record
-from jaxzero.play.levels import LEVELS, agent_of, find_level, play_level, warm_up
+from jaxzero.play.levels import LEVELS, Level, agent_of, find_level, is_warm, play_level, warm_up
 from jaxzero.runs.weights import shipped_names
 from jaxzero.solver.endgame import LARGEST_SIDE, solve
 
@@ -84,13 +90,19 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
 
         return endpoint
 
+    async def ask_for_move(work: Callable[[Answer], Answer], question: Answer) -> Answer:
+        record_of(question)  # a wrong question waits for nothing
+        if not is_warm(*level_of(question)):
+            await desk.compile(warm, question)
+        return await desk.ask(work, question)
+
     async def info(_request: Request) -> Response:
         return JSONResponse(about())
 
     routes = [
         Route("/api/info", info),
-        Route("/api/warm", answer(warm), methods=["POST"]),
-        Route("/api/move", answer(move), methods=["POST"]),
+        Route("/api/warm", answer(warm, desk.compile), methods=["POST"]),
+        Route("/api/move", answer(move, ask_for_move), methods=["POST"]),
         Route("/api/read", answer(read, anyio.to_thread.run_sync), methods=["POST"]),
         Route("/api/write", answer(write, anyio.to_thread.run_sync), methods=["POST"]),
         Route("/api/analyse", stream(analyse), methods=["POST"]),
@@ -160,7 +172,8 @@ async def lines_in_turn(desk: Desk, found: Iterator[Answer]) -> AsyncIterator[st
                 await desk.rest()
                 continue
         except TooMuch as error:
-            line, found = {"error": str(error)}, iter(())
+            yield json.dumps({"error": str(error)}) + "\n"
+            return
         if line is None:
             return
         yield json.dumps(line) + "\n"
@@ -220,10 +233,15 @@ def record_of(question: Answer) -> Record:
     return Record(game, edges["moves"], edges["start"])
 
 
+def level_of(question: Answer) -> tuple[Level, DotsAndBoxes]:
+    """Return the level and the board of a question. Raises: InputError."""
+    board = record_of({**question, "start": [], "moves": []}).game
+    return find_level(text_of(question, "level", "5")), board
+
+
 def warm(question: Answer) -> Answer:
     """Compile what plays a board."""
-    record = record_of({**question, "start": [], "moves": []})
-    warm_up(find_level(text_of(question, "level", "5")), record.game)
+    warm_up(*level_of(question))
     return {"ready": True}
 
 
@@ -288,10 +306,6 @@ def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[An
     return stages(agent_of(record.game), record.drawn, record.margin, simulations, seconds)
 
 
-def verdict_of(record: Record, simulations: int) -> Verdict:
-    return judge(agent_of(record.game), record.drawn, simulations, REVIEW_SECONDS)
-
-
 def review(question: Answer) -> Iterator[Answer]:
     """Return what the moves of a game were worth; the question is checked at once."""
     record = record_of(question)
@@ -299,7 +313,10 @@ def review(question: Answer) -> Iterator[Answer]:
 
 
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
-    """Yield the expected end of every position, and what the move before it lost."""
+    """Yield the expected end of every position, and what the move before it lost.
+
+    Yields WAIT while the programs compile.
+    """
     before: Answer | None = None
     for ply in range(len(record.moves) + 1):
         here = record.cut(ply)
@@ -307,7 +324,11 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
         sign = 1 if here.player == 0 else -1
         value = 0.0
         if not here.is_over:
-            found = verdict_of(here, simulations)
+            found = judge_exactly(here.game, here.drawn, REVIEW_SECONDS)
+            if found is None:
+                while not PREPARATION.is_done(here.game, simulations):
+                    yield WAIT
+                found = judge_by_search(agent_of(here.game), here.drawn, simulations)
             value = found.value
             line |= {"exact": found.exact, "best": found.best}
         line["margin"] = round(sign * (here.margin + value), 2)

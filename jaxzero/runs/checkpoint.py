@@ -133,11 +133,17 @@ class Checkpoints:
             shutil.rmtree(self.folder / str(iteration) / "replay", ignore_errors=True)
 
     def set_aside(self, after: int) -> None:
-        """Rename the checkpoints after an iteration: they are damaged and will be written again."""
+        """Rename the checkpoints after an iteration: they are damaged and will be written again.
+
+        `reload` in every process comes after it.
+        """
         for iteration in self.iterations():
             if iteration > after and self._tidies:
                 name = f"{iteration}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
                 (self.folder / str(iteration)).rename(self.folder / name)
+
+    def reload(self) -> None:
+        """Look again which checkpoints there are."""
         self._manager.reload()
 
     def restore(

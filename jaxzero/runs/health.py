@@ -98,7 +98,7 @@ def skipped_updates(metrics: Metrics) -> Warning | None:
         return None
     return Warning(
         "updates skipped",
-        f"{skipped:.0f} of the last {WINDOW} iterations had a gradient that is not finite",
+        f"{skipped:.0f} updates of the last {WINDOW} iterations had a gradient that is not finite",
         "lower learner.learning_rate",
     )
 

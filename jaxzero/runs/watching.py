@@ -50,8 +50,10 @@ def watch_run(run_dir: Path) -> Group:
     config, metrics = load_config(run_dir / CONFIG_FILE), read_metrics(run_dir)
     if not metrics:
         return Group(Panel("No iteration is done yet.", title=str(run_dir)))
-    silent = time.time() - (run_dir / FILE_NAME).stat().st_mtime
-    ended = (run_dir / SUMMARY_FILE).exists()
+    written, summary = (run_dir / FILE_NAME).stat().st_mtime, run_dir / SUMMARY_FILE
+    silent = time.time() - written
+    # A complete run that goes on writes its metrics anew, but its summary at the end alone.
+    ended = summary.exists() and summary.stat().st_mtime >= written
     return Group(
         Panel(overview(config, metrics, ended, silent), title=f"{run_dir}, {config.game.board}"),
         curves(metrics),

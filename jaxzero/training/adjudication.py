@@ -43,6 +43,10 @@ from jaxzero.training.targets import (
 NODE_LIMIT = 2**16
 CHUNK = 64  # games that a thread takes at a time, with one transposition table
 TABLE_ENTRIES = 2**16
+OF_ENDS = tuple(
+    f"selfplay/{name}"
+    for name in ("first_margin", "first_wins", "draws", "adjudicated", "unsolved")
+)
 NICENESS = 10  # of the solving threads: the device comes first where it is the host
 
 

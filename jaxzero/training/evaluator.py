@@ -75,7 +75,7 @@ class Evaluator:
         # Made once: the weights change, the compiled programs stay.
         self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
         check_suite(settings.suite, game)
-        _refuse_match("evaluation.simulations", simulations, settings.games, game)
+        _refuse_match("evaluation.simulations", simulations, len(own_share(settings.games)), game)
         kinds = {"policy": 0, self.player_name: simulations}
         self._answering = {
             name: compile_answers(network, config.search, count) for name, count in kinds.items()
@@ -140,7 +140,6 @@ class Evaluator:
 
     def _match(self, first, second, games: int) -> MatchResult:
         # As many at once as during training, so that programs compiled then serve at the end.
-        usual = len(own_share(self._settings.games))
         return play_match(
             self._game,
             first,
@@ -148,7 +147,7 @@ class Evaluator:
             games,
             self._settings.opening_plies,
             self._seed,
-            at_once=usual + usual % 2,
+            at_once=len(own_share(self._settings.games)),
             shares=PROCESSES,
         )
 

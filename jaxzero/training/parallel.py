@@ -22,7 +22,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from jaxzero.errors import InputError, RunError
+from jaxzero.errors import InputError, RunError, one_line
 
 DEVICE_AXIS = "device"
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
@@ -117,20 +117,24 @@ def on_first(action: Callable[[], object]) -> None:
 
 
 @contextmanager
-def ends_together(resume_command: str) -> Iterator[None]:
+def ends_together(resume_command: str, passes: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """End this process at once where a block fails in it alone, or because another one is gone.
 
     The other processes wait for this one, so that nothing that they do together would return:
-    neither a collective nor the save of a checkpoint. They end as soon as they miss it.
+    neither a collective nor the save of a checkpoint. They end as soon as they miss it. What
+    `passes` is raised in all of them alike.
     """
     try:
         yield
-    except (InputError, RunError):
-        raise  # in all processes alike
+    except passes:
+        raise
     except Exception as error:
         if jax.process_count() == 1:
             raise
-        if not isinstance(error, jax.errors.JaxRuntimeError):
+        if isinstance(error, (InputError, RunError)):  # perhaps of this process alone
+            print(f"error: {one_line(str(error))}", file=sys.stderr, flush=True)
+            os._exit(2 if isinstance(error, InputError) else 1)
+        if not isinstance(error, (jax.errors.JaxRuntimeError, OSError)):
             traceback.print_exc()
         print(
             f"error: process {jax.process_index()} of {jax.process_count()} ends, and the job with "

@@ -14,17 +14,19 @@ import numpy as np
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, RunError
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import fits_all_boards, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
-from jaxzero.training.adjudication import Adjudication, Adjudicator, init_adjudication
+from jaxzero.training.adjudication import OF_ENDS, Adjudication, Adjudicator, init_adjudication
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
 from jaxzero.training.learner import Learner, init_learner, start_from
 from jaxzero.training.parallel import (
     assert_replicated,
+    gather,
     local_copy,
+    on_first,
     place,
     replicate,
     spread,
@@ -91,7 +93,13 @@ def resume(
         partial(learners.saved_shapes, shapes.learner), shapes.actor.replay
     )
     learner = learners.adapt(restored.learner, shapes.learner)
-    checkpoints.set_aside(after=int(learner.iteration))
+    read = gather([int(learner.iteration), restored.replay is None])
+    if (read != read[0]).any():
+        raise RunError(
+            f"run_dir: the processes have read different checkpoints of {checkpoints.folder}"
+        )
+    on_first(lambda: checkpoints.set_aside(after=int(learner.iteration)))
+    checkpoints.reload()
     if restored.replay is None:
         if config.save_replay:
             print("The replay of this checkpoint is missing or of no use: it starts empty.")
@@ -151,7 +159,8 @@ def run_iteration(
 ) -> tuple[Progress, dict[str, Any]]:
     """Run one iteration and read its scalars, the only wait for the device.
 
-    Without an adjudicator the results of games that it should solve stay unknown.
+    Without an adjudicator the results of games that it should solve stay unknown. In its first two
+    iterations there are no metrics of them.
     Raises: FloatingPointError when a scalar is not finite.
     """
     begin, actor, waits = time.perf_counter(), progress.actor, {}
@@ -164,6 +173,8 @@ def run_iteration(
     if adjudicator is not None:
         adjudicator.submit(actor.adjudication, progress.iteration)
     seconds = time.perf_counter() - begin
+    if adjudicator is not None and not waits:  # nothing is known of any end yet
+        values = {name: value for name, value in values.items() if name not in OF_ENDS}
     metrics = {name: float(value) for name, value in values.items()}
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:

@@ -73,7 +73,7 @@ def train(
     device has not the memory for the run; RunError when the training diverges again, or before its
     first checkpoint.
     """
-    with ExitStack() as place:
+    with ends_together(_resume_command(run_dir)), ExitStack() as place:
         # An unwritable place is told before the compiler runs.
         on_first(lambda: place.enter_context(new_run_dir(run_dir)))
         return _train_on(config, run_dir, resume, stop or Stop(), initial)
@@ -87,7 +87,7 @@ def _train_on(
         return _train(config, run_dir, resume, stop, initial)
     except Diverged as error:
         before = config.learner.learning_rate
-        if not finished_checkpoints(run_dir / CHECKPOINTS):
+        if not gather([len(finished_checkpoints(run_dir / CHECKPOINTS))])[0, 0]:
             raise RunError(f"{error} {_slower_command(run_dir, before)}") from error
         rate = SMALLER * before
         print(f"{error} It goes on from there with learner.learning_rate {rate:g}.", flush=True)
@@ -128,7 +128,7 @@ def _train(
         Adjudicator(config, devices)
         if config.selfplay.adjudicate_below
         else nullcontext() as solver,
-        ends_together(_resume_command(run_dir)),
+        ends_together(_resume_command(run_dir), passes=(Diverged,)),
     ):
         # Restore.
         if resume and checkpoints.iterations():
@@ -175,8 +175,7 @@ def _train(
                     raise Diverged(message) from error
                 if ending:
                     break
-    with ends_together(_resume_command(run_dir)):
-        return _finish(config, run_dir, devices, evaluator, progress, stop)
+    return _finish(config, run_dir, devices, evaluator, progress, stop)
 
 
 def _agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[Progress, bool]:
@@ -249,7 +248,8 @@ def _finish(
             f"To go on: {resume_command}"
         )
         return False
-    if gather([stop.requested]).any():
+    stop.signal = stop.signal or int(gather([stop.signal or 0]).max()) or None
+    if stop.requested:
         print(f"The training is done and saved. To measure the strength: {resume_command}")
         return False
     print("Measuring the final strength ...", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from functools import partial
 from itertools import pairwise
 
 import anyio
@@ -17,7 +18,7 @@ from jaxzero.game.notation import FORMATS
 from jaxzero.play import desk, server
 from jaxzero.play.analysis import Verdict
 from jaxzero.play.levels import LEVELS
-from jaxzero.play.server import MOST_BYTES, make_app
+from jaxzero.play.server import MOST_BYTES, lines_in_turn, make_app
 from jaxzero.solver.endgame import solve
 
 GAME = {"rows": 2, "cols": 2, "start": [], "moves": []}
@@ -33,6 +34,12 @@ def solver_is_loaded():
 
 def ask(path: str, body: object = None, method: str = "POST", headers=OWN) -> tuple[int, bytes]:
     """Send one request to the application; return status and body."""
+    return anyio.run(partial(send_request, path, body, method, headers))
+
+
+async def send_request(
+    path: str, body: object = None, method: str = "POST", headers=OWN
+) -> tuple[int, bytes]:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     scope = {
         "type": "http",
@@ -63,11 +70,8 @@ def ask(path: str, body: object = None, method: str = "POST", headers=OWN) -> tu
             assert dict(message["headers"])[b"content-security-policy"]
         answer.extend(message.get("body", b""))
 
-    async def talk():
-        with anyio.fail_after(120):
-            await APP(scope, receive, send)
-
-    anyio.run(talk)
+    with anyio.fail_after(120):
+        await APP(scope, receive, send)
     return status[0], bytes(answer)
 
 
@@ -213,6 +217,45 @@ def test_a_full_queue_refuses(monkeypatch):
     assert ask("/api/read", {"text": "# 2x2\nh0,0"})[0] == 200, "formats need no engine"
 
 
+def test_a_full_queue_refuses_a_stream_once(monkeypatch):
+    monkeypatch.setattr(desk, "MOST_WAITING", 0)
+
+    async def two_lines() -> list[str | None]:
+        stream = lines_in_turn(desk.Desk(), iter([{"stage": "policy"}]))
+        return [await anext(stream, None) for _ in range(2)]
+
+    first, second = anyio.run(two_lines)
+    assert "try again later" in json.loads(first)["error"] and second is None
+
+
+def test_nobody_waits_for_the_programs_of_others(monkeypatch):
+    """While a review and two opponents are compiled, other visitors get their moves."""
+    compiled, answers = threading.Event(), {}
+    monkeypatch.setattr(server, "is_warm", lambda level, _game: level is LEVELS[0])
+    monkeypatch.setattr(server, "warm_up", lambda *_: compiled.wait(60))
+    monkeypatch.setattr(server.PREPARATION, "is_done", lambda *_: compiled.is_set())
+    monkeypatch.setattr(server, "judge_exactly", lambda *_: None)
+    monkeypatch.setattr(server, "judge_by_search", lambda *_: Verdict(0.0, 1, False))
+
+    async def visit(name: str, path: str, **question: object) -> None:
+        status, _ = await send_request(path, {**GAME, **question})
+        answers[name] = status, compiled.is_set()
+
+    async def visit_all() -> None:
+        async with anyio.create_task_group() as visitors:
+            for number in range(2):
+                visitors.start_soon(partial(visit, number, "/api/move", level="2"))
+                name = f"review {number}"
+                visitors.start_soon(partial(visit, name, "/api/review", moves=[0]))
+            await anyio.sleep(0.2)
+            await visit("quick", "/api/move", level="0")
+            compiled.set()
+
+    anyio.run(visit_all)
+    assert answers.pop("quick") == (200, False)
+    assert set(answers.values()) == {(200, True)}
+
+
 HOSTILE = (
     *(None, True, -1, 0, 1.5, 2, 10**30, "", "2", "\0", "h0,0", "../../etc/passwd", "\uff19"),
     *([], [[]], [None], [-1], ["0"], {}, {"rows": {}}, [0] * 99, "x" * 2000, "{" * 500),
@@ -244,7 +287,7 @@ def test_hostile_questions_get_an_answer(count, monkeypatch):
     monkeypatch.setattr(server, "warm_up", lambda *_: None)
     monkeypatch.setattr(server, "play_level", lambda _level, record, _seed: record)
     monkeypatch.setattr(server, "analyses_of", lambda *_: iter(()))
-    monkeypatch.setattr(server, "verdict_of", lambda *_: Verdict(0.0, 0, True))
+    monkeypatch.setattr(server, "judge_exactly", lambda *_: Verdict(0.0, 0, True))
     rng, kinds = random.Random(count), {}
     for _ in range(count):
         path, data = hostile_question(rng)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import time
 import types
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -118,6 +121,14 @@ def test_a_curve_keeps_its_ends_and_its_form():
     assert len(line) == 40 and line.index("█") < 20 < line.index("▁")
 
 
+def shown(run_dir: Path) -> str:
+    """Return the view of a run in a terminal of 80 columns."""
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as seen:
+        console.print(watch_run(run_dir))
+    return seen.get()
+
+
 def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monkeypatch):
     save_config(QUICK, tmp_path / "config.yaml")
     lines = changed("selfplay/policy_entropy", *[0.02] * 5)
@@ -136,10 +147,7 @@ def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monk
             nvmlDeviceGetPowerUsage=lambda _gpu: 690_000,
         ),
     )
-    console = Console(width=80, force_terminal=False)
-    with console.capture() as seen:
-        console.print(watch_run(tmp_path))
-    text = seen.get()
+    text = shown(tmp_path)
     assert max(map(len, text.splitlines())) <= 80
     for words in (
         "running",
@@ -149,5 +157,9 @@ def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monk
         "policy: wrong moves",
     ):
         assert words in text
+    (tmp_path / "summary.json").touch()
+    assert "complete" in shown(tmp_path)
+    os.utime(tmp_path / "metrics.jsonl", (time.time() + 9,) * 2)  # it goes on
+    assert "complete" not in shown(tmp_path)
     page = watching.as_html(watch_run(tmp_path), 5)
     assert '<meta http-equiv="refresh" content="5">' in page and "entropy collapse" in page

@@ -19,9 +19,10 @@ import pytest
 from jax.experimental import multihost_utils
 from script_runner import ROOT, TINY, run_here
 
+from jaxzero.errors import InputError, RunError
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent
-from jaxzero.training.parallel import join_shares, own_share
+from jaxzero.training.parallel import ends_together, join_shares, own_share
 
 OPTIONS = [*TINY.split(), "--iterations", "3", "--checkpoint_every", "2"]
 GATE = (
@@ -128,6 +129,25 @@ def test_the_shares_of_all_processes_are_the_whole(processes, count, monkeypatch
     assert len({len(share) for share in shares}) == 1
     monkeypatch.setattr(multihost_utils, "process_allgather", lambda _: np.stack(shares))
     np.testing.assert_array_equal(join_shares(shares[0], count), np.arange(count))
+
+
+class Agreed(RunError):
+    """Raised in all processes alike."""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(InputError("field: 1 is bad"), 2), (RunError("no room"), 1)]
+)
+def test_an_error_of_one_process_ends_it_at_once(error, code, monkeypatch, capsys):
+    """Others wait for it in a collective; whatever it closed on its way might wait for them."""
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(SystemExit) as ended, ends_together("train.py", passes=(Agreed,)):
+        raise error
+    assert ended.value.code == code
+    assert capsys.readouterr().err == f"error: {error}\n"
+    with pytest.raises(Agreed), ends_together("train.py", passes=(Agreed,)):
+        raise Agreed("diverged")
 
 
 def test_the_first_process_alone_speaks_and_writes(runs):
