@@ -18,7 +18,7 @@ EARLY = 5  # iterations before any trend is judged
 WINDOW = 5  # iterations of a mean
 COLLAPSED = 0.15  # nats of the policy's entropy
 RISE = 1.3  # of a loss above its lowest mean
-FLAT = 0.99  # of the first mean: the lowest since is no lower
+FLAT = 0.97  # of the first mean: the lowest since is no lower; noise alone takes off 1 %
 FLAT_AFTER = 30  # iterations
 STEEP = 8.0  # times the usual gradient
 LARGE_LOGITS = 100.0  # nats: bfloat16 has steps of 0.5 there
@@ -76,7 +76,7 @@ def large_logits(metrics: Metrics) -> Warning | None:
         return None
     return Warning(
         "logits grow together",
-        f"the log-sum-exp of a head is {size:.0f}: bfloat16 cannot tell its logits apart",
+        f"the log-sum-exp of a head is {size:.3g}: bfloat16 cannot tell its logits apart",
         "lower learner.learning_rate; go on from a checkpoint before the growth",
     )
 

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 
 import jax
 import pytest
@@ -88,16 +87,17 @@ def soak(monkeypatch, run_dir: Path, *options: str) -> list[Taken]:
 )
 def test_a_long_run_takes_no_more_at_its_end(options, tmp_path, monkeypatch):
     found = soak(monkeypatch, tmp_path / "run", *options)
-    early = found[int(SETTLED * len(found)) :][: len(found) // 10]
-    late = found[-len(early) :]
-    print(f"\n{'after ' + str(len(found)) + ' iterations':<28} {'early':>10} {'late':>10}")
-    usual = {}
+    settled = found[int(SETTLED * len(found)) :]
+    halves = settled[: len(settled) // 2], settled[len(settled) // 2 :]
+    print(f"\n{'most after':<28} {len(found) - len(halves[1]):>10} {len(found):>10} iterations")
+    # The most, not the usual: a checkpoint on its way to the disk holds a copy for a while.
+    most = {}
     for name in found[0]:
-        usual[name] = [median(each[name] for each in part) for part in (early, late)]
-        print(f"{name:<28} {usual[name][0]:>10,.1f} {usual[name][1]:>10,.1f}")
-    grown = {name: after - before for name, (before, after) in usual.items()}
+        most[name] = [max(each[name] for each in part) for part in halves]
+        print(f"{name:<28} {most[name][0]:>10,.1f} {most[name][1]:>10,.1f}")
+    grown = {name: after - before for name, (before, after) in most.items()}
     assert grown["memory of its own, MiB"] < GROWTH
-    assert grown["objects of Python"] < 0.02 * usual["objects of Python"][0]
+    assert grown["objects of Python"] < 0.02 * most["objects of Python"][0]
     for name in ("arrays of the device, MiB", "arrays of the device", "open files", "threads"):
         assert grown[name] <= 0, name
     assert grown["programs compiled"] == 0
