@@ -125,7 +125,7 @@ def idle_lanes(metrics: Metrics) -> Warning | None:
     return Warning(
         "lanes idle",
         f"{1 - used:.0%} of the evaluations serve games that are over",
-        "raise selfplay.games, or set selfplay.start_ply",
+        "raise selfplay.games, or lower selfplay.start_ply",
     )
 
 

@@ -87,17 +87,17 @@ def test_perfect_never_does_worse_than_the_value(opponent):
 
 
 def test_where_the_solver_gives_up_perfect_is_careful():
-    """On 4x4 it does not try with more than 38 undrawn edges: it takes a box or gives none away."""
-    game = DotsAndBoxes(4, 4)
+    """On 5x5 it does not try with more than 38 undrawn edges: it takes a box or gives none away."""
+    game = DotsAndBoxes(5, 5)
     free, open_ = np.zeros((2, 1000, game.num_edges), bool)
-    free[:, [0, 4, 20]] = True  # three sides of the first box
-    open_[:, [0, 4]] = True  # two sides of it
+    free[:, [0, 5, 30]] = True  # three sides of the first box
+    open_[:, [0, 5]] = True  # two sides of it
     edges = make_player("perfect", game).act(
         np.arange(2000, dtype=np.uint32), np.append(free, open_, axis=0)
     )
-    assert set(edges[:1000].tolist()) == {21}
+    assert set(edges[:1000].tolist()) == {31}
     # All but those drawn and the third side of the box.
-    assert set(edges[1000:].tolist()) == set(range(game.num_edges)) - {0, 4, 20, 21}
+    assert set(edges[1000:].tolist()) == set(range(game.num_edges)) - {0, 5, 30, 31}
 
 
 def test_mixed_strength_lies_between():
