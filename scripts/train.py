@@ -32,8 +32,73 @@ from jaxzero.files import check_folder
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir
 
 
+def train_parser() -> ArgumentParser:
+    """Return the parser of every setting and of the options of a run."""
+    parser = config_parser(__doc__)
+    parser.add_argument(
+        "--run_dir", type=Path, help="folder for all files of the run; needed to train"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the run in --run_dir from its newest checkpoint, with its own config; other "
+        "options change that config, but board and network stay",
+    )
+    parser.add_argument(
+        "--weights",
+        help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
+        "run; from another board, arrays of equal shape are used",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=Seed,
+        nargs="+",
+        help="train once for each of these seeds, one after the other, in folders seed_0, ... of "
+        "--run_dir, and print the mean of their ends; --resume does not repeat complete runs",
+    )
+    parser.add_argument(
+        "--max_minutes",
+        type=Minutes,
+        default=0.0,
+        help="minutes of this call, compiling included; then the present iteration ends, is "
+        "saved, and the script stops; 0: no limit. The learning rate follows --minutes, not this",
+    )
+    parser.add_argument(
+        "--predict_memory",
+        action="store_true",
+        help="print the memory that the run needs per device, then stop",
+    )
+    parser.add_argument(
+        "--target",
+        help="with --predict_memory: predict for this GPU, such as 'RTX 4060', which need not be "
+        "there; needs the CUDA build of jax",
+    )
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="be one process of a job of several, as SLURM, Open MPI or Kubernetes has started it; "
+        "see docs/scaling.md",
+    )
+    parser.add_argument(
+        "--coordinator_address",
+        help="address and port of the first process, such as node1:1234, where nothing has started "
+        "the job that says so; every process needs it and the next two",
+    )
+    parser.add_argument("--num_processes", type=PositiveInt, help="processes of the job")
+    parser.add_argument(
+        "--process_id", type=NonNegativeInt, help="which of them this one is, from 0"
+    )
+    parser.add_argument(
+        "--heartbeat_seconds",
+        type=PositiveInt,
+        default=60,
+        help="silence of a process after which the job ends",
+    )
+    return parser
+
+
 def main(arguments: list[str]) -> None:
-    parser = options_of_training()
+    parser = train_parser()
     options = parse(parser, arguments)
     if options.predict_memory and options.target:
         return predict_memory_of(config_of(parser, options), options.target)
@@ -173,71 +238,6 @@ def predict_memory_of(config: Config, target: str) -> None:
         f"{mebibytes(needed)} predicted per device, {mebibytes(replay)} of it replay; "
         f"{gpu.name} has {mebibytes(gpu.memory)}: it {fits}"
     )
-
-
-def options_of_training() -> ArgumentParser:
-    """Return the parser of every setting and of the options of a run."""
-    parser = config_parser(__doc__)
-    parser.add_argument(
-        "--run_dir", type=Path, help="folder for all files of the run; needed to train"
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue the run in --run_dir from its newest checkpoint, with its own config; other "
-        "options change that config, but board and network stay",
-    )
-    parser.add_argument(
-        "--weights",
-        help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
-        "run; from another board, arrays of equal shape are used",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=Seed,
-        nargs="+",
-        help="train once for each of these seeds, one after the other, in folders seed_0, ... of "
-        "--run_dir, and print the mean of their ends; --resume does not repeat complete runs",
-    )
-    parser.add_argument(
-        "--max_minutes",
-        type=Minutes,
-        default=0.0,
-        help="minutes of this call, compiling included; then the present iteration ends, is "
-        "saved, and the script stops; 0: no limit. The learning rate follows --minutes, not this",
-    )
-    parser.add_argument(
-        "--predict_memory",
-        action="store_true",
-        help="print the memory that the run needs per device, then stop",
-    )
-    parser.add_argument(
-        "--target",
-        help="with --predict_memory: predict for this GPU, such as 'RTX 4060', which need not be "
-        "there; needs the CUDA build of jax",
-    )
-    parser.add_argument(
-        "--distributed",
-        action="store_true",
-        help="be one process of a job of several, as SLURM, Open MPI or Kubernetes has started it; "
-        "see docs/scaling.md",
-    )
-    parser.add_argument(
-        "--coordinator_address",
-        help="address and port of the first process, such as node1:1234, where nothing has started "
-        "the job that says so; every process needs it and the next two",
-    )
-    parser.add_argument("--num_processes", type=PositiveInt, help="processes of the job")
-    parser.add_argument(
-        "--process_id", type=NonNegativeInt, help="which of them this one is, from 0"
-    )
-    parser.add_argument(
-        "--heartbeat_seconds",
-        type=PositiveInt,
-        default=60,
-        help="silence of a process after which the job ends",
-    )
-    return parser
 
 
 if __name__ == "__main__":

@@ -257,7 +257,5 @@ def _finish(
     scores = evaluator.score(progress.learner)
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
     peak, player = _peak_memory(devices), evaluator.player_name
-    if is_first():
-        write_summary(config, run_dir, devices, totals, peak, player, results, scores)
-    gather([0.0])  # no process leaves before the first one has written
+    on_first(lambda: write_summary(config, run_dir, devices, totals, peak, player, results, scores))
     return True
