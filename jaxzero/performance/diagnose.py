@@ -60,7 +60,7 @@ ABOUT = {
     "replay_write": "new positions into the replay",
     "replay_sample": "batches from the replay, symmetries",
     "gradient": "loss and gradient",
-    "optimiser": "clip, AdamW, average",
+    "optimiser": "clip, step, average",
     "host_gap": "read and write metrics",
     "sum": "of the parts, each measured alone",
     "unexplained": "fusion, caches, noise; parts not measured",

@@ -23,7 +23,8 @@ from jaxzero.agent.network import IMPOSSIBLE, Network, inference_copy
 from jaxzero.agent.search import Evaluate, Evaluation, game_of, network_evaluator, search
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
-from jaxzero.training.learner import Learner, augment, learn, loss, make_optimizer
+from jaxzero.training.learner import Learner, augment, learn, loss
+from jaxzero.training.optimizer import make_optimizer
 from jaxzero.training.replay import Replay, add, empty_replay, sample
 from jaxzero.training.selfplay import begin_play, play_games, play_step
 from jaxzero.training.targets import Positions
@@ -279,7 +280,7 @@ def gradient_part(work: Workload, repeats: int) -> Part:
 
 def optimiser_part(work: Workload, repeats: int) -> Part:
     """Return the update of weights, average and optimiser state by a gradient."""
-    decay, optimizer = work.config.learner.ema_decay, make_optimizer(work.config)
+    decay, optimizer = work.config.learner.ema_decay, make_optimizer(work.config.learner)
 
     def one_update(weights: tuple) -> tuple:
         params, average, opt_state = weights

@@ -1,4 +1,4 @@
-"""Learning from replay: losses, optimiser, one update."""
+"""Learning from replay: losses and updates."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxzero.agent.network import Network, Prediction, expected_margin, init_params
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.training.optimizer import learning_rate, make_optimizer
 from jaxzero.training.replay import Replay, sample
 from jaxzero.training.targets import Positions, policy_entropy
 
@@ -45,7 +46,7 @@ def init_learner(network: Network, config: Config) -> Learner:
     # Copies, because donating one buffer twice is an error.
     average = jax.tree.map(jnp.copy, params) if config.learner.ema_decay else {}
     best = jax.tree.map(jnp.copy, params) if config.evaluation.gate_threshold else {}
-    opt_state = make_optimizer(config).init(params)
+    opt_state = make_optimizer(config.learner).init(params)
     return Learner(params, average, best, opt_state, zero, jnp.copy(zero))
 
 
@@ -76,54 +77,32 @@ def start_from(learner: Learner, params: chex.ArrayTree) -> Learner:
 
 def saved_shapes(like: Learner, config: dict[str, Any]) -> Learner:
     """Return the shapes of a learner that was saved under the settings of a checkpoint."""
-    averaged = config["learner"]["ema_decay"] > 0
+    settings = config["learner"]
+    averaged = settings["ema_decay"] > 0
     gated = config["evaluation"]["gate_threshold"] > 0
-    return like._replace(average=like.params if averaged else {}, best=like.params if gated else {})
+    # Older checkpoints do not say it.
+    optimizer = LearnerConfig(optimizer=settings.get("optimizer", "adamw"))
+    return like._replace(
+        average=like.params if averaged else {},
+        best=like.params if gated else {},
+        opt_state=jax.eval_shape(make_optimizer(optimizer).init, like.params),
+    )
 
 
-def adapt(saved: Learner, like: Learner) -> Learner:
+def adapt(saved: Learner, like: Learner, settings: LearnerConfig) -> Learner:
     """Return a saved learner with an average and best weights exactly where `like` has them.
 
-    New ones start as the newest weights.
+    New ones start as the newest weights. Another optimiser than that of `settings` starts anew.
     """
     average = saved.average or jax.tree.map(np.copy, saved.params)
     best = saved.best or jax.tree.map(np.copy, candidate_params(saved))
-    return saved._replace(average=average if like.average else {}, best=best if like.best else {})
-
-
-def learning_rate(
-    settings: LearnerConfig, step: chex.Numeric, fraction: chex.Numeric
-) -> chex.Numeric:
-    """Return the learning rate [] of update `step` []: linear warm-up, constant, cosine decay.
-
-    `fraction` [] of the run is done, 0 to 1. The warm-up counts updates, the decay follows the run.
-    """
-    # The rise starts at 1, or the first update would do nothing.
-    rise = (step + 1) / max(1, settings.warmup_updates)
-    late = (fraction - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
-    fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
-    fall = settings.final_rate_fraction + (1 - settings.final_rate_fraction) * fall
-    if not settings.decay_fraction:
-        fall = 1.0
-    return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
-
-
-def make_optimizer(config: Config, fraction: chex.Numeric = 0.0) -> optax.GradientTransformation:
-    """Return AdamW on gradients clipped by their global norm, at `fraction` [] of the run.
-
-    The norm and the moments are those of one long vector: a kernel for each array would cost a GPU
-    more than what it computes.
-    """
-    settings = config.learner
-    return optax.chain(
-        optax.flatten(
-            optax.chain(optax.clip_by_global_norm(settings.gradient_clip), optax.scale_by_adam())
-        ),
-        optax.add_decayed_weights(
-            settings.weight_decay,
-            mask=lambda params: jax.tree.map(lambda leaf: leaf.ndim > 1, params),
-        ),
-        optax.scale_by_learning_rate(partial(learning_rate, settings, fraction=fraction)),
+    opt_state = saved.opt_state
+    if jax.tree.structure(opt_state) != jax.tree.structure(like.opt_state):
+        opt_state = jax.device_get(make_optimizer(settings).init(saved.params))
+    return saved._replace(
+        average=average if like.average else {},
+        best=best if like.best else {},
+        opt_state=opt_state,
     )
 
 
@@ -227,7 +206,7 @@ def update(
     if axis_name is not None:
         gradient, metrics = jax.lax.pmean((gradient, metrics), axis_name)
     metrics["gradient_norm"] = jnp.linalg.norm(ravel_pytree(gradient)[0])
-    optimizer = make_optimizer(config, fraction)
+    optimizer = make_optimizer(settings, fraction)
     updates, opt_state = optimizer.update(gradient, learner.opt_state, learner.params)
     params = optax.apply_updates(learner.params, updates)
     average = learner.average

@@ -92,7 +92,7 @@ def resume(
     restored = checkpoints.restore_newest(
         partial(learners.saved_shapes, shapes.learner), shapes.actor.replay
     )
-    learner = learners.adapt(restored.learner, shapes.learner)
+    learner = learners.adapt(restored.learner, shapes.learner, config.learner)
     read = gather([int(learner.iteration), restored.replay is None])
     if (read != read[0]).any():
         raise RunError(

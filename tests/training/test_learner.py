@@ -19,7 +19,6 @@ from jaxzero.training.learner import (
     LOGIT_SIZE_WEIGHT,
     augment,
     init_learner,
-    learning_rate,
     loss,
     playing_params,
     policy_losses,
@@ -27,6 +26,7 @@ from jaxzero.training.learner import (
     sample_losses,
     update,
 )
+from jaxzero.training.optimizer import learning_rate
 from jaxzero.training.targets import Positions
 
 CONFIG = load_config("configs/tiny.yaml", "--network.channels=16", "--network.features=raw")

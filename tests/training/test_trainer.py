@@ -200,6 +200,24 @@ def test_an_average_and_a_gate_can_begin_and_end_within_a_run(run, option):
     jax.tree.map(np.testing.assert_array_equal, played, own)
 
 
+def test_a_run_goes_on_with_another_optimizer(run, tmp_path, capsys):
+    before = saved(short_config(), run, 6).learner
+    muon = short_config("--learner.optimizer=muon", "--iterations=7")
+    assert train(muon, run, resume=True)
+    after = saved(muon, run, 7).learner
+    jax.tree.map(
+        lambda a, b: np.testing.assert_(not np.array_equal(a, b)), after.params, before.params
+    )
+    # That of the checkpoint counts, and then that of the settings, which starts anew.
+    assert train(short_config("--iterations=8"), run, resume=True)
+    counts = [
+        int(leaf)
+        for leaf in jax.tree.leaves(saved(short_config(), run, 8).learner.opt_state)
+        if leaf.ndim == 0
+    ]
+    assert counts and set(counts) == {short_config().learner.updates_per_iteration}
+
+
 def test_tiny_learns(tmp_path):
     """It beats random and what it was itself before learning."""
     first = init_learner(Network(TINY.game.board, TINY.network), TINY)

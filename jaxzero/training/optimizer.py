@@ -1,0 +1,114 @@
+"""The optimiser: how a gradient becomes a step of the weights.
+
+Muon gives each matrix of a layer a step of equal size in all its directions; the rest, biases,
+scales and the last layers of the heads, goes by Adam. A kernel for each array would cost a GPU more
+than what it computes, so Adam sees one long vector and Muon all matrices of one shape at once.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+from optax.contrib import MuonDimensionNumbers, scale_by_muon
+
+from jaxzero.agent.network import HEADS
+from jaxzero.config import LearnerConfig
+
+# Steps of Muon are as large as those of Adam usually are, so that both share a learning rate.
+# Source: Liu et al. 2025, "Muon is scalable for LLM training", section 2.2.
+ADAM_SIZE = 0.2
+
+
+def make_optimizer(
+    settings: LearnerConfig, fraction: chex.Numeric = 0.0
+) -> optax.GradientTransformation:
+    """Return the optimiser of these settings, at `fraction` [] of the run.
+
+    Gradients are clipped by their global norm first, weights decay afterwards.
+    """
+    step = optax.flatten(optax.scale_by_adam())
+    if settings.optimizer == "muon":
+        step = optax.partition({"muon": by_shape(muon_step()), "adam": step}, which_step)
+    return optax.chain(
+        optax.flatten(optax.clip_by_global_norm(settings.gradient_clip)),
+        step,
+        optax.add_decayed_weights(
+            settings.weight_decay,
+            mask=lambda params: jax.tree.map(lambda leaf: leaf.ndim > 1, params),
+        ),
+        optax.scale_by_learning_rate(partial(learning_rate, settings, fraction=fraction)),
+    )
+
+
+def learning_rate(
+    settings: LearnerConfig, step: chex.Numeric, fraction: chex.Numeric
+) -> chex.Numeric:
+    """Return the learning rate [] of update `step` []: linear warm-up, constant, cosine decay.
+
+    `fraction` [] of the run is done, 0 to 1. The warm-up counts updates, the decay follows the run.
+    """
+    # The rise starts at 1, or the first update would do nothing.
+    rise = (step + 1) / max(1, settings.warmup_updates)
+    late = (fraction - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
+    fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
+    fall = settings.final_rate_fraction + (1 - settings.final_rate_fraction) * fall
+    if not settings.decay_fraction:
+        fall = 1.0
+    return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
+
+
+def which_step(params: chex.ArrayTree) -> chex.ArrayTree:
+    """Return "muon" for the matrices and kernels of the layers, "adam" for all other arrays."""
+
+    def of(path: tuple, leaf: jax.Array) -> str:
+        head = any(part.key in HEADS for part in path)
+        return "muon" if leaf.ndim > 1 and not head else "adam"
+
+    return jax.tree_util.tree_map_with_path(of, params)
+
+
+def muon_step() -> optax.GradientTransformation:
+    """Return Muon for stacks of matrices [K, M, N], with steps of the size that Adam takes.
+
+    The momentum U S V^T becomes about U V^T, by five rounds of Newton and Schulz.
+    Source: Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks".
+    """
+    matrices = partial(jax.tree.map, lambda _: MuonDimensionNumbers(1, 2))
+    sized = partial(jax.tree.map, lambda x: ADAM_SIZE * max(x.shape[1:]) ** 0.5 * x)
+    return optax.chain(
+        scale_by_muon(weight_dimension_numbers=matrices),
+        optax.stateless(lambda updates, _: sized(updates)),
+    )
+
+
+def by_shape(inner: optax.GradientTransformation) -> optax.GradientTransformation:
+    """Apply `inner` to the arrays of a tree as stacks of matrices [K, M, N], one for each shape.
+
+    The last axis of an array counts the outputs of its layer, all others together the inputs.
+    """
+
+    def stacks(tree: chex.ArrayTree) -> dict[str, jax.Array]:
+        groups: dict[str, list[jax.Array]] = {}
+        for leaf in jax.tree.leaves(tree):
+            groups.setdefault(shape_of(leaf), []).append(leaf.reshape(-1, leaf.shape[-1]))
+        return {shape: jnp.stack(matrices) for shape, matrices in groups.items()}
+
+    def shape_of(leaf: jax.Array) -> str:
+        return f"{leaf.size // leaf.shape[-1]}x{leaf.shape[-1]}"
+
+    def init(params: chex.ArrayTree) -> optax.OptState:
+        return inner.init(stacks(params))
+
+    def update(
+        updates: chex.ArrayTree, state: optax.OptState, _: chex.ArrayTree | None = None
+    ) -> tuple[chex.ArrayTree, optax.OptState]:
+        found, state = inner.update(stacks(updates), state)
+        rows = {shape: iter(stack) for shape, stack in found.items()}
+        back = jax.tree.map(lambda leaf: next(rows[shape_of(leaf)]).reshape(leaf.shape), updates)
+        return back, state
+
+    return optax.GradientTransformation(init, update)

@@ -1,0 +1,98 @@
+"""Steps of the weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxzero.config import LearnerConfig
+from jaxzero.training.optimizer import ADAM_SIZE, by_shape, make_optimizer, muon_step, which_step
+
+MUON = LearnerConfig(optimizer="muon", warmup_updates=0, decay_fraction=0.0, weight_decay=0.0)
+WEIGHTS = {
+    "Conv3x3_0": {"kernel": (3, 3, 4, 8), "bias": (8,)},
+    "Conv3x3_1": {"kernel": (3, 3, 4, 8), "bias": (8,)},
+    "Dense_0": {"kernel": (5, 16), "bias": (16,)},
+    "policy": {"kernel": (16, 2), "bias": (2,)},
+}
+
+
+def arrays(seed: int) -> chex.ArrayTree:
+    """Return arrays of the shapes of the weights whose matrices have strong and weak directions."""
+
+    def draw(shape: tuple[int, ...], key: jax.Array) -> jax.Array:
+        scale = 10.0 ** -(3 * jnp.arange(shape[-1]) / shape[-1])
+        return jax.random.normal(key, shape) * jnp.broadcast_to(scale, shape)
+
+    shapes, tree = jax.tree.flatten(WEIGHTS, is_leaf=lambda x: isinstance(x, tuple))
+    keys = jax.random.split(jax.random.key(seed), len(shapes))
+    return jax.tree.unflatten(tree, map(draw, shapes, keys))
+
+
+def steps(optimizer: optax.GradientTransformation, count: int = 3) -> chex.ArrayTree:
+    """Return the last of some steps along fixed gradients."""
+    params = arrays(0)
+    state = optimizer.init(params)
+    for seed in range(1, count + 1):
+        found, state = optimizer.update(arrays(seed), state, params)
+    return found
+
+
+def test_a_step_of_muon_is_as_large_in_all_directions():
+    found, names = steps(make_optimizer(MUON)), which_step(arrays(0))
+    sizes = []
+    for step, name in zip(jax.tree.leaves(found), jax.tree.leaves(names), strict=True):
+        matrix = np.asarray(step).reshape(-1, step.shape[-1]) / MUON.learning_rate
+        assert np.sqrt((matrix**2).mean()) < 1.5  # no larger than steps of Adam
+        if name == "muon":
+            directions = np.linalg.svd(matrix, compute_uv=False)
+            sizes.append(directions / (ADAM_SIZE * max(matrix.shape) ** 0.5))
+    assert len(sizes) == 3
+    # Five rounds make them equal but for some tenths; those of the gradients differ 400-fold.
+    assert min(map(min, sizes)) > 0.3
+    assert max(map(max, sizes)) < 1.4
+
+
+def test_heads_and_biases_go_by_adam():
+    by_muon, by_adam = (
+        steps(make_optimizer(replace(MUON, optimizer=o))) for o in ("muon", "adamw")
+    )
+    for name, layer in WEIGHTS.items():
+        for part in layer:
+            same = np.array_equal(by_muon[name][part], by_adam[name][part])
+            assert same == (name == "policy" or part == "bias"), (name, part)
+
+
+def test_stacks_of_one_shape_change_nothing():
+    kernels = {name: layer["kernel"] for name, layer in arrays(0).items()}
+    together, _ = (stacked := by_shape(muon_step())).update(kernels, stacked.init(kernels))
+    for name, kernel in kernels.items():
+        alone, _ = stacked.update({name: kernel}, stacked.init({name: kernel}))
+        np.testing.assert_allclose(together[name], alone[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_both_find_the_minimum_of_a_quadratic(optimizer):
+    settings = replace(MUON, optimizer=optimizer, learning_rate=0.1, decay_fraction=1.0)
+    goal, params = arrays(7), arrays(8)
+    state = make_optimizer(settings).init(params)
+
+    @jax.jit
+    def go(carry: tuple, fraction: jax.Array) -> tuple:
+        params, state = carry
+        gradient = jax.tree.map(jnp.subtract, params, goal)
+        found, state = make_optimizer(settings, fraction).update(gradient, state, params)
+        return (optax.apply_updates(params, found), state), None
+
+    (end, _), _ = jax.lax.scan(go, (params, state), jnp.linspace(0, 1, 300))
+    distances = [
+        np.abs(a - b).max()
+        for a, b in zip(jax.tree.leaves(end), jax.tree.leaves(goal), strict=True)
+    ]
+    assert max(distances) < 0.1
