@@ -67,8 +67,7 @@ def config_parser(description: str) -> ArgumentParser:
     parser.add_argument(
         "--config",
         action="config",
-        help="YAML file with settings, or the name of a shipped one, such as quick; options "
-        "override its settings",
+        help="YAML file with settings or the name of a shipped one, as quick; options override it",
     )
     parser.add_class_arguments(Config, None)
     return parser
@@ -87,15 +86,21 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     """Parse a command line. Raises an InputError, one line naming field and value."""
     parser.parser_mode = PLAIN
     try:
-        return parser.parse_args(_checked(arguments))
+        return parser.parse_args(_files_first(list(_checked(arguments))))
     except ArgumentError as error:
         raise InputError(_one_line(str(error), parser.get_defaults().keys())) from error
     except RecursionError as error:
         raise InputError("a value is nested too deeply") from error
 
 
-# Options whose empty text has a meaning.
-MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")
+def _files_first(words: list[str]) -> list[str]:
+    """Put --config before the options, which override it wherever they stand."""
+    files = {at for at, word in enumerate(words) if word.partition("=")[0] == "--config"}
+    files |= {at + 1 for at in files if words[at] == "--config"}
+    return [words[at] for at in sorted(range(len(words)), key=lambda at: at not in files)]
+
+
+MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")  # their empty text has a meaning
 
 
 def _checked(arguments: list[str]) -> Iterator[str]:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from jaxzero.cli import RENAMED, field_names, load_config, save_config
+from jaxzero.cli import (
+    RENAMED,
+    config_of,
+    config_parser,
+    field_names,
+    load_config,
+    parse,
+    save_config,
+)
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 
@@ -46,6 +54,15 @@ def test_options_override_the_file_and_the_file_the_defaults():
     assert config.network.channels == 48
     assert (config.game.rows, config.game.cols) == (3, 2)
     assert config.search.value_scale_per_box == Config().search.value_scale_per_box
+
+
+@pytest.mark.parametrize("name", [["--config", TINY], [f"--config={TINY}"]])
+def test_options_override_the_file_wherever_they_stand(name):
+    parser = config_parser("")
+    options = ["--game.rows=4", "--seed", "3"]
+    for line in ([*options, *name], [*name, *options], [options[0], *name, *options[1:]]):
+        config = config_of(parser, parse(parser, line))
+        assert (config.game.rows, config.game.cols, config.seed) == (4, 2, 3)
 
 
 def test_derived_numbers():
