@@ -30,11 +30,13 @@ def make_optimizer(
 
     Gradients are clipped by their global norm first, weights decay afterwards.
     """
-    step = optax.flatten(optax.scale_by_adam())
-    if settings.optimizer == "muon":
-        step = optax.partition({"muon": by_shape(muon_step()), "adam": step}, which_step)
+    clip, adam = optax.clip_by_global_norm(settings.gradient_clip), optax.scale_by_adam()
+    if settings.optimizer == "adamw":
+        step = optax.flatten(optax.chain(clip, adam))
+    else:
+        steps = {"muon": by_shape(muon_step()), "adam": optax.flatten(adam)}
+        step = optax.chain(optax.flatten(clip), optax.partition(steps, which_step))
     return optax.chain(
-        optax.flatten(optax.clip_by_global_norm(settings.gradient_clip)),
         step,
         optax.add_decayed_weights(
             settings.weight_decay,
