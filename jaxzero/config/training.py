@@ -118,8 +118,8 @@ class LearnerConfig:
     ones; at 10 a 5x5 network memorised noisy results."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """How a gradient becomes a step. muon: matrices move equally far in all directions (Jordan et
-    al. 2024), the rest as with adamw; convolutions learn several times as much from a position,
-    with a learning_rate of 3e-3. It takes more time where layers are wide."""
+    al. 2024), the rest as with adamw; convolutions learn more from a position, with a
+    learning_rate of 3e-3. It takes more time where layers are wide."""
     learning_rate: LearningRate = 1e-3
     """Learning rate after the warm-up. Lower it when the loss is unstable."""
     warmup_updates: NonNegativeInt = 100

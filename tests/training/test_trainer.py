@@ -200,7 +200,7 @@ def test_an_average_and_a_gate_can_begin_and_end_within_a_run(run, option):
     jax.tree.map(np.testing.assert_array_equal, played, own)
 
 
-def test_a_run_goes_on_with_another_optimizer(run, tmp_path, capsys):
+def test_a_run_goes_on_with_another_optimizer(run):
     before = saved(short_config(), run, 6).learner
     muon = short_config("--learner.optimizer=muon", "--iterations=7")
     assert train(muon, run, resume=True)
