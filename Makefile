@@ -16,8 +16,8 @@ PORT := 8000
 # Two cores are busier as two devices than as one; a GPU takes no notice.
 train: export JAX_NUM_CPU_DEVICES := 2
 train: $(VENV)/installed  ## Train the quick config into runs/quick; goes on where it stopped.
-	$(BIN)/python scripts/train.py --config configs/quick.yaml --run_dir $(RUN) \
-		$(if $(wildcard $(RUN)/config.yaml),--resume)
+	$(BIN)/python scripts/train.py --run_dir $(RUN) \
+		$(if $(wildcard $(RUN)/config.yaml),--resume,--config configs/quick.yaml)
 
 play: $(VENV)/installed-web  ## Play and analyse in the browser.
 	$(BIN)/python scripts/play.py --web --host $(HOST) --port $(PORT)

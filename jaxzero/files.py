@@ -161,10 +161,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def append_text(path: Path, text: str) -> None:
-    """Write at the end of a text file. Raises: OSError that names the file."""
+    """Write whole lines at the end of a text file. Raises: OSError that names the file.
+
+    A line that a full disk cut off before ends where it is, so that it spoils no other.
+    """
     try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
+        with path.open("a+b") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                text = text if file.read() == b"\n" else "\n" + text
+            file.write(text.encode())
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 

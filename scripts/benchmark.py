@@ -48,11 +48,11 @@ def main(arguments: list[str]) -> None:
     parser = benchmark_parser()
     options = parse(parser, arguments)
     config = config_of(parser, options)
-    start_ply = config.selfplay.start_ply
-    if options.baseline and start_ply:
-        raise InputError(
-            f"selfplay.start_ply: {start_ply} must be 0 for --baseline, which plays whole games"
-        )
+    for name in ("start_ply", "adjudicate_below") if options.baseline else ():
+        if value := getattr(config.selfplay, name):
+            raise InputError(
+                f"selfplay.{name}: {value} must be 0 for --baseline, which plays whole games"
+            )
     check_file("json", options.json)
     measure(config, options)
 

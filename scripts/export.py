@@ -61,24 +61,26 @@ def main(arguments: list[str]) -> None:
         raise InputError("out: name a folder with --out; --weights has none")
     folder = options.out or source.run_dir / "weights"
     check_folder("out", folder)
-    for suffix in (".safetensors", ".yaml", ".json") if folder.is_dir() else ():
+    suffixes = (".safetensors", ".yaml", ".json")
+    for suffix in suffixes if folder.is_dir() else ():
         check_file("out", folder / f"{options.name or ''}{suffix}")
 
-    from jaxzero.runs.weights import SUFFIX, write_weights
+    from jaxzero.runs.weights import write_weights
     from jaxzero.training.evaluator import measure_weights
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
     loaded = source.load()
     name = options.name or str(loaded.config.game.board)
-    file = folder / f"{name}{SUFFIX}"
-    if file.exists() and not options.overwrite:
-        raise InputError(f"out: {file} exists; --overwrite replaces it")
+    files = [folder / f"{name}{suffix}" for suffix in suffixes]
+    there = next((file for file in files if file.exists()), None)
+    if there and not options.overwrite:
+        raise InputError(f"out: {there} exists; --overwrite replaces it")
     measured = measure_weights(
         source, loaded, options.opponents, options.games, options.simulations
     )
     write_weights(*measured, name, folder)
-    print(f"{file}, .yaml, .json")
+    print(", ".join([str(files[0]), *suffixes[1:]]))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ if __name__ == "__main__":
     end_with("Stopped. The same command goes on with the step that was interrupted.")
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -117,7 +118,10 @@ def target_of(gpu: Gpu | None) -> str | None:
     """Return the name under which a GPU is described, None where it is not."""
     from jaxzero.performance.gpu_compile import known_gpus
 
-    return next((name for name in known_gpus() if gpu and name in gpu.name), None)
+    # "NVIDIA H100 80GB HBM3" is an H100; an "H100 PCIe" and an "RTX 4060 Ti" are other GPUs.
+    memory = r"(\s+\d+GB)?(\s+HBM\w*)?"
+    known = (name for name in known_gpus() if gpu and re.search(rf"\b{name}{memory}$", gpu.name))
+    return next(known, None)
 
 
 def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: float) -> list[Step]:
@@ -184,9 +188,9 @@ def run_steps(
         if number and minutes < step.minutes * most / 9:
             break
         print(f"{step.name}: at most {minutes:.1f} minutes, {logs / step.name}.log", flush=True)
-        begin = time.monotonic()
+        started = time.monotonic()
         code = run(step, minutes, logs / f"{step.name}.log", "cuda,cpu" if state["gpu"] else "cpu")
-        record = after(step, state["steps"].get(step.name, {}), code, time.monotonic() - begin)
+        record = after(step, state["steps"].get(step.name, {}), code, time.monotonic() - started)
         state["steps"][step.name] = record
         write_json(file, state)
         print(f"  exit code {code}, {record['status']}", flush=True)

@@ -27,9 +27,11 @@ from jaxzero.cli import (
 )
 from jaxzero.config import Config
 from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt, Seed
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 from jaxzero.files import check_folder
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir
+
+PROCESS_OPTIONS = ("coordinator_address", "num_processes", "process_id")
 
 
 def train_parser() -> ArgumentParser:
@@ -100,10 +102,13 @@ def train_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     parser = train_parser()
     options = parse(parser, arguments)
-    if options.predict_memory and options.target:
-        return predict_memory_of(config_of(parser, options), options.target)
     if options.predict_memory:
-        return predict_memory(config_of(parser, options))
+        if options.run_dir is not None:
+            options = with_saved(parser, options, options.run_dir, arguments)
+        config = config_of(parser, options)
+        if options.target:
+            return predict_memory_of(config, options.target)
+        return predict_memory(config)
     if options.target:
         raise InputError(f"target: {options.target} needs --predict_memory")
     if options.run_dir is None:
@@ -177,7 +182,7 @@ def refuse_seeds(options: Namespace, arguments: list[str]) -> None:
         raise InputError(f"seeds: {given} names a seed twice")
     if any(word.partition("=")[0] == "--seed" for word in arguments):
         raise InputError(f"seed: {options.seed} cannot stand beside --seeds {given}")
-    if options.distributed or options.coordinator_address:
+    if options.distributed or any(options[name] is not None for name in PROCESS_OPTIONS):
         raise InputError(f"seeds: {given} are trained by one process, not by a job of several")
     if (options.run_dir / CONFIG_FILE).exists():
         raise InputError(f"run_dir: {options.run_dir} is a run itself, not a folder for --seeds")
@@ -195,14 +200,20 @@ def with_saved(
 
 def join_others(options: Namespace) -> None:
     """Become one of the processes of a job where the options ask for it."""
-    names = ("coordinator_address", "num_processes", "process_id")
-    given = {name: options[name] for name in names if options[name] is not None}
+    given = {name: options[name] for name in PROCESS_OPTIONS if options[name] is not None}
     if not given and not options.distributed:
         return
-    if given and len(given) < len(names) and not options.distributed:
-        missing = next(name for name in names if name not in given)
+    if given and len(given) < len(PROCESS_OPTIONS) and not options.distributed:
+        missing = next(name for name in PROCESS_OPTIONS if name not in given)
         name, value = next(iter(given.items()))
         raise InputError(f"{name}: {value} needs --{missing} beside it, or --distributed")
+    address = options.coordinator_address
+    host, _, port = (address or "").rpartition(":")
+    if address is not None and not (host and port.isdecimal() and 0 < int(port) < 2**16):
+        raise InputError(
+            f"coordinator_address: {shortened(repr(address))} must be an address and a port, "
+            "such as node1:1234"
+        )
     from jaxzero.training.parallel import join
 
     join(**given, heartbeat_seconds=options.heartbeat_seconds)

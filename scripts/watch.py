@@ -19,6 +19,7 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import parse, run_script
 from jaxzero.config.ranges import Port, number
 from jaxzero.errors import InputError, missing
+from jaxzero.interrupts import cleaned_up
 
 Every = number(0.1, 3600)  # seconds between two looks
 
@@ -56,7 +57,9 @@ def main(arguments: list[str]) -> None:
     elif options.once or not console.is_terminal:
         console.print(view)
     else:
-        with Live(view, console=console, auto_refresh=False) as live:
+        # Ctrl-C, the way out, ends the process without the end of this block.
+        shown = cleaned_up(lambda: console.show_cursor(True))
+        with shown, Live(view, console=console, auto_refresh=False) as live:
             while True:
                 time.sleep(options.every)
                 live.update(watch_run(options.run_dir), refresh=True)

@@ -18,6 +18,7 @@ from jaxzero import errors
 from jaxzero.errors import InputError
 from jaxzero.files import (
     FIGURES,
+    append_text,
     atomic_write,
     check_file,
     check_folder,
@@ -29,6 +30,7 @@ from jaxzero.files import (
     write_text,
 )
 from jaxzero.readers import read_arrays, read_text
+from jaxzero.runs.metrics import MetricsWriter
 
 ROOT = Path(__file__).parent.parent
 
@@ -233,6 +235,24 @@ def test_a_full_disk_is_no_bad_input(tmp_path, monkeypatch):
         write_text(tmp_path / "note.txt", "text")
     assert raised.value.filename == str(tmp_path / "note.txt")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_ends_a_run_also_where_only_tensorboard_meets_it(tmp_path):
+    with MetricsWriter(tmp_path, 0, 0) as writer:
+        writer._board._py_recordio_writer._writer.close()
+        writer._board._py_recordio_writer._writer = open("/dev/full", "wb")  # noqa: SIM115
+        with pytest.raises(OSError, match=r"No space left .*tfevents") as raised:
+            writer.write(1, {"learn/loss": 1.0}, "")
+    assert raised.value.errno == errno.ENOSPC
+
+
+def test_a_line_that_was_cut_off_spoils_no_other(tmp_path):
+    path = tmp_path / "starts.jsonl"
+    append_text(path, "one\n")
+    append_text(path, "tw")
+    append_text(path, "three\n")
+    append_text(path, "four\n")
+    assert path.read_text().splitlines() == ["one", "tw", "three", "four"]
 
 
 class Fails:

@@ -37,6 +37,14 @@ WRONG = {
     "a seed twice": ("--seeds 4 4", "seeds: 4 4 names a seed twice"),
     "a seed beside them": ("--seeds 4 --seed 5", "seed: 5 cannot stand beside --seeds 4"),
     "no seeds to resume": ("--seeds 4 --resume", "holds no run to resume"),
+    "seeds of processes": (
+        "--seeds 4 --num_processes 2 --process_id 0",
+        "seeds: 4 are trained by one process",
+    ),
+    "no port": (
+        "--coordinator_address node1 --num_processes 2 --process_id 0",
+        "coordinator_address: 'node1' must be an address and a port",
+    ),
     "seeds of a job": ("--seeds 4 --distributed", "seeds: 4 are trained by one process"),
 }
 
@@ -165,10 +173,12 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ),
         ("play.py --mode ai --checkpoint2 3", "checkpoint2: 3 needs --run_dir2"),
         ("benchmark.py --baseline --selfplay.start_ply 3", "selfplay.start_ply: 3 must be 0"),
+        ("benchmark.py --baseline --selfplay.adjudicate_below 9", "adjudicate_below: 9 must be 0"),
         ("train.py --weights 2x2 --run_dir nowhere --resume", "weights: 2x2 cannot stand beside"),
         ("export.py", "run_dir: name a run with --run_dir or a network with --weights"),
         ("export.py --weights 2x2", "out: name a folder with --out"),
         ("export.py --weights 2x2 --out jaxzero/weights", "safetensors exists; --overwrite"),
+        ("export.py --weights 2x2 --out configs --name quick", "quick.yaml exists; --overwrite"),
         ("export.py --weights 2x2 --checkpoint 3", "checkpoint: 3 needs --run_dir"),
         ("make_suite.py --weights 2x2 --out nowhere.npz", "weights: 2x2 plays 2x2, not 5x5"),
         ("engine.py --weights 2x2 --protocol gtpp", "protocol: 'gtpp' must be"),

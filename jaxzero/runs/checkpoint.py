@@ -34,6 +34,10 @@ Say = Callable[[str], None]
 ShapesOf = Callable[[dict[str, Any]], chex.ArrayTree]  # from the config in the checkpoint
 
 
+class DamagedReplay(InputError):
+    """A checkpoint whose learner is good and whose replay is not."""
+
+
 class Restored(NamedTuple):
     """The content of a checkpoint, on the host."""
 
@@ -130,7 +134,7 @@ class Checkpoints:
         # does not know which checkpoints are good, and drops nothing.
         finished = [each for each in self.iterations() if self._saved and each <= self._saved]
         for iteration in finished[:-2]:
-            shutil.rmtree(self.folder / str(iteration) / "replay", ignore_errors=True)
+            shutil.rmtree(self._replay(iteration), ignore_errors=True)
 
     def set_aside(self, after: int) -> None:
         """Rename the checkpoints after an iteration: they are damaged and will be written again.
@@ -187,13 +191,22 @@ class Checkpoints:
 
         Where every replay is damaged, it is the newest with a good learner, without its replay.
         """
-        for like in (replay_like, None) if replay_like is not None else (None,):
-            for iteration in reversed(self.iterations()):
-                try:
-                    return self.restore(iteration, shapes_of, like)
-                except InputError as error:
-                    say(f"skipped: {error}")
+        newest = None  # whose replay alone is damaged
+        for iteration in reversed(self.iterations()):
+            if newest is not None and not self._replay(iteration).is_dir():
+                continue  # older, and no replay either
+            try:
+                return self.restore(iteration, shapes_of, replay_like)
+            except InputError as error:
+                say(f"skipped: {error}")
+                if newest is None and isinstance(error, DamagedReplay):
+                    newest = iteration
+        if newest is not None:
+            return self.restore(newest, shapes_of)
         raise InputError(f"run_dir: {self.folder.parent} has no usable checkpoint")
+
+    def _replay(self, iteration: int) -> Path:
+        return self.folder / str(iteration) / "replay"
 
     def record(self, iteration: int) -> dict[str, Any]:
         """Read the record of one checkpoint. Raises: InputError where it is damaged."""
@@ -221,20 +234,22 @@ class Checkpoints:
     def _read_replay(
         self, iteration: int, like: chex.ArrayTree | None, record: dict[str, Any]
     ) -> chex.ArrayTree | None:
-        """Return the replay, None where none or another kind is saved. Raises: InputError."""
+        """Return the replay, None where none or another kind is saved. Raises: DamagedReplay."""
         where = self.folder / str(iteration)
-        if like is None or not (where / "replay").is_dir():
+        if like is None or not self._replay(iteration).is_dir():
             return None
         if layout := record.get("replay"):
             like = replay_shapes(like, layout["devices"], layout["capacity"])
         try:
             replay = self._read(iteration, "replay", ocp.args.StandardRestore(_zeros(like)))
+            refuse_damaged(where, "replay", record.get("sums", {}), replay)
+        except InputError as error:
+            raise DamagedReplay(str(error)) from error
         except Exception as error:  # as above
             reason = _reason(error)
-            raise InputError(
+            raise DamagedReplay(
                 f"checkpoint {where} has a replay that cannot be read: {reason}"
             ) from error
-        refuse_damaged(where, "replay", record.get("sums", {}), replay)
         return None if layout_difference(like, replay) else replay
 
 

@@ -21,7 +21,7 @@ RISE = 1.3  # of a loss above its lowest mean
 FLAT = 0.97  # of the first mean: the lowest since is no lower; noise alone takes off 1 %
 FLAT_AFTER = 30  # iterations
 STEEP = 8.0  # times the usual gradient
-LARGE_LOGITS = 100.0  # nats: bfloat16 has steps of 0.5 there
+LARGE_LOGITS = 32.0  # nats: bfloat16 has steps of 0.25 from here on
 MOST_REPLAY = 9.0  # times that a position is sampled
 SLOW = 0.4  # of the usual speed
 IDLE = 0.75  # of the evaluations serve games in play
@@ -71,12 +71,12 @@ def entropy_collapse(metrics: Metrics) -> Warning | None:
 
 
 def large_logits(metrics: Metrics) -> Warning | None:
-    size = _recent(metrics, "learn/logit_size")
-    if size is None or size <= LARGE_LOGITS:
+    squares = _recent(metrics, "learn/logit_size")  # of both heads, added
+    if squares is None or squares <= LARGE_LOGITS**2:
         return None
     return Warning(
         "logits grow together",
-        f"the log-sum-exp of a head is {size:.3g}: bfloat16 cannot tell its logits apart",
+        f"their log-sum-exp is {squares**0.5:.3g}: bfloat16 cannot tell logits of this size apart",
         "lower learner.learning_rate; go on from a checkpoint before the growth",
     )
 
@@ -104,12 +104,16 @@ def skipped_updates(metrics: Metrics) -> Warning | None:
 
 
 def one_sided(metrics: Metrics) -> Warning | None:
-    for key, words in (
-        ("selfplay/draws", "games are drawn"),
-        ("selfplay/first_wins", "games are won by the first player"),
+    draws = _recent(metrics, "selfplay/draws")
+    first = _recent(metrics, "selfplay/first_wins")
+    if draws is None or first is None:
+        return None
+    for share, words in (
+        (draws, "games are drawn"),
+        (first, "games are won by the first player"),
+        (1 - draws - first, "games are won by the second player"),
     ):
-        share = _recent(metrics, key)
-        if share is not None and share >= ONE_SIDED:
+        if share >= ONE_SIDED:
             return Warning(
                 "all games end alike",
                 f"{share:.0%} of the {words}",

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from jaxzero.files import append_text, save_figure, write_text
+from jaxzero.files import append_text, make_folder, save_figure, write_text
 from jaxzero.readers import read_json_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from tensorboardX.proto.summary_pb2 import Summary
 
 FILE_NAME = "metrics.jsonl"
 DISCARDED = "metrics_discarded.jsonl"
@@ -30,7 +33,10 @@ class MetricsWriter:
 
         Records of later iterations are of a past that no checkpoint holds: they move to DISCARDED.
         """
-        from tensorboardX import SummaryWriter  # slow to import; many read metrics, few write them
+        # Slow to import, and many read metrics, few write them. Its SummaryWriter hands events to a
+        # thread: where the disk is full the thread dies, and the next call waits for it for ever.
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import SessionLog
 
         self._path, self._run = run_dir / FILE_NAME, run_dir.resolve().name
         lines = read_metrics(run_dir)
@@ -39,7 +45,11 @@ class MetricsWriter:
             append_text(run_dir / DISCARDED, "".join(json.dumps(line) + "\n" for line in later))
         kept = (json.dumps(line) + "\n" for line in lines if line["iteration"] <= first)
         write_text(self._path, "".join(kept))
-        self._board = SummaryWriter(str(run_dir / "tensorboard"), purge_step=first + 1)
+        folder = run_dir / "tensorboard"
+        make_folder("run_dir", folder)
+        self._board = EventsWriter(str(folder / "events"))
+        # TensorBoard hides what an earlier file says of this iteration and later ones.
+        self._show(step=first + 1, session_log=SessionLog(status=SessionLog.START))
         self._bar = None
         if sys.stdout.isatty():
             self._bar = tqdm(
@@ -50,13 +60,21 @@ class MetricsWriter:
     def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
         """Record an iteration (they count from 1); `headline` is its one line for people."""
         append_text(self._path, json.dumps({"iteration": iteration, **metrics}) + "\n")
-        for name, value in metrics.items():
-            if isinstance(value, (int, float)):
-                self._board.add_scalar(name, value, iteration)
+        self._show(step=iteration, summary=scalars(metrics))
         if self._bar is not None:
             self._bar.update()
         write_text(self._path.with_name(PROMETHEUS), prometheus(self._run, iteration, metrics))
         self.say(f"{iteration:>5}{self._of}  {headline}")
+
+    def _show(self, **event: Any) -> None:
+        """Write one event of TensorBoard. Raises: OSError that names the file."""
+        from tensorboardX.proto.event_pb2 import Event
+
+        try:
+            self._board.write_event(Event(wall_time=time.time(), **event))
+            self._board.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._board._file_name) from error
 
     def say(self, line: str) -> None:
         """Print a line without tearing the bar."""
@@ -68,13 +86,27 @@ class MetricsWriter:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
-        self._board.close()
+        with suppress(OSError):  # what it could not write has been told
+            self._board.close()
 
     def __enter__(self) -> MetricsWriter:
         return self
 
     def __exit__(self, *_error) -> None:
         self.close()
+
+
+def scalars(metrics: dict[str, Any]) -> Summary:
+    """Return the numbers among metrics as TensorBoard reads them."""
+    from tensorboardX.proto.summary_pb2 import Summary
+
+    numbers = {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
+    return Summary(
+        value=[
+            Summary.Value(tag=re.sub(r"[^-/\w.]", "_", name), simple_value=value)
+            for name, value in numbers.items()
+        ]
+    )
 
 
 def prometheus(run: str, iteration: int, metrics: dict[str, Any]) -> str:

@@ -248,9 +248,13 @@ def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
 
 def begun_with(run_dir: Path) -> InitialWeights | None:
     """Return what a run had begun with, None for a run from zero. Raises: as above."""
-    if not (run_dir / INITIAL_FILE).exists():
-        return None
-    return read_initial_weights(_noted(run_dir)["weights"])
+    name = initial_name(run_dir)
+    return read_initial_weights(name) if name else None
+
+
+def initial_name(run_dir: Path) -> str | None:
+    """Return the name of the weights a run had begun with, None for a run from zero."""
+    return _noted(run_dir)["weights"] if (run_dir / INITIAL_FILE).exists() else None
 
 
 def effort_before(run_dir: Path) -> Effort:

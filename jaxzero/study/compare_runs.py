@@ -27,7 +27,7 @@ from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE
 from jaxzero.runs.starts import differences, read_starts
 from jaxzero.runs.summary import SUMMARY_FILE
-from jaxzero.runs.weights import Effort, effort_before
+from jaxzero.runs.weights import Effort, effort_before, initial_name
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
 PREFIX, SUFFIX = "suite/", "/optimal_share"
@@ -71,6 +71,7 @@ def read_run(run_dir: Path) -> MeasuredRun:
     except InputError as error:
         raise InputError(str(error).replace("run_dir:", "runs:", 1)) from error
     settings = dict(dotted(asdict(load_config(run_dir / CONFIG_FILE))))
+    settings["weights"] = initial_name(run_dir) or "none"
     measurements = [
         Measurement(
             past.games + int(line["speed/games"]), past.minutes + line["speed/minutes"], wrong
@@ -128,7 +129,14 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[RunGroup]:
     groups: dict[str, list[MeasuredRun]] = {}
     for run, settings in zip(runs, kept, strict=True):
         unusual = [f"{k} {settings.get(k)}" for k in names if settings.get(k) != usual[k]]
-        groups.setdefault(", ".join(unusual) or "-", []).append(run)
+        group = groups.setdefault(", ".join(unusual) or "-", [])
+        seed = run.settings["seed"]
+        if same := next((other for other in group if other.settings["seed"] == seed), None):
+            raise InputError(
+                f"runs: {same.run_dir} and {run.run_dir} have the same settings and seed {seed}: "
+                "there is no mean of seeds; --names keeps them apart"
+            )
+        group.append(run)
     if len(runs) == 1:
         return [RunGroup(str(runs[0].run_dir), list(runs))]
     return [RunGroup(name, found) for name, found in groups.items()]

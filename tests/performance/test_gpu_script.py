@@ -56,6 +56,23 @@ def test_a_step_that_runs_out_of_time_goes_on_in_the_next_call(call):
         assert "later" not in records
 
 
+def test_a_call_of_many_short_steps_ends_in_time_too(call):
+    sleep = ["-c", "import time; time.sleep(0.4)"]
+    records = call([gpu.Step(str(number), sleep, 3) for number in range(9)], minutes=0.01)
+    assert 1 <= len(records) <= 2  # the second needs a third of the time
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        *[("NVIDIA H100 80GB HBM3", "H100"), ("NVIDIA H200", "H200"), ("NVIDIA H100 PCIe", None)],
+        *[("NVIDIA GeForce RTX 4060", "RTX 4060"), ("NVIDIA GeForce RTX 4060 Ti", None)],
+    ],
+)
+def test_the_prediction_is_of_this_gpu_or_of_none(name, known):
+    assert gpu.target_of(gpu.Gpu(name, 0)) == known
+
+
 def test_training_goes_on_as_long_as_there_are_calls(call, tmp_path):
     steps = [gpu.Step("late", ["-c", ""], 0, calls=2), gpu.Step("whole", ["-c", ""], 0, calls=0)]
     assert [call(steps)["late"]["status"] for _ in range(3)] == ["open", "done", "done"]

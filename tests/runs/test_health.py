@@ -67,11 +67,12 @@ def test_a_healthy_run_gives_no_warning_at_any_time():
     ("name", "metrics", "setting"),
     [
         ("entropy collapse", changed("selfplay/policy_entropy", *[0.02] * 5), "opening_plies"),
-        ("logits grow together", changed("learn/logit_size", *[400.0] * 5), "learning_rate"),
+        ("logits grow together", changed("learn/logit_size", *[2000.0] * 5), "learning_rate"),
         ("gradient explodes", changed("learn/gradient_norm", *[9.0] * 5), "learning_rate"),
         ("updates skipped", changed("learn/skipped_updates", 3.0), "learning_rate"),
         ("all games end alike", changed("selfplay/draws", *[1.0] * 5), "sampled_plies"),
         ("all games end alike", changed("selfplay/first_wins", *[1.0] * 5), "deviations"),
+        ("all games end alike", changed("selfplay/first_wins", *[0.0] * 5), "deviations"),
         ("lanes idle", changed("selfplay/used", *[0.5] * 5), "selfplay.games"),
         ("slower than before", changed("speed/evaluations_per_second", *[5e3] * 5), "device"),
         ("solver too slow", changed("selfplay/unsolved", *[0.4] * 5), "adjudicate_below"),

@@ -82,6 +82,16 @@ def test_seeds_join_and_what_differs_is_the_name(runs):
     assert "5.00 % [0.00, 17.71]" in format_runs(entries) and "2.00 %" in format_runs(entries)
 
 
+def test_runs_that_are_no_seeds_of_each_other_are_not_averaged(runs, tmp_path):
+    with pytest.raises(InputError, match=r"runs: .*a and .*a have the same settings and seed 1"):
+        group_runs([*runs, runs[0]])
+    later = make_run(tmp_path / "later", "--seed=2")
+    note_initial_weights(later, InitialWeights(None, {}, "5x5", Effort(games=1000, minutes=20.0)))
+    groups = group_runs([runs[0], read_run(later)])
+    assert [len(group.runs) for group in groups] == [1, 1]
+    assert "weights 5x5" in [group.name for group in groups]
+
+
 def test_what_the_machines_had_not_in_common_is_told(runs):
     assert format_starts(group_runs(runs)) == ""
     for run, device in zip(runs, ("cpu", "cpu", "H100"), strict=True):
