@@ -21,7 +21,7 @@ INFO = {
     "version": "0.0.0",
     "boards": [{"rows": r, "cols": c, "name": f"{r}x{c}", "trained": True} for r, c in TRAINED]
     + [{"rows": 6, "cols": 6, "name": "6x6", "trained": False}],
-    "sizes": {"min": 1, "max": 8},
+    "sizes": {"min": 1, "max": 7},
     "default": {"rows": 5, "cols": 5},
     "levels": [{"id": str(n), "name": f"Level {n}"} for n in range(9)],
     "formats": FORMATS,

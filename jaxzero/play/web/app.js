@@ -14,7 +14,7 @@ import { createNotice } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
 import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
-import { findFault } from "./rules.js";
+import { findFault, replay } from "./rules.js";
 import { applyTheme, nextTheme, remember, settings } from "./settings.js";
 import { fromFragment } from "./share.js";
 import { createStatus } from "./status.js";
@@ -41,7 +41,7 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState });
-const review = createReview({ record, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()) });
+const review = createReview({ record, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, editor, isReview });
 const lessons = createLessons({ parent: find("#learn"), tell });
@@ -173,7 +173,37 @@ function showEditing() {
 
 /** Remember the game on the table for the next visit. */
 function keep() {
-  remember({ table: { ...play.table, game: record.game, at: record.at } });
+  remember({ table: tableNow() });
+}
+
+function tableNow() {
+  return { ...play.table, ...record.kept() };
+}
+
+/** Show another ply of the game on the table. */
+function goTo(at) {
+  if (isReview()) record.goTo(at);
+  else play.goTo(at);
+}
+
+/** Remember an unfinished game against an engine before another takes its place. */
+function setAside() {
+  const { game } = record.kept();
+  const engines = play.table.seats.some(({ kind }) => kind === "engine");
+  if (engines && game.moves.length && !replay(game).over) remember({ aside: tableNow() });
+}
+
+/** Offer the game that was set aside, until it is taken back or declined. */
+function offerAside() {
+  const forget = () => remember({ aside: null });
+  const takeBack = () => {
+    editor.close();
+    play.sit(settings.aside);
+    forget();
+    if (view === "play") play.next();
+    else location.hash = "#play";
+  };
+  if (isPlayable(settings.aside)) notice.offer("aside.text", "aside.back", takeBack, forget);
 }
 
 function startGame(setup) {
@@ -188,8 +218,17 @@ function startGame(setup) {
 /** Show a game that was loaded or shared, for two people, in the review. */
 function showLoaded(game, komi, names = []) {
   editor.close();
+  setAside();
   play.sit({ game, komi, names, seats: [{ kind: "person" }, { kind: "person" }], at: game.moves.length });
   if (!isReview()) location.hash = "#review";
+  offerAside();
+}
+
+/** Set up a position, or end that. */
+function edit() {
+  if (!editor.isOn()) setAside();
+  editor.switch();
+  if (!editor.isOn()) offerAside();
 }
 
 function toggleAnalysis() {
@@ -213,12 +252,19 @@ function routeToShared(fragment) {
   try {
     const { game, komi } = fromFragment(fragment);
     showView("review");
-    showLoadedHere(game, komi);
+    if (!isOnTable(game, komi)) showLoadedHere(game, komi);
   } catch (error) {
     if (!error.fault) throw error;
     showView("play");
     notice.tell(t("error.share", { reason: t(`fault.${error.fault.code}`, error.fault) }));
   }
+}
+
+/** Return whether a shared game is the one on the table, as after a reload of one's own link. */
+function isOnTable({ rows, cols, start, moves }, komi) {
+  const table = tableNow();
+  const words = (game, own) => JSON.stringify([game.rows, game.cols, game.start, game.moves, own]);
+  return words({ rows, cols, start, moves }, komi) === words(table.game, table.komi);
 }
 
 function showLoadedHere(game, komi) {
@@ -293,21 +339,23 @@ async function askInfo() {
 
 /** Put back the game of the last visit, unless it is not possible. */
 function restoreTable() {
-  const { table } = settings;
   try {
-    if (table && !findFault(table.game)) play.sit(table);
-    else play.sit(setTable(settings.setup));
+    play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
   } catch {
     play.sit(setTable(settings.setup)); // stored by another version of this page
   }
 }
 
+function isPlayable(table) {
+  return table !== null && !findFault(table.game);
+}
+
 const actions = {
   newGame: () => openNewGame(info, startGame),
-  undo: () => (isReview() ? record.goTo(record.at - 1) : play.undo()),
-  redo: () => (isReview() ? record.goTo(record.at + 1) : play.redo()),
-  first: () => record.goTo(0),
-  last: () => record.goTo(record.game.moves.length),
+  undo: () => (isReview() ? goTo(record.at - 1) : play.undo()),
+  redo: () => (isReview() ? goTo(record.at + 1) : play.redo()),
+  first: () => goTo(0),
+  last: () => goTo(record.game.moves.length),
   hint: () => play.hint(),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
@@ -331,7 +379,7 @@ function listen() {
   click("#leave-variation", () => record.leaveVariation());
   click("#watch-run", actions.pause);
   click("#watch-step", () => play.step());
-  click("#edit", () => editor.switch());
+  click("#edit", edit);
   click("#open-settings", () => openSettings(info, changeSetting));
   click("#open-keys", openShortcuts);
   click("#theme", () => {
@@ -362,4 +410,5 @@ record.onChange(showPosition);
 listen();
 route();
 showLanguage();
+offerAside();
 askInfo();

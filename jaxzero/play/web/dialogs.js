@@ -137,7 +137,7 @@ function boardChoice(info, setup, render) {
 }
 
 function sideSlider(side, setup, info) {
-  const { min, max } = info?.sizes ?? { min: 1, max: 8 };
+  const { min, max } = info?.sizes ?? { min: 1, max: 7 };
   const value = html("strong", {}, String(setup[side]));
   const input = ({ target }) => {
     setup[side] = Number(target.value);

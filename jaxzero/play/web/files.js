@@ -104,7 +104,9 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
       event.preventDefault();
       veil.hidden = false;
     });
-    veil.addEventListener("dragleave", () => (veil.hidden = true));
+    document.addEventListener("dragleave", ({ target, relatedTarget }) => {
+      if (target === veil || !relatedTarget) veil.hidden = true; // without one it left the window
+    });
     document.addEventListener("drop", (event) => {
       if (!hasGame(event)) return;
       event.preventDefault();

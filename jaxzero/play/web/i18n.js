@@ -23,6 +23,8 @@ const ENGLISH = {
   "theme.dark": "Colours: dark",
 
   "notice.retry": "Try again",
+  "aside.text": "Your unfinished game was set aside.",
+  "aside.back": "Back to my game",
   "error.network": "The server does not answer. Your game is safe on this page.",
   "error.server": "The server could not do this: {message}",
   "error.share": "This link holds no game that can be shown: {reason}. The board is unchanged.",
@@ -88,6 +90,7 @@ const ENGLISH = {
   redo: "Redo",
   hint: "Hint",
   "hint.searching": "Looking for a good edge …",
+  "hint.none": "No hint yet. The engine may still be getting ready: try again soon.",
   "hint.found": "Hint: {place}",
   "hint.exact": "Best, proven: {place}",
 
@@ -337,6 +340,8 @@ const CHINESE = {
   "theme.dark": "颜色：深色",
 
   "notice.retry": "重试",
+  "aside.text": "您未下完的对局已暂时收起。",
+  "aside.back": "回到我的对局",
   "error.network": "服务器没有回应。您的对局仍保存在本页。",
   "error.server": "服务器无法完成：{message}",
   "error.share": "此链接中没有可显示的对局：{reason}。棋盘未改变。",
@@ -401,6 +406,7 @@ const CHINESE = {
   redo: "重做",
   hint: "提示",
   "hint.searching": "正在寻找好边……",
+  "hint.none": "暂无提示。引擎可能仍在准备，请稍后再试。",
   "hint.found": "提示：{place}",
   "hint.exact": "已证明最佳：{place}",
 

@@ -3,7 +3,7 @@
 import { api, isAbort } from "./api.js";
 import { edgeWords } from "./board.js";
 import { hasText, t } from "./i18n.js";
-import { followChain, startEdges } from "./rules.js";
+import { followChain, replay, startEdges } from "./rules.js";
 import { remember, settings } from "./settings.js";
 import { confirmMove } from "./teach.js";
 
@@ -144,27 +144,30 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     return confirmed;
   }
 
-  /** Step back to the last decision of a person; while watching, by one move. */
-  function undo() {
+  /** Show another ply. The engine stops there; at the end of the game it goes on. */
+  function goTo(at) {
+    const ply = Math.max(0, Math.min(at, record.game.moves.length));
+    if (ply === record.at) return;
     halt();
     if (watching()) state.running = false;
-    const { plies } = record.position;
-    let at = record.at - 1;
-    const engines = table.seats.some(({ kind }) => kind === "engine");
-    if (engines && !watching()) {
-      while (at > 0 && table.seats[plies[at].player].kind === "engine") at--;
-      if (at >= 0 && table.seats[plies[at].player].kind === "engine") at = record.at; // none
-    }
-    if (at >= 0) record.goTo(at);
-    onState();
+    record.goTo(ply);
+    next();
   }
 
+  /** Step back to the last decision of a person, if there is one; while watching, by one move. */
+  function undo() {
+    const { plies } = record.position;
+    let at = record.at - 1;
+    while (at >= 0 && !watching() && table.seats[plies[at].player].kind === "engine") at--;
+    if (at >= 0) goTo(at);
+  }
+
+  /** Step forward to the next decision of a person; while watching, by one move. */
   function redo() {
-    halt();
-    let at = Math.min(record.at + 1, record.game.moves.length);
-    record.goTo(at);
-    while (at < record.game.moves.length && !watching() && seat().kind === "engine") record.goTo(++at);
-    onState();
+    const { plies } = replay(record.game);
+    let at = record.at + 1;
+    while (at < plies.length && !watching() && table.seats[plies[at].player].kind === "engine") at++;
+    goTo(at);
   }
 
   async function hint() {
@@ -172,12 +175,14 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     const key = record.key();
     change({ hint: t("hint.searching"), hinting: true });
     if (!analysis.latest() && !analysis.isRunning()) analysis.restart();
-    await analysis.known(HINT_PATIENCE);
+    do await analysis.known(HINT_PATIENCE);
+    while (analysis.bestEdge() === null && analysis.isRunning() && record.key() === key);
     if (record.key() !== key) return change({ hinting: false });
     const edge = analysis.bestEdge();
     const proven = analysis.latest()?.exact?.value !== undefined;
     const place = edge === null ? "" : edgeWords(record.game, edge);
-    change({ hint: place && t(proven ? "hint.exact" : "hint.found", { place }), hinting: false });
+    const words = edge === null ? "hint.none" : proven ? "hint.exact" : "hint.found";
+    change({ hint: t(words, { place }), hinting: false });
     if (edge !== null) analysis.showHint(edge);
     say(state.hint);
   }
@@ -185,6 +190,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   function run(on) {
     if (!on) halt();
     change({ running: on });
+    if (on) record.goTo(record.game.moves.length);
     if (on) next();
   }
 
@@ -210,7 +216,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     remember({ speed });
   }
 
-  return { table, state, sit, halt, next, press, undo, redo, hint, run, step, setSpeed, mayMove, watching, seat };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, mayMove, watching, seat };
 }
 
 /** Wait some time. Rejects as soon as the signal says so. */

@@ -32,7 +32,7 @@ export function createRecord(game) {
       const { moves } = record.game;
       const same = edges.every((edge, index) => moves[record.at + index] === edge);
       if (!same) {
-        if (keep && !main && record.at < moves.length) main = { moves, at: record.at };
+        if (keep && !main && moves.length) main = { moves, at: record.at };
         const kept = moves.slice(0, record.at);
         record.game = { ...record.game, moves: [...kept, ...edges] };
       }
@@ -50,6 +50,12 @@ export function createRecord(game) {
       const { at } = main;
       main = null;
       show(at, "reset");
+    },
+
+    /** Return the game to keep for the next visit, without a variation: {game, at}. */
+    kept() {
+      if (!main) return { game: record.game, at: record.at };
+      return { game: { ...record.game, moves: main.moves }, at: main.at };
     },
 
     /** Return the game up to the ply shown, as the server wants it. */

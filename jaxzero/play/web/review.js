@@ -12,7 +12,7 @@ const EFFORT = { simulations: 64 };
 const REST = 500; // ms without a change before the server is asked
 const MISTAKE = { proven: 0.5, expected: 1 }; // boxes lost; expected losses scatter
 
-export function createReview({ record, notice, warm, isShown, nameOf, tell, onNews }) {
+export function createReview({ record, notice, warm, isShown, nameOf, tell, onNews, onMove }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let controller = null;
@@ -159,7 +159,7 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
         "aria-current": index === record.at - 1 ? "true" : null,
         "aria-label": t("moves.label", words),
         "data-testid": `move-${index + 1}`,
-        onclick: () => record.goTo(index + 1),
+        onclick: () => onMove(index + 1),
       },
       sideSign(player, 11),
       name,

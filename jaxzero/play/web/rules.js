@@ -113,7 +113,7 @@ export function replay(game, plies = game.moves.length) {
 }
 
 /** Return what makes a game impossible as {code, ...values}, or null. */
-export function findFault(game, largest = 8) {
+export function findFault(game, largest = 7) {
   for (const side of ["rows", "cols"]) {
     const value = game[side];
     if (!Number.isInteger(value) || value < 1 || value > largest) {

@@ -14,6 +14,7 @@ const DEFAULTS = {
   speed: 3,
   setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], variant: "american", komi: 0 },
   table: null, // the game on the table: {game, at, seats, komi}
+  aside: null, // an unfinished game that a loaded one has replaced, likewise
   lessons: [], // numbers of lessons that are done
 };
 
@@ -31,7 +32,8 @@ export const settings = load();
 export function remember(changes) {
   Object.assign(settings, changes);
   try {
-    localStorage.setItem(KEY, JSON.stringify(settings));
+    // Another tab may have stored its game since: only what changes here is stored.
+    localStorage.setItem(KEY, JSON.stringify({ ...settings, ...load(), ...changes }));
   } catch {
     // Private windows may refuse: the page then forgets when it closes.
   }

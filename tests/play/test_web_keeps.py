@@ -1,0 +1,148 @@
+"""The page loses no game: while the engine thinks, in variations, over reloads, links and tabs."""
+
+from __future__ import annotations
+
+from browsing import GAME, draw, drawn_edges, expect, load, start_game
+
+
+def moves(page):
+    return page.locator("#moves li")
+
+
+def hold_moves(page):
+    """Return the requests for a move of the engine; they wait until a test answers them."""
+    held = []
+    page.route("**/api/move", lambda route: held.append(route))  # playwright marks it
+    return held
+
+
+def play_a_turn(page, edge=0):
+    """Draw an edge against the engine and wait for its answer."""
+    start_game(page, mode="engine")
+    draw(page, edge)
+    page.get_by_test_id("move-2").wait_for()
+    page.locator("#board-host .board:not(.waits)").wait_for()
+
+
+def reload(page):
+    page.reload()
+    page.get_by_test_id("format").locator("option").nth(1).wait_for(state="attached")
+
+
+def test_stepping_back_while_the_engine_thinks_keeps_all_moves(open_page):
+    page = open_page()
+    play_a_turn(page)
+    held = hold_moves(page)
+    draw(page, 20)
+    expect(page.get_by_test_id("status")).to_contain_text("thinks")
+    page.wait_for_timeout(100)
+    for step in (lambda: page.keyboard.press("Home"), page.get_by_test_id("move-1").click):
+        step()
+        held[0].fulfill(json={"edges": [5]}) if len(held) == 1 else None
+        page.wait_for_timeout(200)
+        expect(moves(page)).to_have_count(3)
+        page.keyboard.press("End")  # the engine goes on
+        expect(page.get_by_test_id("status")).to_contain_text("thinks")
+        page.wait_for_timeout(100)
+    assert len(held) == 3
+    held[-1].fulfill(json={"edges": [22]})
+    expect(moves(page)).to_have_count(4)
+
+
+def test_redo_and_undo_do_not_stop_the_engine_for_good(open_page):
+    page = open_page()
+    play_a_turn(page)
+    held = hold_moves(page)
+    draw(page, 20)
+    page.wait_for_timeout(100)
+    page.keyboard.press("r")  # nothing to redo
+    expect(page.get_by_test_id("status")).to_contain_text("thinks")
+    page.get_by_test_id("undo").click()
+    assert drawn_edges(page) == 2
+    page.keyboard.press("r")
+    expect(page.get_by_test_id("status")).to_contain_text("thinks")
+    page.wait_for_timeout(100)
+    held[-1].fulfill(json={"edges": [22]})
+    expect(moves(page)).to_have_count(4)
+
+
+def test_a_game_that_is_watched_goes_on_after_a_step_back(open_page):
+    page = open_page()
+    page.get_by_test_id("new-game").click()
+    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
+    page.get_by_test_id("size").select_option("2x2")
+    page.get_by_test_id("start-game").click()
+    page.get_by_test_id("move-2").wait_for()
+    page.get_by_test_id("undo").click()
+    expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
+    page.get_by_test_id("watch-run").click()
+    expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
+
+
+def test_a_variation_is_not_what_is_kept(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    game = moves(page).all_inner_texts()
+    page.get_by_test_id("move-2").click()
+    draw(page, 9)
+    expect(moves(page)).to_have_count(3)
+    reload(page)
+    expect(moves(page)).to_have_count(5)
+    assert moves(page).all_inner_texts() == game
+
+
+def test_the_review_of_an_unfinished_game_draws_no_edge_in_it(open_page):
+    page = open_page()
+    play_a_turn(page)
+    page.get_by_test_id("nav-review").click()
+    draw(page, 22)
+    expect(moves(page)).to_have_count(3)
+    page.get_by_test_id("nav-play").click()
+    expect(moves(page)).to_have_count(2)
+
+
+def test_a_link_to_the_own_game_leaves_its_players(open_page):
+    page = open_page()
+    play_a_turn(page)
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("share").click()
+    page.wait_for_function("location.hash.startsWith('#g=')")
+    reload(page)
+    page.get_by_test_id("nav-play").click()
+    expect(page.get_by_test_id("player-0")).to_contain_text("You")
+    expect(moves(page)).to_have_count(2)
+    assert not page.get_by_test_id("notice").is_visible()
+
+
+def test_an_unfinished_game_is_offered_back_where_another_is_loaded(open_page):
+    page = open_page()
+    play_a_turn(page)
+    page.get_by_test_id("nav-review").click()
+    load(page, GAME)
+    reload(page)  # also by the next visit
+    expect(page.get_by_test_id("notice")).to_contain_text("set aside")
+    page.get_by_test_id("retry").click()
+    expect(page.get_by_test_id("player-0")).to_contain_text("You")
+    expect(moves(page)).to_have_count(2)
+    reload(page)
+    expect(moves(page)).to_have_count(2)
+    assert not page.get_by_test_id("notice").is_visible()
+
+
+def test_a_setting_changed_in_another_tab_leaves_the_game_of_this_one(open_page):
+    other = open_page()
+    start_game(other)
+    page = other.context.new_page()
+    page.goto(other.url)
+    play_a_turn(page)
+    other.get_by_test_id("theme").click()
+    reload(page)
+    expect(moves(page)).to_have_count(2)
+
+
+def test_a_hint_that_is_not_there_yet_says_so(open_page):
+    page = open_page()
+    start_game(page)
+    page.route("**/api/analyse", lambda route: route.fulfill(body='{"preparing": true}\n'))
+    page.keyboard.press("h")
+    expect(page.get_by_test_id("status")).to_contain_text("No hint yet")
