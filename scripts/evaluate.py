@@ -120,7 +120,8 @@ def main(arguments: list[str]) -> None:
     if options.suite or options.ladder:
         check_folder("figures", figures)
 
-    from jaxzero.evaluation.suite_report import score_suite
+    from jaxzero.evaluation.suite import check_stored
+    from jaxzero.evaluation.suite_report import score_suite, scored_players
     from jaxzero.runs.resize import asked_board, resize
     from jaxzero.training.evaluator import play_matches, rate_checkpoints
 
@@ -133,18 +134,21 @@ def main(arguments: list[str]) -> None:
         for one, which in ((loaded, source), (loaded2, source2))
     )
     print(f"{source.field} {source.name}, iteration {loaded.iteration}, {board}")
+    names = options.players or f"policy,search:{options.simulations}"
+    if options.suite:  # told before a match that may take an hour
+        check_stored(options.suite, board)
+        scored_players(names, board, loaded.agent, 2 if source2 else 1)
     results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)
         results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
-        names = options.players or f"policy,search:{options.simulations}"
         networks = {source.name: loaded.agent}
         if source2:
             other = f"{source2.name} (2)" if source2.name in networks else source2.name
             networks[other] = loaded2.agent
             results |= {"source2": source2.name, "iteration2": loaded2.iteration}
-        results |= score_suite(networks, options.suite, names, figures)
+        results |= score_suite(networks, options.suite, names, figures, options.seed)
     if options.ladder:
         match = (options.games, options.opening_plies, options.seed)
         results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)

@@ -134,9 +134,11 @@ def make_suite(options: Namespace, source: Source | None) -> None:
     from jaxzero.evaluation.make_suite import Games, collect, make_suites, solve_all
     from jaxzero.evaluation.suite import format_counts, write_suite
     from jaxzero.game import DotsAndBoxes
+    from jaxzero.solver.endgame import check_board
 
     use_compilation_cache()
     game = DotsAndBoxes(options.rows, options.cols)
+    check_board(game)  # before games are played
     players = {player.name: player for player in make_players(options.players, game)}
     if source is not None:
         loaded = source.load()

@@ -138,6 +138,15 @@ def prepare(expert: Expert) -> int:
         _compile(expert, simulations)
 
 
+def prepare_all(expert: Expert) -> None:
+    """Compile every search that the time of a decision allows, the shorter first."""
+    compile_shortest(expert)
+    for simulations in SIMULATIONS[1:]:
+        fits = _longest(expert, (simulations,)) == simulations
+        if fits and simulations not in expert.searches:
+            _compile(expert, simulations)
+
+
 def compile_shortest(expert: Expert) -> None:
     """Compile the search without which there is no decision."""
     if SIMULATIONS[0] not in expert.searches:

@@ -191,7 +191,9 @@ def _perfect(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) 
         raise InputError(
             f"player: {shortened(repr(name))} needs a share of random moves, such as perfect:0.1"
         )
+    from jaxzero.solver.endgame import check_board  # compiles, so only when asked for
 
+    check_board(game)
     return Player(name, partial(_act_perfect, game, share), on_host=True)
 
 

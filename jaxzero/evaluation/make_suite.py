@@ -16,7 +16,7 @@ from jaxzero.agent.players import Player
 from jaxzero.errors import InputError
 from jaxzero.evaluation.suite import BANDS, Suite, check_moves, read_boards
 from jaxzero.files import atomic_write
-from jaxzero.game import DotsAndBoxes, edge_permutations, initial_states, step
+from jaxzero.game import DotsAndBoxes, automorphisms, initial_states, step
 from jaxzero.game.structure import structure
 from jaxzero.readers import read_arrays
 from jaxzero.solver.endgame import move_bounds, new_table
@@ -93,7 +93,7 @@ def collect(
             fresh = new_positions(game, boards, rows, seen)
             for side in range(len(HALVES)):
                 chosen = [row for row in fresh if half[row] == side]
-                chosen = enumerate(chosen[: -(-count // 2)])
+                chosen = enumerate(chosen[: count // 2 + (side < count % 2)])
                 found += [(low, rank, boards[row], name, side) for rank, row in chosen]
     if not found:
         raise InputError(f"fewest: {fewest} to most: {most}: no game has such a position")
@@ -116,7 +116,7 @@ def thin(rows: np.ndarray, source: np.ndarray, per_game: int) -> np.ndarray:
 
 def new_positions(game: DotsAndBoxes, boards: np.ndarray, rows: np.ndarray, seen: set) -> list[int]:
     """Return the rows whose position, or its image under a symmetry, is not in `seen`; add them."""
-    permutations = edge_permutations(game)
+    permutations = automorphisms(game)
     fresh = []
     for row in rows.tolist():
         image = min(board.tobytes() for board in boards[row][permutations])
@@ -204,9 +204,11 @@ def read_store(store: Path | None, game: DotsAndBoxes, node_limit: int) -> Known
     """
     if store is None or not store.exists():
         return {}
-    kinds = {"drawn": "u2", "moves": "i2", "solved": "b1", "node_limit": "iu0"}
+    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2", "solved": "b1", "node_limit": "iu0"}
     try:
         file = read_arrays("out", store, kinds)
+        if file["board"].tolist() != [game.rows, game.cols]:
+            raise InputError(f"out: {store} has values of another board than {game}")
         drawn = read_boards("out", store, game, file["drawn"])
         moves, solved, limit = file["moves"], file["solved"], int(file["node_limit"])
         if moves.shape != drawn.shape or solved.shape != drawn.shape[:1]:
@@ -228,6 +230,7 @@ def write_store(store: Path, game: DotsAndBoxes, node_limit: int, known: Known) 
     with atomic_write(store) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
+            board=[game.rows, game.cols],
             drawn=np.packbits(drawn, axis=1),
             moves=np.stack(moves),
             solved=np.array(solved),

@@ -90,13 +90,16 @@ def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
     return Answers(player.choose(keys, State(jnp.asarray(suite.drawn), zeros, zeros)))
 
 
-def named_answers(suite: Suite, name: str, agent: Agent) -> Answers:
-    """Answer a suite with the player that `name` describes. Raises: InputError for a bad name."""
+def named_answers(suite: Suite, name: str, agent: Agent, seed: int = 0) -> Answers:
+    """Answer a suite with the player that `name` describes. Raises: InputError for a bad name.
+
+    `seed` is of players that choose at random.
+    """
     player = make_player(name, suite.game, agent)
     kind, _, simulations = name.partition(":")
     if kind in ("policy", "search"):
         return agent_answers(suite, agent, int(simulations or 0))
-    return player_answers(suite, player)
+    return player_answers(suite, player, seed)
 
 
 def score(suite: Suite, answers: Answers) -> dict:

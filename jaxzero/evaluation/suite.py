@@ -19,7 +19,7 @@ from jaxzero.errors import InputError, nearest
 from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
 from jaxzero.readers import read_arrays, read_json
-from jaxzero.solver.tablebase import ILLEGAL, build_table, move_values
+from jaxzero.solver.tablebase import ILLEGAL, build_table, check_fits, move_values
 
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
 DATA = files("jaxzero.evaluation") / "data"
@@ -76,6 +76,14 @@ def suite_names() -> list[str]:
         if item.name.startswith("suite_")
     )
     return [*stored, "berlekamp", "table"]
+
+
+def check_stored(name: str, game: DotsAndBoxes) -> None:
+    """Raise an InputError where `load_suite` would; a table is not built for it."""
+    if name == "table":
+        check_fits(game)
+    else:
+        load_suite(name, game)
 
 
 def load_suite(name: str, game: DotsAndBoxes) -> Suite:

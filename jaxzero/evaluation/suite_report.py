@@ -8,9 +8,11 @@ from matplotlib.figure import Figure
 from tabulate import tabulate
 
 from jaxzero.agent.players import Agent, make_players
+from jaxzero.errors import InputError
 from jaxzero.evaluation.scoring import calibration, compare, named_answers, score
 from jaxzero.evaluation.suite import BANDS, Suite, format_counts, load_suite
 from jaxzero.files import make_folder, save_figure
+from jaxzero.game import DotsAndBoxes
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
 COLUMNS = {
@@ -22,28 +24,31 @@ COLUMNS = {
     "sign_accuracy": ("right sign", "{:.1%}"),
 }
 
+LEARNT = ("policy", "search", "expert")  # players with a network
+
 
 def score_suite(
-    networks: dict[str, Agent], name: str, players: str, figures: Path
+    networks: dict[str, Agent], name: str, players: str, figures: Path, seed: int = 0
 ) -> dict[str, dict]:
     """Score players on a suite, print, draw and return the results.
 
     `networks` are one or two agents of one board, by name; `players` have commas between. Of one
     network, all players are compared with the first of them; of two, every player of the first
-    network with the same player of the second. Raises: InputError for a bad name.
+    network that has one with the same player of the second. `seed` is of players that choose at
+    random. Raises: InputError for a bad name.
     """
     (label, agent), *others = networks.items()
     game = agent.network.game
-    names = [player.name for player in make_players(players, game, agent)]
+    names = scored_players(players, game, agent, len(networks))
     print(f"Scoring the suite {name} ...", flush=True)
     suite = load_suite(name, game)
-    answers = {player: named_answers(suite, player, agent) for player in names}
+    answers = {player: named_answers(suite, player, agent, seed) for player in names}
     pairs = [(player, names[0]) for player in names[1:]]
     if others:
         ((other, second),) = others
-        learnt = [player for player in names if player.startswith(("policy", "search"))]
+        learnt = [player for player in names if player.startswith(LEARNT)]
         pairs = [(player, f"{player} of {other}") for player in learnt]
-        answers |= {renamed: named_answers(suite, one, second) for one, renamed in pairs}
+        answers |= {renamed: named_answers(suite, one, second, seed) for one, renamed in pairs}
     scores = {player: score(suite, answer) for player, answer in answers.items()}
     calibrations = {
         player: calibration(suite, answer)
@@ -72,6 +77,14 @@ def score_suite(
         "calibration": calibrations,
         "sampled": sampled(suite),
     }
+
+
+def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int) -> list[str]:
+    """Return the names of the players to score. Raises: InputError where one cannot be."""
+    names = [player.name for player in make_players(players, game, agent)]
+    if networks > 1 and not any(name.startswith(LEARNT) for name in names):
+        raise InputError(f"players: {players} have no network: there are not two to compare")
+    return names
 
 
 def sampled(suite: Suite) -> dict[str, dict[str, int]]:

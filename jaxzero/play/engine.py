@@ -55,7 +55,10 @@ def weight(undrawn: int) -> float:
 
 @dataclass
 class Session:
-    """A game in play, who plays it and how long it may think."""
+    """A game in play, who plays it and how long it may think.
+
+    Raises: InputError for a board it cannot play.
+    """
 
     agent: Agent
     seconds: float  # of a decision, where there is no clock
@@ -65,10 +68,12 @@ class Session:
     record: Record = field(init=False)
     _full: float | None = field(init=False)  # seconds of the clock at the start of a game
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
+    _prepared: dict[DotsAndBoxes, float] = field(init=False, default_factory=dict)  # seconds
     _compiling: list[Thread] = field(init=False, default_factory=list)
     _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        _check_size(self.agent.network.game)
         self._full = self.clock.left if self.clock else None
         self.record = Record(self.agent.network.game)
 
@@ -79,8 +84,7 @@ class Session:
     def new_game(self, game: DotsAndBoxes | None = None) -> None:
         """Begin a game with a full clock. Raises: InputError for a board it cannot play."""
         game = game or self.game
-        if max(game.rows, game.cols) > LARGEST_SIDE:
-            raise InputError(f"board: {game} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
+        _check_size(game)
         resize(self.agent, game, "board: this network")
         self.record, self.plays = Record(game), None
         self.clock = None if self._full is None else Clock(self._full)
@@ -159,7 +163,23 @@ class Session:
             made = expert.new_expert(agent.network, agent.params, agent.settings, self.seconds)
             expert.compile_shortest(made)
             self._experts[self.game] = made
-            thread = Thread(target=expert.prepare, args=(made,), daemon=True)
-            thread.start()
-            self._compiling.append(thread)
+        self._prepare(self._experts[self.game])
         return self._experts[self.game]
+
+    def _prepare(self, made: expert.Expert) -> None:
+        """Compile in a thread what longer decisions on this board may use."""
+        longest = MOST_OF_CLOCK * self.clock.left if self.clock else self.seconds
+        if longest <= self._prepared.get(self.game, 0.0):
+            return
+        self._prepared[self.game] = longest
+        # By the clock some decisions take long and others not: each search has its use.
+        prepare = expert.prepare_all if self.clock else expert.prepare
+        thread = Thread(target=prepare, args=(replace(made, seconds=longest),), daemon=True)
+        thread.start()
+        self._compiling.append(thread)
+
+
+def _check_size(game: DotsAndBoxes) -> None:
+    """Raise an InputError for a board that the engine does not play."""
+    if max(game.rows, game.cols) > LARGEST_SIDE:
+        raise InputError(f"board: {game} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")

@@ -97,7 +97,10 @@ def _showboard(engine: Session, arguments: list[str]) -> str:
     marks = {box: "AB"[owner] for box, owner in record.owners.items()}
     first, second = record.score
     state = "over" if record.is_over else f"{'AB'[record.player]} to move"
-    return f"\n{render(record.game, record.drawn, marks)}\nA {first} : {second} B, {state}"
+    # An empty line would end the answer.
+    lines = (line or "." for line in render(record.game, record.drawn, marks).splitlines())
+    board = "\n".join(lines)
+    return f"\n{board}\nA {first} : {second} B, {state}"
 
 
 def _time_left(engine: Session, arguments: list[str]) -> str:

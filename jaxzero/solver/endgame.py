@@ -203,14 +203,19 @@ def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> t
 
 
 @lru_cache
+def check_board(game: DotsAndBoxes) -> None:
+    """Raise an InputError for a board that is too large for the solver."""
+    if (game.rows + 1) * (game.cols + 1) > 64 or game.num_boxes > 49:
+        raise InputError(f"board: {game} must be at most 7x7 for the exact solver")
+
+
 def _bits(game: DotsAndBoxes) -> np.ndarray:
     """Return the bit of each edge, 0 to 63 across and 64 to 127 down: [A] int64.
 
     Raises: InputError if the board does not fit.
     """
+    check_board(game)
     stride = game.cols + 1
-    if (game.rows + 1) * stride > 64 or game.num_boxes > 49:
-        raise InputError(f"board: {game} must be at most 7x7 for the exact solver")
     row, col = np.divmod(np.arange(game.num_horizontal), game.cols)
     verticals = np.arange(game.rows * stride)
     return np.concatenate([row * stride + col, 64 + verticals])

@@ -17,7 +17,14 @@ from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 from jaxzero.readers import is_file, read_text
 from jaxzero.solver import endgame
-from jaxzero.solver.tablebase import build_table, check_fits, load_table, move_values, save_table
+from jaxzero.solver.tablebase import (
+    ILLEGAL,
+    build_table,
+    check_fits,
+    load_table,
+    move_values,
+    save_table,
+)
 
 LONGEST_POSITION = 2**16  # characters
 EASY_UNDRAWN = 31  # edges; up to here the endgame solver takes seconds for any position
@@ -30,12 +37,13 @@ class SolvedPosition(NamedTuple):
     lower: np.ndarray  # [A] int, ILLEGAL for drawn edges
     upper: np.ndarray  # [A] int, ILLEGAL for drawn edges
     method: str  # in words
+    least: int = ILLEGAL  # a bound from below on the value that no single move need have proven
 
     @property
     def bounds(self) -> tuple[int, int]:
         """Proven bounds on the value of the best move; 0 when the game is over."""
         lower, upper = self.lower[~self.drawn], self.upper[~self.drawn]
-        return (int(lower.max()), int(upper.max())) if len(lower) else (0, 0)
+        return (max(self.least, int(lower.max())), int(upper.max())) if len(lower) else (0, 0)
 
     @property
     def value(self) -> int | None:
@@ -99,7 +107,7 @@ def _solve(game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None) -> Solv
         best = np.isin(np.arange(game.num_edges), solution.best)
         lower[best] = solution.value
         upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 1)
-    return SolvedPosition(drawn, lower, upper, "endgame solver")
+    return SolvedPosition(drawn, lower, upper, "endgame solver", int(solution.lower))
 
 
 def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:

@@ -25,7 +25,7 @@ from jaxzero.host_memory import available_host_bytes
 from jaxzero.readers import read_arrays
 
 ILLEGAL = -128  # the value of a move that cannot be made; fits in int8
-MAX_EDGES = 31  # a position is the index of a table of 2^31 bytes
+MAX_EDGES = 30  # a position is an index; jax has int32 ones, which end below 2^31
 CHUNK = 1 << 18  # positions
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.evaluation.suite import Suite, read_suite
-from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.game import DotsAndBoxes, automorphisms, edge_permutations
 from jaxzero.game.structure import structure
 from jaxzero.solver.tablebase import ILLEGAL, Table, build_table, move_values
 from jaxzero.training.evaluator import TABLE_EDGES
@@ -116,7 +116,9 @@ def file_labels(game: DotsAndBoxes, quiet: bool, symmetries: bool, path: Path) -
         usable &= (np.asarray(behind) == suite.drawn).all(axis=1)
     rows = np.flatnonzero(usable)
     kept = np.asarray(jax.jit(jax.vmap(partial(held_out, game)))(boards))[rows]
-    learnt, test = rows[~kept], rows[kept][:TEST_POSITIONS]
+    # Files are often in the order of undrawn edges.
+    chosen = np.random.default_rng(0).permutation(rows[kept])[:TEST_POSITIONS]
+    learnt, test = rows[~kept], np.sort(chosen)
     if not len(learnt) or not len(test):
         kind = "quiet positions" if quiet else "positions"
         raise InputError(f"labels: {path} has {len(rows)} {kind}, too few to hold some out")
@@ -170,9 +172,16 @@ def symmetric_hash(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
 
 @lru_cache
 def _weights(game: DotsAndBoxes) -> np.ndarray:
-    """Return a random weight per edge, under every symmetry: [S, A] uint32."""
+    """Return a random weight per edge, under every symmetry: [S, A] uint32.
+
+    Edges that change places in a corner weigh the same, which spares the images by such swaps.
+    """
     weights = np.random.default_rng(0).integers(2**32, size=game.num_edges, dtype=np.uint32)
-    return weights[edge_permutations(game)]
+    permutations = edge_permutations(game)
+    swaps = automorphisms(game)[:: len(permutations)]
+    for swap in (*swaps, *swaps):  # twice: on small boards two corners share an edge
+        weights = np.minimum(weights, weights[swap])
+    return weights[permutations]
 
 
 def _mixed(x: jax.Array) -> jax.Array:

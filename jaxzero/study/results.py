@@ -132,18 +132,20 @@ def write_result(out: Path, result: Result) -> None:
     write_csv(out / CURVE_FILE, list(curve[0]), curve)
 
 
-def read_results(folders: list[Path]) -> dict[str, Result]:
-    """Return the results in these folders by name; files among them, as in `runs/*`, are skipped.
+def read_results(given: list[Path]) -> dict[str, Result]:
+    """Return the results in these folders by name, where names repeat by path.
 
-    Raises: InputError for a folder without a result, and if there is no folder.
+    Files among them, as in `runs/*`, are skipped. Raises: InputError for a folder without a
+    result, and if there is no folder.
     """
-    results = {}
-    for folder in folders:
-        if folder.is_file():
-            continue
-        results[folder.name] = read_result(folder / RESULT_FILE)
+    folders = [folder for folder in given if not folder.is_file()]
+    last = [folder.name for folder in folders]
+    names = [folder.name if last.count(folder.name) == 1 else str(folder) for folder in folders]
+    results = {
+        name: read_result(folder / RESULT_FILE) for name, folder in zip(names, folders, strict=True)
+    }
     if not results:
-        raise InputError(f"compare: {', '.join(map(str, folders))} holds no folder of a study")
+        raise InputError(f"compare: {', '.join(map(str, given))} holds no folder of a study")
     return results
 
 

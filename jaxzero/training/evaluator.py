@@ -30,7 +30,7 @@ from jaxzero.evaluation.scoring import (
     compile_answers,
     score,
 )
-from jaxzero.evaluation.suite import Suite, load_suite, suite_names
+from jaxzero.evaluation.suite import Suite, check_stored, load_suite, suite_names
 from jaxzero.evaluation.suite_report import format_scores
 from jaxzero.files import make_folder
 from jaxzero.game import DotsAndBoxes
@@ -44,7 +44,6 @@ from jaxzero.runs.weights import (
     to_half,
     training_record,
 )
-from jaxzero.solver.tablebase import check_fits
 from jaxzero.training.learner import (
     Learner,
     accept_candidate,
@@ -173,10 +172,8 @@ def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
 def check_suite(name: str, game: DotsAndBoxes) -> None:
     """Raise an InputError for a suite that does not exist or does not suit the board."""
     name = suite_name(name, game)
-    if name == "table":
-        check_fits(game)
-    elif name != "none":
-        load_suite(name, game)
+    if name != "none":
+        check_stored(name, game)
 
 
 def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite | None:

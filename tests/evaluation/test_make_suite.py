@@ -20,7 +20,7 @@ from jaxzero.evaluation.make_suite import (
     solve_all,
 )
 from jaxzero.evaluation.suite import BANDS, format_counts, read_suite, write_suite
-from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.solver.tablebase import ILLEGAL
 
 GAME = DotsAndBoxes(3, 3)
@@ -57,6 +57,12 @@ def test_every_band_has_its_number_and_a_lower_one_takes_the_first():
         collect(GAME, players, [10], (25, 30), seed=0)
 
 
+def test_an_odd_number_is_kept():
+    players = {"random": make_player("random", GAME)}
+    for number in (1, 5):
+        assert len(collect(GAME, players, [number], (9, 12), seed=0).drawn) == number
+
+
 def test_quiet_positions_of_games_with_random_moves_can_be_collected():
     players = {"greedy": make_player("greedy", GAME)}
     games = Games(count=64, noise=0.3, quiet=True)
@@ -76,7 +82,7 @@ def test_free_boxes_and_finished_games_are_not_quiet():
 def test_images_of_a_position_are_one():
     board = np.zeros(GAME.num_edges, bool)
     board[[0, 5, 13]] = True
-    images = board[edge_permutations(GAME)]
+    images = board[automorphisms(GAME)]
     other = ~board
     boards = np.concatenate([images, [other]])
     assert new_positions(GAME, boards, np.arange(len(boards)), set()) == [0, len(images)]
@@ -94,7 +100,7 @@ def test_the_halves_hold_different_games(monkeypatch):
         return boards.reshape(-1, game.num_edges)
 
     monkeypatch.setattr(make_suite, "self_play", play)
-    monkeypatch.setattr(make_suite, "edge_permutations", lambda game: np.arange(61)[None])
+    monkeypatch.setattr(make_suite, "automorphisms", lambda game: np.arange(61)[None])
     games = Games(count=count, per_game=2)
     found = collect(board, {"a": make_player("random", board)}, [1000], (1, 60), 0, games)
     number = found.drawn[:, :count].argmax(axis=1)
@@ -136,6 +142,11 @@ def test_a_higher_limit_tries_again(tmp_path):
     assert not solve_all(SMALL, drawn, 1, silent, store).solved.any()
     assert not solve_all(SMALL, drawn, 1, silent, store).solved.any()
     assert solve_all(SMALL, drawn, 10**6, silent, store).solved.all()
+    turned, board = DotsAndBoxes(3, 2), DotsAndBoxes(2, 3)  # as many edges
+    drawn = np.zeros((1, board.num_edges), bool)
+    solve_all(board, drawn, 10**6, silent, tmp_path / "board.npz")
+    with pytest.raises(InputError, match=r"board.npz has values of another board than 3x2"):
+        solve_all(turned, drawn, 10**6, silent, tmp_path / "board.npz")
     store.write_text("no results")
     with pytest.raises(InputError, match=r"out: .* cannot be read"):
         solve_all(SMALL, drawn, 1, silent, store)

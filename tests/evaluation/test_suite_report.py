@@ -58,6 +58,17 @@ def test_unknown_players_are_refused(small, tmp_path):
         score_suite({"2x2": small}, "table", "policy,nobody", tmp_path)
 
 
+def test_two_networks_are_not_compared_without_a_player_that_has_one(small, tmp_path):
+    with pytest.raises(InputError, match="players: greedy have no network"):
+        score_suite({"2x2": small, "other": small}, "table", "greedy", tmp_path)
+
+
+def test_the_seed_is_of_players_that_choose_at_random(small, tmp_path):
+    runs = [score_suite({"2x2": small}, "table", "random", tmp_path, seed) for seed in (0, 0, 1)]
+    lost = [run["suite"]["random"]["all"]["boxes_lost"] for run in runs]
+    assert lost[0] == lost[1] != lost[2]
+
+
 def test_what_was_sampled_is_reported(small):
     suite = table_suite(small.network.game, positions=10)
     assert sampled(suite) == {}

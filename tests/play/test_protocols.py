@@ -184,6 +184,38 @@ def test_bad_lines_are_answered_and_change_nothing(engine):
     assert gtp("undo")[0].startswith("? undo")
 
 
+def test_no_line_inside_an_answer_is_empty(engine):
+    """An empty line ends an answer."""
+    gtp = partial(PROTOCOLS["gtp"], engine)
+    for command in ("showboard", "play h0,0", "showboard", "list_commands", "analyze", "score"):
+        (answer,) = gtp(command)
+        assert answer.startswith("= ") or answer == "=\n"
+        assert "" not in [line.strip() for line in answer[2:-1].splitlines()[1:]], answer
+
+
+def test_a_clock_gets_the_searches_that_its_longest_decisions_allow(monkeypatch):
+    compiled, slow = {}, 0.35 / 256  # seconds a simulation
+
+    def note(made: expert.Expert, simulations: int) -> None:
+        made.durations[simulations] = slow * simulations
+        made.searches[simulations] = None
+        compiled.setdefault(made.network.game, []).append(simulations)
+
+    monkeypatch.setattr(expert, "_compile", note)
+    agent = jaxzero.load("2x2").agent
+    for clock, found in ((None, [16, 256]), (900.0, [16, 64, 256, 1024, 4096]), (3.0, [16, 64])):
+        compiled.clear()
+        session = Session(agent, 2.0, clock and Clock(clock))
+        session.get_ready()
+        for thread in session._compiling:
+            thread.join()
+        assert compiled[GAME] == found
+    session.clock = Clock(900.0)  # as a protocol may say later
+    session._expert()
+    session._compiling[-1].join()
+    assert compiled[GAME] == [16, 64, 256, 1024, 4096]
+
+
 def test_botzone_takes_an_edge_from_the_side_to_move_alone(engine):
     botzone = partial(PROTOCOLS["botzone"], engine)
     engine.plays = 0

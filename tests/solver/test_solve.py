@@ -10,6 +10,7 @@ from script_runner import run_here
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.solver import endgame
 from jaxzero.solver.solve import describe, parse_position, solve_board, solve_drawn
 
 GAME = DotsAndBoxes(2, 2)
@@ -55,6 +56,16 @@ def test_what_is_proven_in_time_is_said_in_words():
     assert max(map(len, text.splitlines())) <= 110
     names = {word for line in text.splitlines() for word in line.split() if word[0] in "hv"}
     assert {"h0,1", "v4,5"} <= names
+
+
+def test_a_bound_that_no_single_move_proves_is_kept(monkeypatch):
+    game, stopped = DotsAndBoxes(2, 2), endgame.Solution(None, 0, 4, (), 0, 0.0)
+    monkeypatch.setattr(endgame, "solve", lambda *_, **__: stopped)
+    unknown = np.full(game.num_edges, 4)
+    monkeypatch.setattr(endgame, "move_bounds", lambda *_, **__: (-unknown, unknown))
+    solved = solve_drawn(game, "", seconds=1.0)
+    assert solved.bounds == (0, 4) and solved.value is None and solved.best == []
+    assert "between +0 and +4" in describe(game, solved)
 
 
 def test_bounds_of_moves_agree_with_the_values_of_all_moves():

@@ -19,6 +19,8 @@ from jaxzero.solver.endgame import new_table, solve_many
 from jaxzero.solver.solve import solve_board
 from jaxzero.solver.tablebase import (
     ILLEGAL,
+    MAX_EDGES,
+    Table,
     build_table,
     check_fits,
     load_table,
@@ -150,8 +152,19 @@ def test_tables_survive_saving_and_foreign_files_are_refused(tmp_path):
         load_table(game, tmp_path / "nowhere.npz")
 
 
+def test_the_largest_table_has_an_index():
+    """No table is built: 2^30 bytes and an hour."""
+    game = DotsAndBoxes(1, 9)
+    assert game.num_edges <= MAX_EDGES < DotsAndBoxes(3, 4).num_edges
+    values = jax.ShapeDtypeStruct((1 << MAX_EDGES,), jnp.int8)
+    drawn = jax.ShapeDtypeStruct((game.num_edges,), bool)
+    jax.eval_shape(lambda values, drawn: move_values(game, Table(values), drawn), values, drawn)
+    with pytest.raises(InputError, match="3x4 has 31 edges"):
+        check_fits(DotsAndBoxes(3, 4))
+
+
 def test_boards_that_do_not_fit_are_refused_with_the_bytes(monkeypatch):
-    with pytest.raises(InputError, match="5x5 has 60 edges, a table holds at most 31"):
+    with pytest.raises(InputError, match="5x5 has 60 edges, a table holds at most 30"):
         check_fits(DotsAndBoxes(5, 5))
     monkeypatch.setattr(tablebase, "free_memory_bytes", lambda: 1000)
     with pytest.raises(InputError, match="2x3 needs 262,144 bytes, 1,000 are free"):

@@ -11,6 +11,7 @@ import pytest
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
+from jaxzero.study import results
 from jaxzero.study.fit import Budget, Fit, fit, next_count
 from jaxzero.study.labels import Labels, make_labels
 from jaxzero.study.results import (
@@ -86,15 +87,15 @@ def test_the_report_adds_up(fitted, tmp_path, capsys):
     assert [int(row["positions"]) for row in rows] == [p.positions for p in done.curve]
 
     (tmp_path / "file").write_text("passed over")
-    results = read_results(sorted(tmp_path.iterdir()))
-    assert set(results) == {"one", "two"}
-    assert results["one"] == json.loads(json.dumps(result))
-    lines = format_results(results).splitlines()
+    found = read_results(sorted(tmp_path.iterdir()))
+    assert set(found) == {"one", "two"}
+    assert found["one"] == json.loads(json.dumps(result))
+    lines = format_results(found).splitlines()
     assert lines[1].startswith("one") and "dense 32x1" in lines[1]
     assert any(line.startswith("value error, boxes, by undrawn") for line in lines)
-    write_comparison(tmp_path, results)
+    write_comparison(tmp_path, found)
     assert len((tmp_path / "comparison.csv").read_text().splitlines()) == 3
-    draw_results(tmp_path / "comparison.png", results)
+    draw_results(tmp_path / "comparison.png", found)
     assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -103,3 +104,9 @@ def test_folders_without_results_are_named(tmp_path):
         read_results([tmp_path])
     with pytest.raises(InputError, match="holds no folder of a study"):
         read_results([])
+
+
+def test_results_of_folders_with_one_name_are_all_there(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "read_result", lambda path: {"path": path})
+    folders = [tmp_path / "a" / "conv", tmp_path / "b" / "conv", tmp_path / "dense"]
+    assert list(read_results(folders)) == [str(folders[0]), str(folders[1]), "dense"]
