@@ -93,7 +93,7 @@ def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
 def named_answers(suite: Suite, name: str, agent: Agent, seed: int = 0) -> Answers:
     """Answer a suite with the player that `name` describes. Raises: InputError for a bad name.
 
-    `seed` is of players that choose at random.
+    `seed` is for players that choose at random.
     """
     player = make_player(name, suite.game, agent)
     kind, _, simulations = name.partition(":")

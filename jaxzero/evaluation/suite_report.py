@@ -34,7 +34,7 @@ def score_suite(
 
     `networks` are one or two agents of one board, by name; `players` have commas between. Of one
     network, all players are compared with the first of them; of two, every player of the first
-    network that has one with the same player of the second. `seed` is of players that choose at
+    network that has one with the same player of the second. `seed` is for players that choose at
     random. Raises: InputError for a bad name.
     """
     (label, agent), *others = networks.items()

@@ -358,7 +358,7 @@ def serve(
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
-    except (OSError, TypeError, UnicodeError) as error:  # the last two: a name that is none
+    except (OSError, TypeError, UnicodeError) as error:  # the last two: no valid name of a host
         why = getattr(error, "strerror", None) or error
         raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
     hosts = LOOPBACK if host in LOOPBACK else ("*",)

@@ -202,13 +202,13 @@ def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> t
     return board, np.zeros(scratch, np.uint64), table.words, control
 
 
-@lru_cache
 def check_board(game: DotsAndBoxes) -> None:
     """Raise an InputError for a board that is too large for the solver."""
     if (game.rows + 1) * (game.cols + 1) > 64 or game.num_boxes > 49:
         raise InputError(f"board: {game} must be at most 7x7 for the exact solver")
 
 
+@lru_cache
 def _bits(game: DotsAndBoxes) -> np.ndarray:
     """Return the bit of each edge, 0 to 63 across and 64 to 127 down: [A] int64.
 

@@ -16,6 +16,15 @@ def hold_moves(page):
     return held
 
 
+def wait_for(page, held, count):
+    """Wait for so many requests in all."""
+    for _ in range(200):
+        if len(held) == count:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"{len(held)} requests, not {count}")
+
+
 def play_a_turn(page, edge=0):
     """Draw an edge against the engine and wait for its answer."""
     start_game(page, mode="engine")
@@ -34,18 +43,20 @@ def test_stepping_back_while_the_engine_thinks_keeps_all_moves(open_page):
     play_a_turn(page)
     held = hold_moves(page)
     draw(page, 20)
-    expect(page.get_by_test_id("status")).to_contain_text("thinks")
-    page.wait_for_timeout(100)
-    for step in (lambda: page.keyboard.press("Home"), page.get_by_test_id("move-1").click):
-        step()
-        held[0].fulfill(json={"edges": [5]}) if len(held) == 1 else None
-        page.wait_for_timeout(200)
-        expect(moves(page)).to_have_count(3)
-        page.keyboard.press("End")  # the engine goes on
-        expect(page.get_by_test_id("status")).to_contain_text("thinks")
-        page.wait_for_timeout(100)
-    assert len(held) == 3
-    held[-1].fulfill(json={"edges": [22]})
+    wait_for(page, held, 1)
+    page.keyboard.press("Home")
+    held[0].fulfill(json={"edges": [5]})
+    page.wait_for_timeout(200)
+    expect(moves(page)).to_have_count(3)
+    page.keyboard.press("End")  # the engine goes on
+    wait_for(page, held, 2)
+    page.get_by_test_id("move-1").click()
+    held[1].fulfill(json={"edges": [5]})
+    page.wait_for_timeout(200)
+    expect(moves(page)).to_have_count(3)
+    page.keyboard.press("End")
+    wait_for(page, held, 3)
+    held[2].fulfill(json={"edges": [22]})
     expect(moves(page)).to_have_count(4)
 
 
@@ -54,14 +65,13 @@ def test_redo_and_undo_do_not_stop_the_engine_for_good(open_page):
     play_a_turn(page)
     held = hold_moves(page)
     draw(page, 20)
-    page.wait_for_timeout(100)
+    wait_for(page, held, 1)
     page.keyboard.press("r")  # nothing to redo
     expect(page.get_by_test_id("status")).to_contain_text("thinks")
     page.get_by_test_id("undo").click()
     assert drawn_edges(page) == 2
     page.keyboard.press("r")
-    expect(page.get_by_test_id("status")).to_contain_text("thinks")
-    page.wait_for_timeout(100)
+    wait_for(page, held, 2)
     held[-1].fulfill(json={"edges": [22]})
     expect(moves(page)).to_have_count(4)
 
@@ -75,6 +85,7 @@ def test_a_game_that_is_watched_goes_on_after_a_step_back(open_page):
     page.get_by_test_id("move-2").wait_for()
     page.get_by_test_id("undo").click()
     expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
+    page.get_by_test_id("watch-speed").press("End")
     page.get_by_test_id("watch-run").click()
     expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
 
@@ -129,6 +140,44 @@ def test_an_unfinished_game_is_offered_back_where_another_is_loaded(open_page):
     assert not page.get_by_test_id("notice").is_visible()
 
 
+def test_games_set_aside_change_places(open_page):
+    page = open_page()
+    for edge in (0, 20):  # two games against the engine, each replaced
+        play_a_turn(page, edge)
+        page.get_by_test_id("nav-review").click()
+        load(page, GAME)
+        page.get_by_test_id("nav-play").click()
+    play_a_turn(page, 22)
+    seen = []
+    for _ in range(3):
+        seen.append(moves(page).first.inner_text())
+        reload(page)
+        page.get_by_test_id("retry").click()
+        expect(moves(page)).to_have_count(2)
+    assert seen[0] == seen[2] != seen[1]
+    assert not page.get_by_test_id("notice").is_visible()
+    reload(page)
+    expect(page.get_by_test_id("notice")).to_contain_text("set aside")
+
+
+def test_a_position_that_is_set_up_offers_the_game_back_and_takes_edges(open_page):
+    page = open_page()
+    play_a_turn(page)
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("edit").click()
+    page.get_by_test_id("nav-play").click()  # without "Done"
+    expect(page.get_by_test_id("notice")).to_contain_text("set aside")
+    page.get_by_test_id("retry").click()
+    expect(moves(page)).to_have_count(2)
+    load_again = GAME | {"moves": []}
+    page.get_by_test_id("nav-review").click()
+    load(page, load_again)
+    for edge in (0, 11, 6):
+        draw(page, edge)
+    reload(page)
+    expect(moves(page)).to_have_count(3)
+
+
 def test_a_setting_changed_in_another_tab_leaves_the_game_of_this_one(open_page):
     other = open_page()
     start_game(other)
@@ -136,6 +185,7 @@ def test_a_setting_changed_in_another_tab_leaves_the_game_of_this_one(open_page)
     page.goto(other.url)
     play_a_turn(page)
     other.get_by_test_id("theme").click()
+    other.get_by_test_id("nav-review").click()
     reload(page)
     expect(moves(page)).to_have_count(2)
 

@@ -23,6 +23,7 @@ let info = null; // what the server offers; null as long as it has not answered
 let view = "learn";
 const ready = new Set(); // boards whose engine is compiled
 const warming = new Map(); // requests that run for others
+const MOST_ASIDE = 5; // games
 
 const notice = createNotice();
 const say = createSpeaker();
@@ -98,8 +99,17 @@ function aborted(signal) {
 
 function press(edge) {
   if (editor.isOn()) editor.toggle(edge);
-  else if (isReview()) record.position.drawn[edge] || record.play([edge], true);
+  else if (isReview()) record.position.drawn[edge] || record.play([edge], !continuesGame());
   else play.press(edge);
+}
+
+/** Return whether an edge drawn in the review belongs to the game: at its end, between people. */
+function continuesGame() {
+  return record.at === record.game.moves.length && !hasEngine();
+}
+
+function hasEngine() {
+  return play.table.seats.some(({ kind }) => kind === "engine");
 }
 
 /** Show everything that depends on the position. */
@@ -108,7 +118,7 @@ function showPosition(reason) {
   showState();
   analysis.refresh();
   review.refresh();
-  keep();
+  if (reason !== "view") keep(); // another tab may have stored its game since
 }
 
 function announce() {
@@ -189,21 +199,31 @@ function goTo(at) {
 /** Remember an unfinished game against an engine before another takes its place. */
 function setAside() {
   const { game } = record.kept();
-  const engines = play.table.seats.some(({ kind }) => kind === "engine");
-  if (engines && game.moves.length && !replay(game).over) remember({ aside: tableNow() });
+  const unfinished = game.moves.length && !replay(game).over;
+  if (hasEngine() && unfinished) remember({ aside: [...settings.aside, tableNow()].slice(-MOST_ASIDE) });
 }
 
-/** Offer the game that was set aside, until it is taken back or declined. */
+/** Offer the newest game that was set aside, until it is taken back or declined. */
 function offerAside() {
-  const forget = () => remember({ aside: null });
+  const table = settings.aside.at(-1);
+  if (!table || !isPlayable(table)) return;
+  const forget = () => remember({ aside: settings.aside.filter((each) => each !== table) });
   const takeBack = () => {
     editor.close();
-    play.sit(settings.aside);
     forget();
+    setAside();
+    play.sit(table);
     if (view === "play") play.next();
     else location.hash = "#play";
   };
-  if (isPlayable(settings.aside)) notice.offer("aside.text", "aside.back", takeBack, forget);
+  notice.offer("aside.text", "aside.back", takeBack, forget);
+}
+
+/** End setting up a position. The game that it replaced is offered back. */
+function closeEditor() {
+  const wasOn = editor.isOn();
+  editor.close();
+  if (wasOn) offerAside();
 }
 
 function startGame(setup) {
@@ -226,9 +246,9 @@ function showLoaded(game, komi, names = []) {
 
 /** Set up a position, or end that. */
 function edit() {
-  if (!editor.isOn()) setAside();
-  editor.switch();
-  if (!editor.isOn()) offerAside();
+  if (editor.isOn()) return closeEditor();
+  setAside();
+  editor.open();
 }
 
 function toggleAnalysis() {
@@ -277,7 +297,7 @@ function showView(name, lesson = null) {
   play.halt();
   lessons.leave();
   if (name !== "review") {
-    editor.close();
+    closeEditor();
     record.leaveVariation();
     review.stop();
   }
@@ -410,5 +430,5 @@ record.onChange(showPosition);
 listen();
 route();
 showLanguage();
-offerAside();
+if (!notice.isShown()) offerAside();
 askInfo();

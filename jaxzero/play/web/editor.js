@@ -25,5 +25,5 @@ export function createEditor({ record, onChange }) {
     record.reset({ ...record.game, start: changed.sort((a, b) => a - b) });
   }
 
-  return { isOn: () => on, switch: () => (on ? close() : open()), close, toggle };
+  return { isOn: () => on, open, close, toggle };
 }

@@ -104,8 +104,9 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
       event.preventDefault();
       veil.hidden = false;
     });
-    document.addEventListener("dragleave", ({ target, relatedTarget }) => {
-      if (target === veil || !relatedTarget) veil.hidden = true; // without one it left the window
+    document.addEventListener("dragleave", ({ target, clientX: x, clientY: y }) => {
+      const left = x <= 0 || y <= 0 || x >= innerWidth || y >= innerHeight;
+      if (target === veil || left) veil.hidden = true;
     });
     document.addEventListener("drop", (event) => {
       if (!hasGame(event)) return;

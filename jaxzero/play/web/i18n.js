@@ -90,7 +90,7 @@ const ENGLISH = {
   redo: "Redo",
   hint: "Hint",
   "hint.searching": "Looking for a good edge …",
-  "hint.none": "No hint yet. The engine may still be getting ready: try again soon.",
+  "hint.none": "No hint yet. The computer may still be getting ready: try again soon.",
   "hint.found": "Hint: {place}",
   "hint.exact": "Best, proven: {place}",
 
@@ -406,7 +406,7 @@ const CHINESE = {
   redo: "重做",
   hint: "提示",
   "hint.searching": "正在寻找好边……",
-  "hint.none": "暂无提示。引擎可能仍在准备，请稍后再试。",
+  "hint.none": "暂无提示。电脑可能仍在准备，请稍后再试。",
   "hint.found": "提示：{place}",
   "hint.exact": "已证明最佳：{place}",
 

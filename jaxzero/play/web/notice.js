@@ -8,6 +8,7 @@ export function createNotice() {
   const button = find("#notice-retry");
   let onButton = null;
   let onClose = null;
+  let offered = false; // what is shown waits for an answer
 
   function open(text, { action = null, label = "notice.retry", close = null } = {}) {
     find("#notice-text").textContent = text;
@@ -16,19 +17,20 @@ export function createNotice() {
     setText(button, t(label));
     onButton = action;
     onClose = close;
+    offered = close !== null;
     element.hidden = false;
   }
 
-  function hide() {
+  function close() {
     element.hidden = true;
   }
 
   find("#notice-close").addEventListener("click", () => {
-    hide();
+    close();
     onClose?.();
   });
   button.addEventListener("click", () => {
-    hide();
+    close();
     onButton();
   });
 
@@ -38,9 +40,11 @@ export function createNotice() {
       if (!error.kind) throw error; // a fault of this page, not of the server
       open(t(`error.${error.kind}`, { message: error.message }), { action });
     },
-    /** Tell something that one can do about: the button has a label, closing declines. */
-    offer: (text, label, action, close) => open(t(text), { action, label, close }),
+    /** Ask something: the button, which has this label, acts; closing declines. */
+    offer: (text, label, action, decline) => open(t(text), { action, label, close: decline }),
     tell: (text) => open(text),
-    hide,
+    isShown: () => !element.hidden,
+    /** Hide an error that is no more; a question stays. */
+    hide: () => offered || close(),
   };
 }

@@ -182,7 +182,8 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     const proven = analysis.latest()?.exact?.value !== undefined;
     const place = edge === null ? "" : edgeWords(record.game, edge);
     const words = edge === null ? "hint.none" : proven ? "hint.exact" : "hint.found";
-    change({ hint: t(words, { place }), hinting: false });
+    const failed = !analysis.latest(); // which was told already
+    change({ hint: failed || !isShown() ? "" : t(words, { place }), hinting: false });
     if (edge !== null) analysis.showHint(edge);
     say(state.hint);
   }
@@ -190,8 +191,9 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   function run(on) {
     if (!on) halt();
     change({ running: on });
-    if (on) record.goTo(record.game.moves.length);
-    if (on) next();
+    if (!on || !isShown()) return;
+    record.goTo(record.game.moves.length);
+    next();
   }
 
   /** Play one move of a game that is watched, and wait again. */

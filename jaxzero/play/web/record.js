@@ -27,12 +27,12 @@ export function createRecord(game) {
       if (ply !== record.at) show(ply, "step");
     },
 
-    /** Draw edges at the ply shown. What came after it is forgotten unless `keep` is set. */
+    /** Draw edges at the ply shown. What came after it is forgotten; with `keep` it is a variation. */
     play(edges, keep = false) {
       const { moves } = record.game;
       const same = edges.every((edge, index) => moves[record.at + index] === edge);
       if (!same) {
-        if (keep && !main && moves.length) main = { moves, at: record.at };
+        if (keep && !main) main = { moves, at: record.at };
         const kept = moves.slice(0, record.at);
         record.game = { ...record.game, moves: [...kept, ...edges] };
       }

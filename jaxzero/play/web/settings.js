@@ -14,7 +14,7 @@ const DEFAULTS = {
   speed: 3,
   setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], variant: "american", komi: 0 },
   table: null, // the game on the table: {game, at, seats, komi}
-  aside: null, // an unfinished game that a loaded one has replaced, likewise
+  aside: [], // unfinished games that others have replaced, likewise, the newest last
   lessons: [], // numbers of lessons that are done
 };
 
