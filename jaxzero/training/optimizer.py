@@ -38,10 +38,7 @@ def make_optimizer(
         step = optax.chain(optax.flatten(clip), optax.partition(steps, which_step))
     return optax.chain(
         step,
-        optax.add_decayed_weights(
-            settings.weight_decay,
-            mask=lambda params: jax.tree.map(lambda leaf: leaf.ndim > 1, params),
-        ),
+        optax.add_decayed_weights(settings.weight_decay, mask=kernels),
         optax.scale_by_learning_rate(partial(learning_rate, settings, fraction=fraction)),
     )
 
@@ -63,14 +60,22 @@ def learning_rate(
     return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)
 
 
+def kernels(params: chex.ArrayTree) -> chex.ArrayTree:
+    """Return whether each array multiplies the inputs of a layer: no bias, scale or place."""
+    return jax.tree_util.tree_map_with_path(lambda path, _: path[-1].key == "kernel", params)
+
+
 def which_step(params: chex.ArrayTree) -> chex.ArrayTree:
-    """Return "muon" for the matrices and kernels of the layers, "adam" for all other arrays."""
+    """Return "muon" for the kernels of dense and convolutional layers, else "adam".
 
-    def of(path: tuple, leaf: jax.Array) -> str:
+    Kernels of attention are several matrices in one array, which differ in where its inputs end.
+    """
+
+    def of(path: tuple, leaf: jax.Array, kernel: bool) -> str:
         head = any(part.key in HEADS for part in path)
-        return "muon" if leaf.ndim > 1 and not head else "adam"
+        return "muon" if kernel and leaf.ndim != 3 and not head else "adam"
 
-    return jax.tree_util.tree_map_with_path(of, params)
+    return jax.tree_util.tree_map_with_path(of, params, kernels(params))
 
 
 def muon_step() -> optax.GradientTransformation:

@@ -19,6 +19,7 @@ WEIGHTS = {
     "Conv3x3_0": {"kernel": (3, 3, 4, 8), "bias": (8,)},
     "Conv3x3_1": {"kernel": (3, 3, 4, 8), "bias": (8,)},
     "Dense_0": {"kernel": (5, 16), "bias": (16,)},
+    "Attention_0": {"kernel": (4, 2, 8), "bias": (2, 8), "places": (1, 4, 4)},
     "policy": {"kernel": (16, 2), "bias": (2,)},
 }
 
@@ -66,11 +67,22 @@ def test_heads_and_biases_go_by_adam():
     for name, layer in WEIGHTS.items():
         for part in layer:
             same = np.array_equal(by_muon[name][part], by_adam[name][part])
-            assert same == (name == "policy" or part == "bias"), (name, part)
+            muon = part == "kernel" and name not in ("policy", "Attention_0")
+            assert same != muon, (name, part)
+
+
+def test_kernels_alone_decay():
+    settings = LearnerConfig(weight_decay=0.5, warmup_updates=0, decay_fraction=0.0)
+    optimizer, params = make_optimizer(settings), arrays(0)
+    still = jax.tree.map(jnp.zeros_like, params)
+    found, _ = optimizer.update(still, optimizer.init(params), params)
+    for name, layer in found.items():
+        for part, step in layer.items():
+            assert bool(jnp.any(step != 0)) == (part == "kernel"), (name, part)
 
 
 def test_stacks_of_one_shape_change_nothing():
-    kernels = {name: layer["kernel"] for name, layer in arrays(0).items()}
+    kernels = {name: layer["kernel"] for name, layer in arrays(0).items() if name != "Attention_0"}
     together, _ = (stacked := by_shape(muon_step())).update(kernels, stacked.init(kernels))
     for name, kernel in kernels.items():
         alone, _ = stacked.update({name: kernel}, stacked.init({name: kernel}))
