@@ -42,7 +42,9 @@ from jaxzero.agent.tree import (
 from jaxzero.config import SearchConfig
 
 LOWEST_SCORE = -1e9  # of a move that may be chosen
-CPU_BATCH = 1024  # positions; the inputs of more do not stay in the cache
+# Positions: what a convolution of more computes does not stay in the cache of a core. Measured on
+# one core, conv 64 x 4 on 5x5: 123 us a position in batches of 256, 167 us in batches of 1024.
+CPU_BATCH = 256
 
 
 class SearchResult(NamedTuple):
@@ -179,17 +181,49 @@ def score(
 
 
 def in_parts(
-    largest: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array
+    largest: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array, used: jax.Array
 ) -> Expanded:
-    """Expand nodes [P] in equal parts of `largest` at most; 0: as many as suit the device."""
-    count = len(moves)
-    largest = largest or (CPU_BATCH if jax.default_backend() == "cpu" else count)
-    parts = next(n for n in range(1, count + 1) if count % n == 0 and count // n <= largest)
+    """Expand nodes [P] in equal parts of `largest` at most; 0: as many as suit the device.
+
+    What is not `used` [P] need not be expanded. Where the device is a CPU, it is not, as far as it
+    fills whole parts: a GPU would have to ask its host how many parts there are.
+    """
+    count, on_cpu = len(moves), jax.default_backend() == "cpu"
+    most = largest or (CPU_BATCH if on_cpu else count)
+    parts = next(n for n in range(1, count + 1) if count % n == 0 and count // n <= most)
     if parts == 1:
         return expand_nodes(nodes, moves)
+    if on_cpu and not largest:
+        return _used_alone(count // parts, expand_nodes, nodes, moves, used)
 
     def split(field: jax.Array) -> jax.Array:
         return field.reshape(parts, -1, *field.shape[1:])
 
     done = jax.lax.map(lambda part: expand_nodes(*part), jax.tree.map(split, (nodes, moves)))
     return jax.tree.map(lambda field: field.reshape(count, *field.shape[2:]), done)
+
+
+def _used_alone(
+    size: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array, used: jax.Array
+) -> Expanded:
+    """Expand the nodes of [P] that are used in parts of `size`; of the others some are all zero."""
+    order = jnp.argsort(~used, stable=True)
+    nodes, moves = jax.tree.map(lambda field: field[order], (nodes, moves))
+    parts = -(-jnp.sum(used, dtype=jnp.int32) // size)
+
+    def part(number: jax.Array) -> Expanded:
+        def cut(field: jax.Array) -> jax.Array:
+            return jax.lax.dynamic_slice_in_dim(field, number * size, size)
+
+        return expand_nodes(*jax.tree.map(cut, (nodes, moves)))
+
+    def add(carry: tuple[jax.Array, Expanded]) -> tuple[jax.Array, Expanded]:
+        number, done = carry
+        put = partial(jax.lax.dynamic_update_slice_in_dim, start_index=number * size, axis=0)
+        return number + 1, jax.tree.map(put, done, part(number))
+
+    shapes = jax.eval_shape(part, jnp.int32(0))
+    room = jax.tree.map(lambda x: jnp.zeros((len(moves), *x.shape[1:]), x.dtype), shapes)
+    _, done = jax.lax.while_loop(lambda carry: carry[0] < parts, add, (jnp.int32(0), room))
+    back = jnp.argsort(order)
+    return jax.tree.map(lambda field: field[back], done)

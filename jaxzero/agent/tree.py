@@ -22,6 +22,8 @@ ROOT = 0
 
 Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
 Expand = Callable[[chex.ArrayTree, jax.Array], Expanded]  # (nodes [P], moves [P])
+# The same and [P] bool, which of them are needed.
+ExpandUsed = Callable[[chex.ArrayTree, jax.Array, jax.Array], Expanded]
 # (nodes [P], their values [P]) to reward [P] and discount [P] of the moves that lead to them
 Outcome = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
 
@@ -134,7 +136,7 @@ def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
 
 
 def expand(
-    expand_nodes: Expand, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array
+    expand_nodes: ExpandUsed, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array
 ) -> Tree:
     """Add the positions behind the leaves as nodes `first`, `first` + 1, ..."""
     games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]
@@ -143,7 +145,7 @@ def expand(
         return field.reshape(-1, *field.shape[2:])
 
     before = jax.tree.map(lambda field: flat(field[games, paths.node]), tree.nodes)
-    nodes, logits, values = expand_nodes(before, flat(paths.move))
+    nodes, logits, values = expand_nodes(before, flat(paths.move), flat(paths.used))
     rewards, discounts = outcome(nodes, values)
 
     def put(field: jax.Array, new: jax.Array) -> jax.Array:

@@ -13,6 +13,7 @@ import pytest
 from compiled import analyse
 from mctx._src.seq_halving import get_sequence_of_considered_visits
 
+from jaxzero.agent import gumbel
 from jaxzero.agent.gumbel import halving, schedule
 from jaxzero.agent.search import Evaluation, game_of, search
 from jaxzero.config import SearchConfig
@@ -131,4 +132,25 @@ def test_parts_of_a_round_change_nothing():
         run = jax.jit(partial(search, game, settings, evaluate))
         found.append(run((), KEY, state)._replace(tree=()))
     assert sizes == [6, 48, 24, 6, 4, 4]  # root and rounds of 8 and 4, whole and in parts
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), *found)
+
+
+def test_a_cpu_evaluates_no_part_that_no_game_uses(monkeypatch):
+    """Of four games one has 12 moves, the others 2: of 32 places in a round 14 are used."""
+    game, zeros, sizes, found = DotsAndBoxes(2, 2), jnp.zeros(4, jnp.int32), [], []
+    drawn = np.zeros((4, game.num_edges), bool)
+    drawn[1:, 2:] = True
+    state = State(jnp.asarray(drawn), zeros, zeros)
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        jax.debug.callback(lambda count: sizes.append(int(count)), len(state.margin))
+        return chaotic(game)((), state, None)
+
+    settings = SearchConfig(simulations=8, max_considered_actions=8, nodes="all")
+    for batch in (1024, 4):
+        monkeypatch.setattr(gumbel, "CPU_BATCH", batch)
+        run = jax.jit(partial(search, game, settings, evaluate))
+        found.append(jax.block_until_ready(run((), KEY, state))._replace(tree=()))
+        jax.effects_barrier()
+    assert sorted(sizes[:2]) == [4, 32] and sizes[2:] == [4] * (1 + 4)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), *found)
