@@ -123,7 +123,9 @@ def test_what_cannot_be_used_is_named(stored, tmp_path):
         make_labels(config(rows=3), stored[1])
     with pytest.raises(InputError, match="cannot be read"):
         make_labels(config(), tmp_path / "nothing.npz")
-    few = Suite("few", GAME, stored[0].drawn[:2], stored[0].moves[:2], stored[0].origin[:2])
+    suite, out = stored[0], jax.vmap(partial(held_out, GAME))(stored[0].drawn)
+    rows = np.flatnonzero(~np.asarray(out))[:2]
+    few = Suite("few", GAME, suite.drawn[rows], suite.moves[rows], suite.origin[rows])
     write_suite(few, tmp_path / "few.npz")
     with pytest.raises(InputError, match="has 2 positions, too few to hold some out"):
         make_labels(config("all"), tmp_path / "few.npz")
