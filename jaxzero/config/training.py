@@ -42,10 +42,10 @@ class SelfplayConfig:
     """Games per iteration, all devices together. They run in parallel: more use a GPU better and
     take more memory. With start_ply a quarter of them runs at a time."""
     start_ply: NonNegativeInt = 0
-    """Random moves before self-play starts; half of the games start later still. They are not
-    stored. Later starts give shorter games and cleaner value targets: start with three quarters
-    of the moves on 5x5, end with 0. Counts moves of the quiet game: captures do not count. Needs
-    search.nodes quiet."""
+    """Random moves before self-play starts; half of the games start later still, as far as the
+    longer ones leave time for them. They are not stored. Later starts give shorter games and
+    cleaner value targets: start with three quarters of the moves on 5x5, end with 0. Counts moves
+    of the quiet game: captures do not count. Needs search.nodes quiet."""
     start_falls: Fraction = 0.0
     """Fraction of the run over which start_ply falls evenly to 0; 0: it stays. What a move is worth
     then becomes known from the end of the game backwards. A twelfth of the games runs at a time,
@@ -118,8 +118,8 @@ class LearnerConfig:
     ones; at 10 a 5x5 network memorised noisy results."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """How a gradient becomes a step. muon: matrices move equally far in all directions (Jordan et
-    al. 2024), the rest as with adamw; convolutions learn more from a position, with a
-    learning_rate of 3e-3. It takes more time where layers are wide."""
+    al. 2024); with a convolution it learnt more in short runs at a learning_rate of 3e-3, in long
+    ones at 1e-3. It takes more time where layers are wide."""
     learning_rate: LearningRate = 1e-3
     """Learning rate after the warm-up. Lower it when the loss is unstable."""
     warmup_updates: NonNegativeInt = 100
