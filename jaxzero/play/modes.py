@@ -70,12 +70,12 @@ def choose_player(
     name = name or (WITH_NETWORK if network else WITHOUT_NETWORK)
     try:
         player = make_player(name, board, network.agent if network else None)
-    except InputError as error:
-        raise InputError(str(error).replace("player:", f"{field}:", 1)) from error
-    try:
         warm_up(player, board)
     except InputError as error:
-        raise InputError(f"{field}: {name!r} cannot play here ({error})") from error
+        words = str(error)
+        if words.startswith("player:"):
+            raise InputError(words.replace("player:", f"{field}:", 1)) from error
+        raise InputError(f"{field}: {name!r} cannot play here ({words})") from error
     return player
 
 
