@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 RUN := runs/quick
 
 # The CUDA build of jax where a GPU answers: CUDA 13 needs driver 580 or newer.
-DRIVER := $(shell nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 | cut -d. -f1)
+DRIVER := $(shell nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 | cut -d. -f1 | grep -E '^[0-9]+$$')
 EXTRA := $(if $(DRIVER),$(shell [ "$(DRIVER)" -ge 580 ] 2>/dev/null && echo cuda13 || echo cuda12))
 comma := ,
 
@@ -43,7 +43,7 @@ gpu-compile: .venv-gpu/installed  ## Count launches, loops and memory of every G
 	$(GPU_COMPILE) --config configs/gpu_80gb.yaml --target H200
 
 .venv-gpu/installed: pyproject.toml
-	$(PYTHON) -m venv .venv-gpu
+	$(PYTHON) -m venv .venv-gpu || { rm -rf .venv-gpu; exit 1; }
 	.venv-gpu/bin/python -m pip install --quiet --editable ".[cuda13]"
 	touch $@
 
@@ -54,7 +54,7 @@ lint: $(VENV)/installed-dev
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "jaxzero needs Python 3.11 or newer; set PYTHON=python3.12, say"; exit 2; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".$(if $(EXTRA),[$(EXTRA)])"

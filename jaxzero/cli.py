@@ -9,7 +9,6 @@ import sys
 import typing
 from argparse import ArgumentError
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -29,7 +28,6 @@ from jaxzero.config import Config
 from jaxzero.config.ranges import NonNegativeInt, check_number, in_words
 from jaxzero.errors import InputError, RunError, nearest, one_line, shortened
 from jaxzero.files import shipped_folder, write_text
-from jaxzero.interrupts import at_stop
 from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml
 
 if TYPE_CHECKING:
@@ -85,6 +83,7 @@ class HelpFormatter(DefaultHelpFormatter):
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     """Parse a command line. Raises an InputError, one line naming field and value."""
     parser.parser_mode = PLAIN
+    parser.allow_abbrev = False  # or a name of earlier versions would stand for a longer one
     try:
         return parser.parse_args(_files_first(list(_checked(arguments))))
     except ArgumentError as error:
@@ -117,6 +116,9 @@ def _checked(arguments: list[str]) -> Iterator[str]:
             if not equals:
                 yield argument
                 continue
+        elif argument == "-h":
+            yield argument
+            continue
         elif not name:  # no script takes words without an option
             raise InputError(f"{shortened(argument)!r}: is no option")
         if value.strip() in ("", "--") and name not in MAY_BE_EMPTY:
@@ -289,6 +291,11 @@ def run_script(main: Callable[[list[str]], None]) -> None:
         sys.exit(1)
     except MemoryError as error:
         _end(f"out of memory ({error})", 1)
+    except RuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        advice = "fewer games at once, simulations or samples a batch need less"
+        _end(f"out of memory on the device ({shortened(str(error).splitlines()[0])}): {advice}", 1)
     except OSError as error:
         about = error.filename or error.filename2
         words = f"{shortened(str(about))}: {error.strerror}" if about else str(error)
@@ -304,28 +311,6 @@ def command_name(script: str) -> str:
     """Return how to call a script as this process was called."""
     installed = sys.argv[0].startswith("jaxzero ")
     return f"jaxzero {script}" if installed else f"python scripts/{script}.py"
-
-
-def use_compilation_cache() -> None:
-    """Keep compiled programs between runs in the user's cache folder."""
-    import jax  # used here alone; the rules, which every Config needs, have imported it already
-
-    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxzero"
-    if jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(default))
-    at_stop(lambda: drop_open_entries(Path(jax.config.jax_compilation_cache_dir)))
-
-
-def drop_open_entries(cache: Path) -> None:
-    """Remove what this process is about to write to a cache of compiled programs.
-
-    jax does not write an entry whole, and would warn about a torn one in every later run.
-    """
-    for link in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):
-            path = link.readlink()
-            if path.parent == cache.resolve():
-                path.unlink()
 
 
 OPTIONS = ("run_dir", "weights", "checkpoint")

@@ -6,6 +6,7 @@ long as reading that, in every process anew.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
@@ -17,6 +18,27 @@ import jax
 from jax import export
 
 from jaxzero.files import atomic_write
+from jaxzero.interrupts import at_stop
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between runs in the user's cache folder."""
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxzero"
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(default))
+    at_stop(lambda: drop_open_entries(Path(jax.config.jax_compilation_cache_dir)))
+
+
+def drop_open_entries(cache: Path) -> None:
+    """Remove what this process is about to write to a cache of compiled programs.
+
+    jax does not write an entry whole, and would warn about a torn one in every later run.
+    """
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            path = link.readlink()
+            if path.parent == cache.resolve():
+                path.unlink()
 
 
 def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:

@@ -22,11 +22,11 @@ from jaxzero.cli import (
     parse,
     required_source,
     run_script,
-    use_compilation_cache,
 )
 from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, write_text
+from jaxzero.programs import use_compilation_cache
 from jaxzero.readers import read_text
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
+from jaxzero.cli import config_of, config_parser, parse, run_script
 from jaxzero.config import Config
 from jaxzero.config.ranges import Processes, Rounds, Seconds
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, write_json
+from jaxzero.programs import use_compilation_cache
 
 
 def benchmark_parser() -> ArgumentParser:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from jsonargparse import ArgumentParser
 
-from jaxzero.cli import parse, run_script
+from jaxzero.cli import find_config, parse, run_script
 from jaxzero.errors import InputError, RunError
 from jaxzero.files import temporary_folder
 from jaxzero.runs.checkpoint import Checkpoints
@@ -66,8 +66,9 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     if not 0 < options.kills <= 10_000:
         raise InputError(f"kills: {options.kills} must be > 0 and <= 10000")
-    with temporary_folder(options.work) as folder:
-        disturb(options.config, options.kills, random.Random(options.seed), folder)
+    config = str(Path(find_config(options.config)).resolve())
+    with temporary_folder(options.work and options.work.resolve()) as folder:
+        disturb(config, options.kills, random.Random(options.seed), folder)
 
 
 def disturb(config: str, kills: int, chance: random.Random, folder: Path) -> None:

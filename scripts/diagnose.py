@@ -9,8 +9,9 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
+from jaxzero.cli import config_of, config_parser, parse, run_script
 from jaxzero.files import check_file, check_folder, write_json
+from jaxzero.programs import use_compilation_cache
 
 
 def main(arguments: list[str]) -> None:

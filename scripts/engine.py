@@ -60,9 +60,9 @@ def main(arguments: list[str]) -> None:
     options = parse(engine_parser(), arguments)
     check_options(options)
     source = required_source(options)
-    from jaxzero.cli import use_compilation_cache
     from jaxzero.play.engine import Clock, Session
     from jaxzero.play.protocols import PROTOCOLS
+    from jaxzero.programs import use_compilation_cache
     from jaxzero.runs.resize import asked_board, resize
 
     use_compilation_cache()

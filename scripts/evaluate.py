@@ -21,11 +21,11 @@ from jaxzero.cli import (
     required_source,
     run_script,
     source_of,
-    use_compilation_cache,
 )
 from jaxzero.config.ranges import BoardSide, MatchGames, NonNegativeInt, Seed, Simulations
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, write_json
+from jaxzero.programs import use_compilation_cache
 
 
 def evaluate_parser() -> ArgumentParser:
@@ -106,6 +106,8 @@ def check_options(options: Namespace) -> None:
             raise InputError(f"{name}: {options[name]} cannot stand beside --ladder")
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
+    if not (options.opponents or options.suite or options.ladder):
+        raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
     for name in ("players", "run_dir2", "weights2"):
         if options[name] is not None and not options.suite:
             raise InputError(f"{name}: {options[name]} needs --suite")
@@ -120,7 +122,7 @@ def main(arguments: list[str]) -> None:
     if options.suite or options.ladder:
         check_folder("figures", figures)
 
-    from jaxzero.evaluation.suite import check_stored
+    from jaxzero.evaluation.suite import load_suite
     from jaxzero.evaluation.suite_report import score_suite, scored_players
     from jaxzero.runs.resize import asked_board, resize
     from jaxzero.training.evaluator import play_matches, rate_checkpoints
@@ -136,8 +138,8 @@ def main(arguments: list[str]) -> None:
     print(f"{source.field} {source.name}, iteration {loaded.iteration}, {board}")
     names = options.players or f"policy,search:{options.simulations}"
     if options.suite:  # told before a match that may take an hour
-        check_stored(options.suite, board)
-        scored_players(names, board, loaded.agent, 2 if source2 else 1)
+        suite = load_suite(options.suite, board)
+        players = scored_players(names, board, loaded.agent, 2 if source2 else 1)
     results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)
@@ -148,7 +150,7 @@ def main(arguments: list[str]) -> None:
             other = f"{source2.name} (2)" if source2.name in networks else source2.name
             networks[other] = loaded2.agent
             results |= {"source2": source2.name, "iteration2": loaded2.iteration}
-        results |= score_suite(networks, options.suite, names, figures, options.seed)
+        results |= score_suite(networks, suite, players, figures, options.seed)
     if options.ladder:
         match = (options.games, options.opening_plies, options.seed)
         results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)

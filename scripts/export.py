@@ -20,11 +20,11 @@ from jaxzero.cli import (
     parse,
     required_source,
     run_script,
-    use_compilation_cache,
 )
 from jaxzero.config.ranges import MatchGames, Simulations
 from jaxzero.errors import InputError, shortened
 from jaxzero.files import check_file, check_folder
+from jaxzero.programs import use_compilation_cache
 
 
 def main(arguments: list[str]) -> None:

@@ -30,6 +30,7 @@ from jaxzero.config.ranges import Minutes, Seconds
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder, make_folder, write_json
 from jaxzero.readers import check_mapping, read_mapping
+from jaxzero.runs.summary import SUMMARY_FILE
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
@@ -43,7 +44,7 @@ TESTS = (
 # Speeds are those of whole games, a lane to each.
 WHOLE = "--selfplay.start_ply 0 --selfplay.start_falls 0"
 SWEEP = "--learner.updates_per_iteration 8 --rounds 1 --point_minutes 4".split()
-TRAINING_CALLS, TRIES = 2, 2
+TRIES = 2
 GRACE_SECONDS = 20  # between the request to stop and the end
 TRAINING_MARGIN = 1.0  # minutes of a call for what comes after the last iteration of a run
 STOPPED = (124, 130, 143)  # exit codes of what ran out of time, or was stopped
@@ -55,7 +56,7 @@ class Step(NamedTuple):
     name: str
     command: list[Any]  # after `python`
     minutes: float  # start it only where so many of nine are left
-    calls: int = 1  # that it takes; 0: there is always more to do
+    result: Path | None = None  # the file that it ends with, where it may take several calls
     goes_on: bool = False  # a call that ran out of time was not in vain
 
 
@@ -149,7 +150,7 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
         *steps,
         Step("profile", [*profile, "--json", out / "profile.json"], 4),
         Step("sweep", [*sweep, "--selfplay.games", games], 3, goes_on=True),
-        Step("train", train(run_dir / "train", config), 4, TRAINING_CALLS, goes_on=True),
+        Step("train", train(run_dir / "train", config), 4, run_dir / "train" / SUMMARY_FILE, True),
     ]
 
 
@@ -201,7 +202,7 @@ def after(step: Step, record: dict[str, Any], code: int, seconds: float) -> dict
     useful = code == 0 or (code in STOPPED and step.goes_on)
     calls = record.get("calls", 0) + useful
     failures = record.get("failures", 0) + (not useful)
-    finished = code == 0 and calls >= step.calls > 0
+    finished = code == 0 and (step.result is None or step.result.exists())
     return {
         "status": "done" if finished else "failed" if failures >= TRIES else "open",
         "calls": calls,

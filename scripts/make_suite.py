@@ -23,7 +23,6 @@ from jaxzero.cli import (
     parse,
     run_script,
     source_of,
-    use_compilation_cache,
 )
 from jaxzero.config.ranges import (
     BoardSide,
@@ -35,6 +34,7 @@ from jaxzero.config.ranges import (
 )
 from jaxzero.errors import InputError
 from jaxzero.files import check_file
+from jaxzero.programs import use_compilation_cache
 
 
 def suite_parser() -> ArgumentParser:

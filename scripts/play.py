@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import parse, run_script, source_of, use_compilation_cache
+from jaxzero.cli import parse, run_script, source_of
 from jaxzero.config.ranges import (
     BoardSide,
     MatchGames,
@@ -25,6 +25,7 @@ from jaxzero.config.ranges import (
 from jaxzero.errors import InputError, missing
 from jaxzero.files import check_file, check_folder
 from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
+from jaxzero.programs import use_compilation_cache
 from jaxzero.readers import read_text
 
 if TYPE_CHECKING:

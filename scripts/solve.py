@@ -18,9 +18,11 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from jaxzero.cli import parse, run_script, use_compilation_cache
+from jaxzero.cli import parse, run_script
 from jaxzero.config.ranges import BoardSide, Seconds
+from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, write_json
+from jaxzero.programs import use_compilation_cache
 
 
 def main(arguments: list[str]) -> None:
@@ -38,11 +40,15 @@ def main(arguments: list[str]) -> None:
         help="time limit of the endgame solver; up to 31 undrawn edges it needs seconds",
     )
     parser.add_argument(
-        "--table", type=Path, help="file of the table: read if it exists, else written"
+        "--table",
+        type=Path,
+        help="file of the table of an empty board: read if it exists, else written",
     )
     parser.add_argument("--json", type=Path, help="file for the result")
     options = parse(parser, arguments)
     check_file("json", options.json)
+    if options.table and options.position is not None:
+        raise InputError(f"table: {options.table} cannot stand beside --position")
     if options.table:
         check_folder("table", options.table.parent)
         if options.table.exists():

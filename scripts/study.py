@@ -12,11 +12,12 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jaxzero.cli import config_of, config_parser, parse, run_script, use_compilation_cache
+from jaxzero.cli import config_of, config_parser, parse, run_script
 from jaxzero.config import Config
 from jaxzero.config.ranges import NonNegativeInt
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder, make_folder
+from jaxzero.programs import use_compilation_cache
 
 
 def main(arguments: list[str]) -> None:

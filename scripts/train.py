@@ -23,12 +23,12 @@ from jaxzero.cli import (
     config_parser,
     parse,
     run_script,
-    use_compilation_cache,
 )
 from jaxzero.config import Config
 from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt, Seed
 from jaxzero.errors import InputError, shortened
 from jaxzero.files import check_folder
+from jaxzero.programs import use_compilation_cache
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir
 
 PROCESS_OPTIONS = ("coordinator_address", "num_processes", "process_id")
@@ -93,8 +93,7 @@ def train_parser() -> ArgumentParser:
     parser.add_argument(
         "--heartbeat_seconds",
         type=PositiveInt,
-        default=60,
-        help="silence of a process after which the job ends",
+        help="silence of a process of the job after which it ends; default: 60",
     )
     return parser
 
@@ -182,7 +181,8 @@ def refuse_seeds(options: Namespace, arguments: list[str]) -> None:
         raise InputError(f"seeds: {given} names a seed twice")
     if any(word.partition("=")[0] == "--seed" for word in arguments):
         raise InputError(f"seed: {options.seed} cannot stand beside --seeds {given}")
-    if options.distributed or any(options[name] is not None for name in PROCESS_OPTIONS):
+    several = (*PROCESS_OPTIONS, "heartbeat_seconds")
+    if options.distributed or any(options[name] is not None for name in several):
         raise InputError(f"seeds: {given} are trained by one process, not by a job of several")
     if (options.run_dir / CONFIG_FILE).exists():
         raise InputError(f"run_dir: {options.run_dir} is a run itself, not a folder for --seeds")
@@ -201,7 +201,10 @@ def with_saved(
 def join_others(options: Namespace) -> None:
     """Become one of the processes of a job where the options ask for it."""
     given = {name: options[name] for name in PROCESS_OPTIONS if options[name] is not None}
+    beats = options.heartbeat_seconds
     if not given and not options.distributed:
+        if beats is not None:
+            raise InputError(f"heartbeat_seconds: {beats} needs --distributed")
         return
     if given and len(given) < len(PROCESS_OPTIONS) and not options.distributed:
         missing = next(name for name in PROCESS_OPTIONS if name not in given)
@@ -214,9 +217,9 @@ def join_others(options: Namespace) -> None:
             f"coordinator_address: {shortened(repr(address))} must be an address and a port, "
             "such as node1:1234"
         )
-    from jaxzero.training.parallel import join
+    from jaxzero.training.parallel import HEARTBEAT_SECONDS, join
 
-    join(**given, heartbeat_seconds=options.heartbeat_seconds)
+    join(**given, heartbeat_seconds=beats or HEARTBEAT_SECONDS)
 
 
 def predict_memory(config: Config) -> None:

@@ -31,8 +31,8 @@ def watch_parser() -> ArgumentParser:
     parser.add_argument("--every", type=Every, default=5.0, help="seconds between two looks")
     parser.add_argument("--once", action="store_true", help="look once, then end")
     parser.add_argument("--web", action="store_true", help="serve a page instead; it only shows")
-    parser.add_argument("--host", default="127.0.0.1", help="address to serve the page on")
-    parser.add_argument("--port", type=Port, default=8001, help="port; 0: any that is free")
+    parser.add_argument("--host", help="address to serve the page on; default: 127.0.0.1")
+    parser.add_argument("--port", type=Port, help="port; 0: any that is free; default: 8001")
     return parser
 
 
@@ -40,6 +40,9 @@ def check_options(options: Namespace) -> None:
     """Raise an InputError for values out of range."""
     if options.web and options.once:
         raise InputError("once: does not go with web")
+    for name in ("host", "port"):
+        if options[name] is not None and not options.web:
+            raise InputError(f"{name}: {options[name]} needs --web")
 
 
 def main(arguments: list[str]) -> None:
@@ -92,7 +95,8 @@ def serve_view(options: Namespace) -> None:
         guard = Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
         return Starlette(routes=[Route("/", show)], middleware=[guard])
 
-    serve(options.host, options.port, make, "Watch")
+    port = 8001 if options.port is None else options.port
+    serve(options.host or "127.0.0.1", port, make, "Watch")
 
 
 if __name__ == "__main__":

@@ -90,6 +90,7 @@ WRONG = {
     "--minutes=inf": r"^minutes: inf must be a number >= 0",
     "--selfplay.surprise_weight=1.5": r"^selfplay\.surprise_weight: 1\.5 must be a number >= 0",
     "--selfplay.start_ply=5": r"^selfplay\.start_ply: 5 needs search\.nodes",
+    "--search={engine: mctx, evaluation_batch: 8}": r"^search\.evaluation_batch: 8 needs search",
     "--network.attention_heads=2": r"^network\.attention_heads: 2 needs network\.trunk conv",
     "--network.squeeze_excitation=true": r"^network\.squeeze_excitation: True needs network\.trunk",
 }
@@ -148,3 +149,15 @@ def test_a_setting_that_was_renamed_is_named_with_its_new_name(tmp_path):
     for name, words in RENAMED.items():
         known = list(field_names(Config))
         assert name not in known and words.split()[0].rstrip(":") in known
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_setting_that_was_renamed_is_refused_as_an_option_too(name):
+    with pytest.raises(InputError, match=rf"^{re.escape(name)}: .*is now"):
+        load_config(TINY, f"--{name}=1")
+
+
+@pytest.mark.parametrize("option", ["--network.chan", "--conf", "--learner.final_rate_frac"])
+def test_options_have_no_short_forms(option):
+    with pytest.raises(InputError, match=rf"^{option[2:]}: '1': no such field"):
+        load_config(TINY, f"{option}=1")

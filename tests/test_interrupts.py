@@ -231,7 +231,7 @@ def test_a_torn_entry_of_the_compilation_cache_goes(tmp_path):
     cache.mkdir()
     code = f"""
 from pathlib import Path
-from jaxzero.cli import drop_open_entries
+from jaxzero.programs import drop_open_entries
 cache = Path({str(cache)!r})
 interrupts.at_stop(lambda: drop_open_entries(cache))
 (cache / "whole").write_text("whole")

@@ -26,7 +26,9 @@ class Choice(NamedTuple):
     """What to play in a batch of positions."""
 
     edge: jax.Array  # [B] int32, the edge to draw
-    value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
+    # [B] float32, remaining margin of the side to move, in boxes; of a search with `win_weight` its
+    # mixture with the balance of wins, times the boxes of the board
+    value: jax.Array
 
 
 Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to one move each [B] int32

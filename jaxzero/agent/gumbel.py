@@ -16,8 +16,8 @@ same with `mctx.gumbel_muzero_policy`; both choose the same moves after the same
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -60,19 +60,29 @@ class SearchResult(NamedTuple):
 
 def halving(considered: int, simulations: int) -> list[int]:
     """Return how many moves each round of sequential halving visits (Danihelka 2022, figure 1)."""
+    return [visits for visits, rounds in phases(considered, simulations) for _ in range(rounds)]
+
+
+def phases(considered: int, simulations: int) -> Iterator[tuple[int, int]]:
+    """Yield the moves that each round of `halving` visits, and in how many rounds these are so."""
     if considered <= 1:
-        return [considered] * (simulations if considered else 0)
-    phases, left, rounds = math.ceil(math.log2(considered)), simulations, []
+        if considered and simulations:
+            yield 1, simulations
+        return
+    halvings, left = math.ceil(math.log2(considered)), simulations
     while left:
-        for _ in range(max(1, int(simulations / (phases * considered)))):
-            rounds.append(min(considered, left))
-            left -= rounds[-1]
-            if not left:
-                break
+        rounds = max(1, int(simulations / (halvings * considered)))
+        whole = min(rounds, left // considered)
+        if whole:
+            yield considered, whole
+            left -= whole * considered
+        if whole < rounds and left:  # not enough for a whole round
+            yield left, 1
+            left = 0
         considered = max(2, considered // 2)
-    return rounds
 
 
+@lru_cache
 def schedule(settings: SearchConfig) -> np.ndarray:
     """Return the visits in each round by how many moves are considered: [m + 1, R] int32.
 
@@ -84,10 +94,13 @@ def schedule(settings: SearchConfig) -> np.ndarray:
     table = np.zeros((most + 1, len(full)), np.int32)
     for considered in range(1, most + 1):
         for simulations in range(settings.simulations, 0, -1):
-            own = halving(considered, simulations)
-            if len(own) <= len(full) and np.all(own <= full[: len(own)]):
-                table[considered, : len(own)] = own
+            own = list(phases(considered, simulations))
+            ends = np.cumsum([rounds for _, rounds in own])
+            # Rounds never visit more than those before, so the last of each kind tells.
+            if ends[-1] <= len(full) and all(full[ends - 1] >= [visits for visits, _ in own]):
+                table[considered, : ends[-1]] = np.repeat(*np.array(own).T)
                 break
+    table.flags.writeable = False  # callers share it
     return table
 
 
@@ -183,24 +196,31 @@ def score(
 def in_parts(
     largest: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array, used: jax.Array
 ) -> Expanded:
-    """Expand nodes [P] in equal parts of `largest` at most; 0: as many as suit the device.
+    """Expand nodes [P] in parts of `largest` at most; 0: as many as suit the device.
 
     What is not `used` [P] need not be expanded. Where the device is a CPU, it is not, as far as it
     fills whole parts: a GPU would have to ask its host how many parts there are.
     """
     count, on_cpu = len(moves), jax.default_backend() == "cpu"
     most = largest or (CPU_BATCH if on_cpu else count)
-    parts = next(n for n in range(1, count + 1) if count % n == 0 and count // n <= most)
+    parts = -(-count // most)
     if parts == 1:
         return expand_nodes(nodes, moves)
+    size = -(-count // parts)
+    # What fills the last part is not used.
+    nodes, moves, used = jax.tree.map(
+        lambda field: jnp.resize(field, (parts * size, *field.shape[1:])), (nodes, moves, used)
+    )
     if on_cpu and not largest:
-        return _used_alone(count // parts, expand_nodes, nodes, moves, used)
+        used &= jnp.arange(len(used)) < count
+        done = _used_alone(size, expand_nodes, nodes, moves, used)
+        return jax.tree.map(lambda field: field[:count], done)
 
     def split(field: jax.Array) -> jax.Array:
-        return field.reshape(parts, -1, *field.shape[1:])
+        return field.reshape(parts, size, *field.shape[1:])
 
     done = jax.lax.map(lambda part: expand_nodes(*part), jax.tree.map(split, (nodes, moves)))
-    return jax.tree.map(lambda field: field.reshape(count, *field.shape[2:]), done)
+    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:])[:count], done)
 
 
 def _used_alone(

@@ -42,10 +42,10 @@ class NetworkConfig:
     """The residual network."""
 
     trunk: Literal["conv", "dense", "graph"] = "conv"
-    """Kind of network. conv: a ResNet on the grid of dots, for GPUs. dense: fully connected
-    residual blocks; ten times cheaper per position on a CPU, where the presets use it with 512
-    channels and 2 blocks. graph: boxes exchange messages through undrawn edges; it learns most
-    per position and costs several times as much as dense on a CPU."""
+    """Kind of network. conv: a ResNet on the grid of dots. dense: fully connected residual
+    blocks; ten times cheaper per position on a CPU, where presets use it up to 3x3. graph: boxes
+    exchange messages through undrawn edges; it learns most per position and costs several times
+    as much as dense on a CPU."""
     features: Literal["raw", "structure"] = "structure"
     """Input of the network. raw: the edges alone. structure: also free boxes, chains, loops and
     their counts, computed from the edges on the device; it learns several times faster."""
@@ -132,6 +132,9 @@ class SearchConfig:
 
     def __post_init__(self):
         check_ranges(self, "search")
+        if self.evaluation_batch and self.engine == "mctx":
+            batch = f"search.evaluation_batch: {self.evaluation_batch}"
+            raise InputError(f"{batch} needs search.engine rounds, not mctx")
         if self.nodes == "quiet" and self.win_weight:
             raise InputError(
                 f"search.win_weight: {self.win_weight} needs search.nodes all, not quiet"

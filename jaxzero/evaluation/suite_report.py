@@ -10,7 +10,7 @@ from tabulate import tabulate
 from jaxzero.agent.players import Agent, make_players
 from jaxzero.errors import InputError
 from jaxzero.evaluation.scoring import calibration, compare, named_answers, score
-from jaxzero.evaluation.suite import BANDS, Suite, format_counts, load_suite
+from jaxzero.evaluation.suite import BANDS, Suite, format_counts
 from jaxzero.files import make_folder, save_figure
 from jaxzero.game import DotsAndBoxes
 
@@ -28,20 +28,17 @@ LEARNT = ("policy", "search", "expert")  # players with a network
 
 
 def score_suite(
-    networks: dict[str, Agent], name: str, players: str, figures: Path, seed: int = 0
+    networks: dict[str, Agent], suite: Suite, names: list[str], figures: Path, seed: int = 0
 ) -> dict[str, dict]:
     """Score players on a suite, print, draw and return the results.
 
-    `networks` are one or two agents of one board, by name; `players` have commas between. Of one
+    `networks` are one or two agents of one board, by name; `names` are of `scored_players`. Of one
     network, all players are compared with the first of them; of two, every player of the first
     network that has one with the same player of the second. `seed` is for players that choose at
-    random. Raises: InputError for a bad name.
+    random.
     """
     (label, agent), *others = networks.items()
-    game = agent.network.game
-    names = scored_players(players, game, agent, len(networks))
-    print(f"Scoring the suite {name} ...", flush=True)
-    suite = load_suite(name, game)
+    print(f"Scoring the suite {suite.name} ...", flush=True)
     answers = {player: named_answers(suite, player, agent, seed) for player in names}
     pairs = [(player, names[0]) for player in names[1:]]
     if others:
@@ -59,19 +56,19 @@ def score_suite(
         f"{first} - {second}": compare(suite, answers[first], answers[second])
         for first, second in pairs
     }
-    print(f"\nsuite {name}, {len(suite):,} positions with exact values")
+    print(f"\nsuite {suite.name}, {len(suite):,} positions with exact values")
     print(format_scores(scores))
     if differences:
         print("\nDifferences of wrong moves on the same positions, percent\n")
         print(format_differences(differences))
     if suite.counts is not None:
         print(f"\nHow the positions were sampled\n\n{format_counts(suite)}")
-    path = figures / f"suite_{name}.png"
+    path = figures / f"suite_{suite.name}.png"
     make_folder("figures", figures)
-    draw_scores(path, f"{game}, {label}, suite {name}", scores, calibrations)
+    draw_scores(path, f"{suite.game}, {label}, suite {suite.name}", scores, calibrations)
     print(path)
     return {
-        "suite_name": name,
+        "suite_name": suite.name,
         "suite": scores,
         "differences": differences,
         "calibration": calibrations,
@@ -80,7 +77,10 @@ def score_suite(
 
 
 def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int) -> list[str]:
-    """Return the names of the players to score. Raises: InputError where one cannot be."""
+    """Return the names of the players to score, which have commas between.
+
+    Raises: InputError where one cannot be, or none has a network to compare.
+    """
     names = [player.name for player in make_players(players, game, agent)]
     if networks > 1 and not any(name.startswith(LEARNT) for name in names):
         raise InputError(f"players: {players} have no network: there are not two to compare")

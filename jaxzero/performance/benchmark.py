@@ -141,8 +141,10 @@ def fit_sizes(config: Config, evaluations: float, samples: float, seconds: float
     def clamp(count: float, most: int) -> int:
         return min(most, max(1, int(count)))
 
+    timed = clamp(SELFPLAY_SHARE * seconds / per_move, moves)
     return Sizes(
-        moves=clamp(SELFPLAY_SHARE * seconds / per_move, moves),
+        # Games that begin late are over after a few moves: only the whole queue keeps lanes busy.
+        moves=moves if config.selfplay.start_ply else timed,
         searches=clamp(CALL_SHARE * seconds / per_move, moves),
         updates=clamp(CALL_SHARE * seconds / per_update, max(1, learner.updates_per_iteration)),
         iteration=whole <= ITERATION_SHARE * seconds,

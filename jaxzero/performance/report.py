@@ -35,11 +35,14 @@ SPEED = "games_per_second_with_learning"
 
 # Why a share can be above its limit, where neither can really be exceeded.
 ABOVE = {
-    "network": "above the network alone: the two were not measured under equal load",
+    "network": "above the network alone: the two were not measured under equal load, or a CPU left "
+    "out evaluations that no game uses",
     "products": "above the measured ceiling: the two were not measured under equal load, or the "
-    "network takes fewer operations than are counted, as Winograd's convolution does",
+    "network takes fewer operations than are counted, as Winograd's convolution does, or a CPU "
+    "left out evaluations that no game uses",
     "copies": "above the measured ceiling: caches serve a part of the bytes",
-    "whole": "above the whole: parts and whole were not measured under equal load",
+    "whole": "above the whole: parts and whole were not measured under equal load, or a CPU left "
+    "out evaluations that no game uses",
     "cores": "above all cores: the two clocks differ",
 }
 

@@ -106,9 +106,11 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
             return Point(settings, None, str(error))
 
     points = tuple(itertools.starmap(point, itertools.product(*values.values())))
-    if all(point.config is None for point in points):
+    # Without its lists the command line need not be possible.
+    base = next((point.config for point in points if point.config is not None), None)
+    if base is None:
         raise InputError(points[0].error)
-    return Grid(config_of(parser, options), tuple(values), points, growing), options
+    return Grid(base, tuple(values), points, growing), options
 
 
 def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
@@ -146,6 +148,8 @@ def sweepable_fields(cls: type = Config, prefix: str = "") -> Iterator[str]:
 def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.0) -> list[Row]:
     """Measure the points of a grid that `out` does not hold yet; return all rows there.
 
+    A point that timed out is measured again where it has more time now.
+
     Raises: InputError where `out` cannot be written or holds another sweep.
     """
     open_folder(grid, out)
@@ -166,7 +170,7 @@ def _run_points(grid: Grid, out: Path, rounds: int, point_minutes: float) -> lis
         if series in ended:
             continue
         key = json.dumps(point.settings)
-        if key not in rows:
+        if key not in rows or may_end_now(rows[key], point_minutes):
             print(f"[{number}/{len(grid.points)}] measuring {point.settings} ...", flush=True)
             row = {"settings": point.settings, **measure(point, out, rounds, point_minutes)}
             append_text(out / RESULTS_FILE, json.dumps(row) + "\n")
@@ -175,6 +179,14 @@ def _run_points(grid: Grid, out: Path, rounds: int, point_minutes: float) -> lis
         if grid.growing and rows[key]["status"] not in ("ok", "invalid"):
             ended.append(series)
     return sorted(rows.values(), key=lambda row: list(row["settings"].values()))
+
+
+def may_end_now(row: Row, point_minutes: float) -> bool:
+    """Return whether a point had less time than these minutes and timed out."""
+    had = row.get("point_minutes")  # earlier results do not say it
+    return row["status"] == "timed out" and (
+        not isinstance(had, int | float) or had < point_minutes
+    )
 
 
 def open_folder(grid: Grid, out: Path) -> None:
@@ -282,7 +294,8 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
                 timeout=60 * point_minutes,
             ).returncode
     except subprocess.TimeoutExpired:
-        return {"status": "timed out", "error": f"after {point_minutes:g} minutes"}
+        error = f"after {point_minutes:g} minutes"
+        return {"status": "timed out", "error": error, "point_minutes": point_minutes}
     finally:
         os.close(reader)
         os.close(writer)

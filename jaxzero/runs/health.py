@@ -24,7 +24,7 @@ STEEP = 8.0  # times the usual gradient
 LARGE_LOGITS = 32.0  # nats: bfloat16 has steps of 0.25 from here on
 MOST_REPLAY = 9.0  # times that a position is sampled
 SLOW = 0.4  # of the usual speed
-IDLE = 0.75  # of the evaluations serve games in play
+IDLE = 0.75  # of the lanes hold games in play
 WAITING = 0.3  # of an iteration: the device waits for the solver
 UNSOLVED = 0.2  # of the games stop at a position that is too hard for the solver
 ONE_SIDED = 0.99  # of the games end the same way
@@ -128,7 +128,7 @@ def idle_lanes(metrics: Metrics) -> Warning | None:
         return None
     return Warning(
         "lanes idle",
-        f"{1 - used:.0%} of the evaluations serve games that are over",
+        f"{1 - used:.0%} of the lanes hold games that are over",
         "raise selfplay.games, or lower selfplay.start_ply",
     )
 

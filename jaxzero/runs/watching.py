@@ -82,7 +82,7 @@ def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Ta
         "time left": "" if ended else time_left(done, last.get("speed/minutes", 0.0)),
         "an iteration": f"{usual:.1f} s",
         "peak memory": f"{last.get('memory/peak_bytes', 0) / 2**20:,.0f} MiB",
-        "evaluations used": f"{last.get('selfplay/used', 0.0):.0%} by games in play",
+        "lanes in play": f"{last.get('selfplay/used', 0.0):.0%}",
         **devices(),
     }
     for name, value in rows.items():

@@ -67,13 +67,14 @@ def solve_board(
 ) -> SolvedPosition:
     """Solve the empty board by its table, or by the endgame solver if no table fits.
 
-    `seconds` limits the endgame solver. Raises: InputError if neither can solve the board.
+    `seconds` limits the endgame solver. Raises: InputError if neither can solve the board, or no
+    table fits that a file is asked for.
     """
     drawn = np.zeros(game.num_edges, bool)
     try:
         check_fits(game)
     except InputError:
-        if game.num_edges > EASY_UNDRAWN:
+        if table_file or game.num_edges > EASY_UNDRAWN:
             raise
         return _solve(game, drawn, seconds)
     if table_file and table_file.exists():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import cycle
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -232,7 +233,7 @@ def draw_runs(path: Path, groups: Sequence[RunGroup]) -> None:
 
 
 def _draw(axis: Axes, groups: Sequence[RunGroup], field: str) -> None:
-    for player, style in zip(players(groups), STYLES, strict=False):
+    for player, style in zip(players(groups), cycle(STYLES), strict=False):
         for number, group in enumerate(groups):
             for seed, run in enumerate(group.runs):
                 shown = [one for one in run.measurements if player in one.wrong]

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
+from jaxzero.errors import RunError
 from jaxzero.evaluation.scoring import answer_suite, compile_answers, score
 from jaxzero.study.labels import Labels
 from jaxzero.training.learner import Learner, candidate_params, init_learner, update
@@ -42,7 +43,7 @@ class CurvePoint(NamedTuple):
     seconds: float  # of learning
     positions: int  # learnt from, repetitions counted
     updates: int
-    loss: float | None  # mean since the previous point
+    loss: float | None  # mean over the updates taken since the previous point
     scores: dict[str, Any]  # from `evaluation.scoring.score`, on held-out positions
 
 
@@ -54,36 +55,38 @@ class Fit(NamedTuple):
     compile_seconds: float
 
 
-Advance = Callable[[Learner, chex.ArrayTree, int, float], tuple[Learner, jax.Array]]
+# (learner, data, updates before, updates, share of the budget) to the learner, the sum of the
+# losses of the updates taken and how many these were
+Advance = Callable[[Learner, chex.ArrayTree, int, int, float], tuple[Learner, jax.Array, jax.Array]]
 
 
 def compile_advance(
     network: Network, config: Config, labels: Labels, learner: Learner
 ) -> tuple[Advance, float]:
-    """Compile (learner, data, updates, spent) to (learner, mean loss); return it and the seconds.
+    """Compile an `Advance`; return it and the seconds that took.
 
     One program takes any number of updates and draws the positions of each.
     """
     settings, key = config.learner, jax.random.key(config.seed + 1)
 
     @partial(jax.jit, donate_argnums=0)
-    def advance(learner: Learner, data: chex.ArrayTree, updates: jax.Array, spent: jax.Array):
-        def one(_, carry: tuple[Learner, jax.Array]) -> tuple[Learner, jax.Array]:
-            learner, total = carry
-            drawing = jax.random.fold_in(key, learner.step)
+    def advance(learner: Learner, data: chex.ArrayTree, before, updates, spent: jax.Array):
+        def one(number, carry: tuple[Learner, jax.Array, jax.Array]):
+            learner, total, taken = carry
+            drawing = jax.random.fold_in(key, before + number)  # others after a skipped update
             batch = labels.draw(data, drawing, settings.batch_size)
             learner, metrics = update(network, config, learner, batch, fraction=spent)
-            return learner, total + metrics["loss"]
+            return learner, total + metrics["loss"], taken + 1 - metrics["skipped"]
 
-        learner, total = jax.lax.fori_loop(0, updates, one, (learner, jnp.float32(0)))
-        return learner, total / updates
+        return jax.lax.fori_loop(0, updates, one, (learner, jnp.float32(0), jnp.float32(0)))
 
     began = time.perf_counter()
-    compiled = advance.lower(learner, labels.data, jnp.int32(1), jnp.float32(0)).compile()
+    counts = (jnp.int32(0), jnp.int32(1))
+    compiled = advance.lower(learner, labels.data, *counts, jnp.float32(0)).compile()
     seconds = time.perf_counter() - began
 
-    def call(learner: Learner, data: chex.ArrayTree, updates: int, spent: float):
-        return compiled(learner, data, jnp.int32(updates), jnp.float32(spent))
+    def call(learner: Learner, data: chex.ArrayTree, before: int, updates: int, spent: float):
+        return compiled(learner, data, jnp.int32(before), jnp.int32(updates), jnp.float32(spent))
 
     return call, seconds
 
@@ -91,7 +94,8 @@ def compile_advance(
 def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[CurvePoint], None]) -> Fit:
     """Train a fresh network until the budget is spent; compiling and scoring cost nothing.
 
-    Calls `say` with every point of the curve.
+    Calls `say` with every point of the curve. Raises: RunError where as many updates in a row as
+    the setting says had no finite gradient.
     """
     network, batch = Network(labels.test.game, config.network), config.learner.batch_size
     learner = jax.jit(partial(init_learner, network, config))()
@@ -104,17 +108,23 @@ def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[CurvePoin
         say(point)
         return point
 
-    seconds, updates, count = 0.0, 0, 1
+    seconds, updates, count, skipped = 0.0, 0, 1, 0
     curve, losses = [look(None)], []
     while (spent := budget.spent(seconds, updates * batch)) < 1:
         began = time.perf_counter()
-        learner, loss = jax.block_until_ready(advance(learner, labels.data, count, spent))
+        given = labels.data, updates, count, spent
+        learner, total, taken = jax.block_until_ready(advance(learner, *given))
         elapsed = time.perf_counter() - began
         seconds, updates = seconds + elapsed, updates + count
-        losses.append((float(loss), count))
+        skipped = 0 if taken else skipped + count
+        if skipped >= config.learner.skipped_updates:
+            rate = f"learner.learning_rate: {config.learner.learning_rate:g}"
+            raise RunError(f"{rate} made it diverge: {skipped} updates had no finite gradient")
+        losses.append((float(total), float(taken)))
         now = budget.spent(seconds, updates * batch)
         if any(spent < share <= now for share in SHARES):
-            curve.append(look(sum(x * n for x, n in losses) / sum(n for _, n in losses)))
+            total, taken = map(sum, zip(*losses, strict=True))
+            curve.append(look(total / taken if taken else None))
             losses = []
         count = next_count(budget, batch, updates, count, elapsed)
     return Fit(learner, curve, compile_seconds)

@@ -204,7 +204,8 @@ class Adjudicator:
         seconds, solved = 0.0, 0
         for rows, future in batch.chunks:
             found, spent = future.result()
-            seconds, solved = seconds + spent, solved + np.sum(found.drawn.any(axis=-1))
+            seconds += spent
+            solved += np.sum(found.solved & found.drawn.any(axis=-1))
             for whole, part in zip(answers, found, strict=True):
                 whole[rows] = part
         waited = time.perf_counter() - begin

@@ -25,6 +25,7 @@ from jaxzero.evaluation.rating import (
     play_pairs,
 )
 from jaxzero.evaluation.scoring import (
+    BATCH,
     agent_answers,
     answer_suite,
     compile_answers,
@@ -74,7 +75,10 @@ class Evaluator:
         # Made once: the weights change, the compiled programs stay.
         self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
         check_suite(settings.suite, game)
-        _refuse_match("evaluation.simulations", simulations, len(own_share(settings.games)), game)
+        matches = bool(self._opponents or settings.gate_threshold)
+        games = len(own_share(matches * max(settings.games, settings.final_games)))
+        solved = BATCH * (suite_name(settings.suite, game) != "none")
+        _refuse_match("evaluation.simulations", simulations, max(games, solved), game)
         kinds = {"policy": 0, self.player_name: simulations}
         self._answering = {
             name: compile_answers(network, config.search, count) for name, count in kinds.items()

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxzero.config import SelfplayConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.board import box_centres, edge_centres
-from jaxzero.game.quiet import fewest_decisions, open_up, quiet_moves, settle
+from jaxzero.game.quiet import fewest_decisions, most_decisions, open_up, quiet_moves, settle
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
 
@@ -74,19 +74,20 @@ def open_games(
     leaves_enough = jax.vmap(partial(_leaves_enough, above))
     moves_of = jax.vmap(partial(_moves, game))
 
-    def ply(carry: tuple[jax.Array, jax.Array, Opened]) -> tuple[jax.Array, jax.Array, Opened]:
-        number, goes_on, opened = carry
+    def ply(number: jax.Array, carry: tuple[jax.Array, Opened]) -> tuple[jax.Array, Opened]:
+        goes_on, opened = carry
         keys = jax.random.split(jax.random.fold_in(move_key, number), games)
         moved = play(keys, manner, goes_on, opened)
         if not above:
-            return number + 1, moves_of(moved.facing.drawn) < manner.length, moved
+            return moves_of(moved.facing.drawn) < manner.length, moved
         goes_on = goes_on & leaves_enough(moved.found)
         select = jax.vmap(lambda new, a, b: jax.tree.map(partial(jnp.where, new), a, b))
         opened = select(goes_on, moved, opened)
-        return number + 1, goes_on & (moves_of(opened.facing.drawn) < manner.length), opened
+        return goes_on & (moves_of(opened.facing.drawn) < manner.length), opened
 
-    first = jnp.zeros((), jnp.int32), moves_of(opened.facing.drawn) < manner.length, opened
-    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), ply, first)[-1].facing
+    # No opening is longer, so the loop need not ask.
+    first = moves_of(opened.facing.drawn) < manner.length, opened
+    return jax.lax.fori_loop(0, most_decisions(game), ply, first)[-1].facing
 
 
 def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> Manner:

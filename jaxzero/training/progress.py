@@ -184,7 +184,8 @@ def run_iteration(
     if skipped and skipped >= most:
         raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
     games = round(metrics["selfplay/games"])
-    evaluations = round(metrics["selfplay/moves"]) * (config.search.simulations + 1)
+    # Those that searches asked for: a device may make more to fill its batches.
+    evaluations = round(metrics["selfplay/moves"] * (metrics["selfplay/simulations"] + 1))
     progress = Progress(
         learner,
         actor,
@@ -202,14 +203,13 @@ def run_iteration(
     }
 
 
-def refuse_spoilt(metrics: dict[str, Any]) -> None:
-    """Raise a FloatingPointError where the newest weights may be finite and yet give no gradient.
+def may_be_kept(metrics: dict[str, Any]) -> bool:
+    """Return whether the newest weights have given a finite gradient.
 
-    Then the last updates were skipped. Such weights are no checkpoint to go back to.
+    Where the last updates were skipped, they may be finite and yet never give one again. Such
+    weights are no checkpoint to go back to, and the next iteration tells.
     """
-    if metrics.get("learn/skipped_at_end"):
-        skipped = metrics["learn/skipped_at_end"]
-        raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
+    return not metrics.get("learn/skipped_at_end")
 
 
 def save(config: Config, checkpoints: Checkpoints, progress: Progress) -> None:

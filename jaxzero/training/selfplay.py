@@ -132,7 +132,9 @@ def play_block(
         **({} if adjudicated else result_metrics(ends, begun, count)),
         "selfplay/decisions": played / count,
         "selfplay/steps": jnp.float32(steps),
-        # The share of the evaluations that serve games in play.
+        # Of a move: fewer where a position has fewer moves than are considered.
+        "selfplay/simulations": jnp.sum(decisions.simulations * decisions.played) / played,
+        # The share of the decisions of all lanes in which a game was in play.
         "selfplay/used": played / (steps * decisions.played.shape[1]),
         "selfplay/games": count,
         "selfplay/moves": played,
@@ -281,6 +283,7 @@ def start_lanes(config: Config, games: Games) -> Play:
         random=jnp.zeros(steps, bool),
         played=jnp.zeros(steps, bool),
         game=jnp.broadcast_to(games.number, steps),
+        simulations=jnp.zeros(steps, jnp.int32),
         value=jnp.zeros(steps, jnp.float32),
     )
     return Play(jnp.zeros((), jnp.int32), games, decisions)
@@ -317,6 +320,7 @@ def play_step(
         random=is_random & ~over,
         played=~over,
         game=games.number,
+        simulations=jnp.sum(found.visits, axis=-1, dtype=jnp.int32),
         value=value,
     )
     state, view = jax.vmap(partial(rules.play, game))(state, move)

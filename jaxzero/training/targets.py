@@ -41,6 +41,7 @@ class Decisions(NamedTuple):
     random: jax.Array  # [T, B] bool, the move was a random one
     played: jax.Array  # [T, B] bool, the game was not over
     game: jax.Array  # [T, B] int32, number of the game, 0 to N - 1
+    simulations: jax.Array  # [T, B] int32, of the search
     value: jax.Array  # [T, B] float32, what the search expects from here on, boxes, side to move
 
 

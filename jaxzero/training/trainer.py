@@ -44,7 +44,7 @@ from jaxzero.training.parallel import (
     own_devices,
     replicate,
 )
-from jaxzero.training.progress import Progress, refuse_misfit, refuse_spoilt, run_iteration, save
+from jaxzero.training.progress import Progress, may_be_kept, refuse_misfit, run_iteration, save
 from jaxzero.training.progress import resume as resume_progress
 from jaxzero.training.progress import start as start_progress
 
@@ -152,7 +152,8 @@ def _train(
             if is_first()
             else nullcontext() as writer
         ):
-            while progress.fraction_done(config) < 1:
+            ending, ends, due = progress.fraction_done(config) == 1, False, False
+            while not ending:
                 try:
                     # The body is `iteration` in training/iteration.py.
                     progress, metrics = run_iteration(
@@ -166,15 +167,14 @@ def _train(
                     if is_first():
                         writer.write(iteration, metrics, line)
                     progress, stopped = _agree(progress, stop, metrics)
-                    ending = stopped or progress.fraction_done(config) == 1
-                    if ending or iteration % config.checkpoint_every == 0:
-                        refuse_spoilt(metrics)
+                    ends = ends or stopped or progress.fraction_done(config) == 1
+                    due = due or ends or iteration % config.checkpoint_every == 0
+                    if due and may_be_kept(metrics):  # else after the next iteration
                         save(config, checkpoints, progress)
+                        ending, due = ends, False
                 except FloatingPointError as error:
                     message = _divergence_message(config, checkpoints, error)
                     raise Diverged(message) from error
-                if ending:
-                    break
     return _finish(config, run_dir, devices, evaluator, progress, stop)
 
 

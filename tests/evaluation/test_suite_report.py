@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from jaxzero.errors import InputError
-from jaxzero.evaluation import suite_report
 from jaxzero.evaluation.suite import BANDS, table_suite
-from jaxzero.evaluation.suite_report import sampled, score_suite
+from jaxzero.evaluation.suite_report import sampled, score_suite, scored_players
 from jaxzero.runs.weights import load_weights
 
 
@@ -19,15 +18,14 @@ def small():
     return load_weights("2x2").agent
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch):
-    monkeypatch.setattr(
-        suite_report, "load_suite", lambda name, game: table_suite(game, positions=200)
-    )
+@pytest.fixture(scope="module")
+def few(small):
+    return table_suite(small.network.game, positions=200)
 
 
-def test_players_are_compared_with_the_first(small, tmp_path, capsys):
-    found = score_suite({"2x2": small}, "table", "policy, greedy,random", tmp_path)
+def test_players_are_compared_with_the_first(small, few, tmp_path, capsys):
+    names = scored_players("policy, greedy,random", few.game, small, 1)
+    found = score_suite({"2x2": small}, few, names, tmp_path)
     assert list(found["suite"]) == ["policy", "greedy", "random"]
     assert list(found["differences"]) == ["greedy - policy", "random - policy"]
     wrong = {player: parts["all"]["wrong_share"] for player, parts in found["suite"].items()}
@@ -42,9 +40,10 @@ def test_players_are_compared_with_the_first(small, tmp_path, capsys):
     assert f"{100 * difference:+.1f} [" in said
 
 
-def test_two_networks_are_compared_player_by_player(small, tmp_path):
+def test_two_networks_are_compared_player_by_player(small, few, tmp_path):
     networks = {"2x2": small, "other": small}
-    found = score_suite(networks, "table", "policy,search:4,greedy", tmp_path)
+    names = scored_players("policy,search:4,greedy", few.game, small, 2)
+    found = score_suite(networks, few, names, tmp_path)
     assert list(found["differences"]) == [
         "policy - policy of other",
         "search:4 - search:4 of other",
@@ -53,18 +52,18 @@ def test_two_networks_are_compared_player_by_player(small, tmp_path):
     assert "policy of other" in found["suite"]
 
 
-def test_unknown_players_are_refused(small, tmp_path):
+def test_unknown_players_are_refused(small):
     with pytest.raises(InputError, match="player: 'nobody' is unknown"):
-        score_suite({"2x2": small}, "table", "policy,nobody", tmp_path)
+        scored_players("policy,nobody", small.network.game, small, 1)
 
 
-def test_two_networks_are_not_compared_without_a_player_that_has_one(small, tmp_path):
+def test_two_networks_are_not_compared_without_a_player_that_has_one(small):
     with pytest.raises(InputError, match="players: greedy have no network"):
-        score_suite({"2x2": small, "other": small}, "table", "greedy", tmp_path)
+        scored_players("greedy", small.network.game, small, 2)
 
 
-def test_the_seed_is_of_players_that_choose_at_random(small, tmp_path):
-    runs = [score_suite({"2x2": small}, "table", "random", tmp_path, seed) for seed in (0, 0, 1)]
+def test_the_seed_is_of_players_that_choose_at_random(small, few, tmp_path):
+    runs = [score_suite({"2x2": small}, few, ["random"], tmp_path, seed) for seed in (0, 0, 1)]
     lost = [run["suite"]["random"]["all"]["boxes_lost"] for run in runs]
     assert lost[0] == lost[1] != lost[2]
 

@@ -21,6 +21,7 @@ from jaxzero.cli import load_config
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.performance.gpu_compile import PROGRAMS, as_on_gpu
+from jaxzero.training.openings import open_games
 
 # Batches that compile for no one: tracing takes as long for any.
 SMALL = ("--selfplay.games=4", "--learner.batch_size=4", "--network.blocks=3")
@@ -76,6 +77,13 @@ def test_no_loop_of_unknown_length(config, part):
     network = Network(settings.game.board, settings.network)
     program, inputs = PROGRAMS[part](settings, network)
     assert unknown_loops(jax.make_jaxpr(program)(*inputs)) == []
+
+
+@pytest.mark.parametrize("above", [0, 8])
+def test_random_openings_have_no_loop_of_unknown_length(above):
+    openings = partial(open_games, DotsAndBoxes(3, 3), games=2, above=above)
+    traced = jax.make_jaxpr(lambda key, plies: openings(key, plies=plies))(jax.random.key(0), 5)
+    assert unknown_loops(traced) == []
 
 
 def test_loops_of_unknown_length_are_seen():

@@ -73,11 +73,12 @@ def test_the_prediction_is_of_this_gpu_or_of_none(name, known):
     assert gpu.target_of(gpu.Gpu(name, 0)) == known
 
 
-def test_training_goes_on_as_long_as_there_are_calls(call, tmp_path):
-    steps = [gpu.Step("late", ["-c", ""], 0, calls=2), gpu.Step("whole", ["-c", ""], 0, calls=0)]
-    assert [call(steps)["late"]["status"] for _ in range(3)] == ["open", "done", "done"]
-    assert call(steps)["whole"] | {"seconds": 0} == {
-        **{"status": "open", "calls": 4, "failures": 0, "exit_code": 0, "seconds": 0}
+def test_training_goes_on_until_it_is_complete(call, tmp_path):
+    steps = [gpu.Step("train", ["-c", ""], 0, tmp_path / "summary.json")]
+    assert [call(steps)["train"]["status"] for _ in range(3)] == ["open"] * 3
+    (tmp_path / "summary.json").touch()
+    assert call(steps)["train"] | {"seconds": 0} == {
+        **{"status": "done", "calls": 4, "failures": 0, "exit_code": 0, "seconds": 0}
     }
 
 

@@ -140,6 +140,23 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert [row["settings"]["selfplay.games"] for row in rows] == [16, 32, 64]
 
 
+def test_a_point_that_timed_out_is_measured_again_with_more_time(tmp_path, monkeypatch):
+    asked, late = [], {"status": "timed out", "error": "after 1 minutes", "point_minutes": 1.0}
+    answers = {32: late}
+    monkeypatch.setattr(sweep, "measure", fake_measure(answers, asked))
+    for minutes in (1.0, 1.0, 2.0):
+        run_sweep(grid_of("--selfplay.games=16,32"), tmp_path, point_minutes=minutes)
+    assert asked == [16, 32, 32]
+    answers.clear()
+    rows = run_sweep(grid_of("--selfplay.games=16,32"), tmp_path, point_minutes=3.0)
+    assert [row["status"] for row in rows] == ["ok", "ok"] and read_rows(tmp_path)[-1] == rows[-1]
+
+
+def test_only_points_have_to_be_possible(tmp_path):
+    grid = grid_of("--selfplay.start_falls=0.5", "--selfplay.start_ply=4,8", "--search.nodes=quiet")
+    assert grid.base.selfplay.start_ply == 4 and len(grid.points) == 2
+
+
 def test_a_growing_sweep_ends_where_it_does_not_fit(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(sweep, "measure", fake_measure({256: MISFIT}, asked))

@@ -6,11 +6,13 @@ import csv
 import json
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, RunError
+from jaxzero.study import fit as fit_module
 from jaxzero.study import results
 from jaxzero.study.fit import Budget, Fit, fit, next_count
 from jaxzero.study.labels import Labels, make_labels
@@ -57,6 +59,16 @@ def test_time_is_a_budget_too(fitted):
     done = fit(config, labels, Budget(0.005), lambda point: None)
     assert done.curve[-1].seconds >= 0.3
     assert done.curve[-2].seconds < 0.3
+
+
+def test_a_fit_that_diverges_says_so(fitted, monkeypatch):
+    config, labels, _, _ = fitted
+    skipped = {"loss": jnp.float32(0), "skipped": jnp.float32(1)}
+    monkeypatch.setattr(
+        fit_module, "update", lambda n, c, learner, batch, fraction: (learner, skipped)
+    )
+    with pytest.raises(RunError, match=r"learner\.learning_rate: 0\.004 made it diverge: 2\d up"):
+        fit(config, labels, Budget(1e6, POSITIONS), lambda point: None)
 
 
 def test_a_call_takes_a_small_share_of_the_budget():

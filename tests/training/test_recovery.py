@@ -195,3 +195,20 @@ def test_nothing_that_is_not_finite_is_saved(tmp_path):
         with pytest.raises(FloatingPointError, match=r"params/.* is not finite"):
             checkpoints.save(1, learner._replace(params=spoiled), None, {})
         assert checkpoints.iterations() == []
+
+
+def test_a_checkpoint_waits_for_an_update_that_was_taken(tmp_path, monkeypatch):
+    real = trainer_module.run_iteration
+
+    def last_update_skipped(*arguments):
+        progress, metrics = real(*arguments)
+        if progress.iteration in (2, 6):
+            metrics["learn/skipped_at_end"] = 1.0
+        return progress, metrics
+
+    monkeypatch.setattr(trainer_module, "run_iteration", last_update_skipped)
+    assert train(short_config("--keep_checkpoints=9"), tmp_path)
+    kept = sorted(int(path.name) for path in (tmp_path / "checkpoints").iterdir())
+    assert kept == [3, 4, 7]
+    rate = short_config().learner.learning_rate
+    assert load_config(tmp_path / "config.yaml").learner.learning_rate == rate

@@ -116,6 +116,9 @@ def test_games_and_decisions_are_counted_as_played(played, stored):
     begun = np.unique(decisions.game[decisions.played])
     assert metrics["selfplay/games"] == len(begun)
     assert metrics["selfplay/moves"] == decisions.played.sum()
+    simulations = decisions.simulations[decisions.played]
+    assert metrics["selfplay/simulations"] == pytest.approx(simulations.mean())
+    assert 1 <= simulations.min() < simulations.max() == CONFIG.search.simulations
     assert metrics["selfplay/used"] == pytest.approx(decisions.played.mean())
     assert metrics["selfplay/first_margin"] == pytest.approx(results[begun].mean(), abs=1e-5)
     assert decisions.played.mean() > 0.7

@@ -26,7 +26,7 @@ def decisions_of(**fields) -> Decisions:
         "game": jnp.broadcast_to(jnp.arange(steps[1]), steps),
         "random": jnp.zeros(steps, bool),
     }
-    rest = {name: jnp.zeros(steps) for name in ("entropy", "surprise", "value")}
+    rest = {name: jnp.zeros(steps) for name in ("entropy", "surprise", "simulations", "value")}
     return Decisions(**(given | rest | fields))
 
 

@@ -1,5 +1,8 @@
 /** Requests to the server: one answer or a stream of lines, both abortable. */
 
+const ready = new Set(); // boards whose engine is compiled
+const warming = new Map(); // requests to compile one, which others wait for too
+
 /** A request that failed. `kind` is "network" where no answer came, else "server". */
 class ApiError extends Error {
   constructor(kind, message, status = 0) {
@@ -85,3 +88,32 @@ export const api = {
   read: async (text) => json(await post("read", { text })),
   write: async (game, format, names) => json(await post("write", { ...game, format, names })),
 };
+
+/** Note boards, such as "3x3", whose engine the server says is compiled. */
+export function noteReady(names) {
+  for (const name of names) ready.add(name);
+}
+
+/** Have an engine compiled for a board, once; `onWarming(true)` where that may take a while. */
+export async function warm({ rows, cols, level }, signal, onWarming = () => {}) {
+  const name = [`${rows}x${cols}`, level].join(" ").trim();
+  if (ready.has(name)) return;
+  onWarming(true);
+  try {
+    if (!warming.has(name)) {
+      const answer = api.warm({ rows, cols, level }).then(() => ready.add(name));
+      warming.set(name, answer.finally(() => warming.delete(name)));
+    }
+    await Promise.race([warming.get(name), aborted(signal)]);
+  } finally {
+    if (!signal.aborted) onWarming(false);
+  }
+}
+
+/** Return a promise that rejects as soon as a signal says so. */
+function aborted(signal) {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}

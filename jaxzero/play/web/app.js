@@ -1,7 +1,7 @@
 /** The page: ties the board, the game, the engine and the panels together. */
 
 import { createAnalysis } from "./analysis.js";
-import { api, isAbort } from "./api.js";
+import { api, isAbort, noteReady, warm } from "./api.js";
 import { createBoard, edgeWords } from "./board.js";
 import { openNewGame, openSettings, openShortcuts } from "./dialogs.js";
 import { find, findAll, html, placeIcons } from "./dom.js";
@@ -10,7 +10,7 @@ import { createFiles } from "./files.js";
 import { language, setText, t, translate } from "./i18n.js";
 import { listenToKeys } from "./keys.js";
 import { createLessons } from "./lessons.js";
-import { createNotice } from "./notice.js";
+import { createNotice, createSpeaker, tell } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
 import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
@@ -21,8 +21,6 @@ import { createStatus } from "./status.js";
 
 let info = null; // what the server offers; null as long as it has not answered
 let view = "learn";
-const ready = new Set(); // boards whose engine is compiled
-const warming = new Map(); // requests that run for others
 const MOST_ASIDE = 5; // games
 
 const notice = createNotice();
@@ -54,48 +52,6 @@ const files = createFiles({
   say,
   onLoad: (game, names) => showLoaded(game, 0, names),
 });
-
-/** Return a function that says something to eyes and to screen readers, for a short while. */
-function createSpeaker() {
-  const toast = find("#toast");
-  let timer = 0;
-  return (text) => {
-    if (!text) return;
-    toast.textContent = text;
-    toast.classList.add("shown");
-    clearTimeout(timer);
-    timer = setTimeout(() => toast.classList.remove("shown"), 3500);
-  };
-}
-
-/** Say something to screen readers only. */
-function tell(text) {
-  find("#live").textContent = text;
-}
-
-/** Have an engine compiled for a board, once; `onWarming(true)` where that may take a while. */
-async function warm({ rows, cols, level }, signal, onWarming = () => {}) {
-  const name = [`${rows}x${cols}`, level].join(" ").trim();
-  if (ready.has(name)) return;
-  onWarming(true);
-  try {
-    if (!warming.has(name)) {
-      const answer = api.warm({ rows, cols, level }).then(() => ready.add(name));
-      warming.set(name, answer.finally(() => warming.delete(name)));
-    }
-    await Promise.race([warming.get(name), aborted(signal)]);
-  } finally {
-    if (!signal.aborted) onWarming(false);
-  }
-}
-
-/** Return a promise that rejects as soon as a signal says so. */
-function aborted(signal) {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
 
 function press(edge) {
   if (editor.isOn()) editor.toggle(edge);
@@ -350,7 +306,7 @@ function changeSetting(name) {
 async function askInfo() {
   try {
     info = await api.info();
-    for (const name of info.ready ?? []) ready.add(name);
+    noteReady(info.ready ?? []);
     files.fillFormats(info.formats);
   } catch (error) {
     if (!isAbort(error)) notice.show(error, askInfo);

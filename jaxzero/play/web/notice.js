@@ -1,4 +1,4 @@
-/** Errors as a calm line above the board, with a button to try again. */
+/** What the page tells: errors as a calm line above the board, short words, words for screen readers. */
 
 import { find } from "./dom.js";
 import { setText, t } from "./i18n.js";
@@ -47,4 +47,22 @@ export function createNotice() {
     /** Hide an error that is no more; a question stays. */
     hide: () => offered || close(),
   };
+}
+
+/** Return a function that says something to eyes and to screen readers, for a short while. */
+export function createSpeaker() {
+  const toast = find("#toast");
+  let timer = 0;
+  return (text) => {
+    if (!text) return;
+    toast.textContent = text;
+    toast.classList.add("shown");
+    clearTimeout(timer);
+    timer = setTimeout(() => toast.classList.remove("shown"), 3500);
+  };
+}
+
+/** Say something to screen readers only. */
+export function tell(text) {
+  find("#live").textContent = text;
 }
