@@ -166,7 +166,7 @@ def test_files_are_short_and_rooms_small():
     assert len(modules()) <= MOST_FILES
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("README*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 SECTIONS = "game|network|search|selfplay|replay|learner|evaluation"
 FILE_ENDINGS = {"py", "yaml", "json", "jsonl", "csv", "png", "md", "npz", "safetensors"}
@@ -216,8 +216,9 @@ def test_options_of_commands_exist(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     text = page.read_text()
     blocks = "\n".join(re.findall(r"```(?:bash|sh)\n(.*?)```", text, re.DOTALL))
-    for line in blocks.replace("\\\n", " ").splitlines():
-        found = re.match(r"\s*(?:\$ )?python scripts/(\w+\.py)(.*)", line)
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    for line in [*blocks.replace("\\\n", " ").splitlines(), *inline]:
+        found = re.match(r"\s*(?:\$ )?(?:[A-Z_]+=\S+ )*python scripts/(\w+\.py)(.*)", line)
         if found:
             words = shlex.split(re.sub(r"\s+# .*", "", found[2]))
             with pytest.raises((Parsed, SystemExit)) as ended:
