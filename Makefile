@@ -23,7 +23,7 @@ play: $(VENV)/installed-web  ## Play and analyse in the browser.
 	$(BIN)/python scripts/play.py --web --host $(HOST) --port $(PORT)
 
 test: $(VENV)/installed-dev lint  ## Lint and run the tests.
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/installed-dev  ## The long studies that `make test` leaves out.
 	$(BIN)/python -m pytest -m slow

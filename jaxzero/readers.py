@@ -235,13 +235,20 @@ _PlainLoader.add_implicit_resolver(
 )
 
 
+# A tag may ask for a value of a type that the text is not of.
+_YAML_ERRORS = (
+    *(yaml.YAMLError, ValueError, RecursionError),
+    *(AttributeError, LookupError, ArithmeticError),
+)
+
+
 def parse_yaml(text: str) -> Any:
     """Return the content of a YAML text of plain types. Raises: ValueError, one line."""
     if len(text) > MOST_YAML:
         raise ValueError(f"it has more than {MOST_YAML} characters")
     try:
         return yaml.load(text, _PlainLoader)
-    except (yaml.YAMLError, ValueError, RecursionError, AttributeError, IndexError) as error:
+    except _YAML_ERRORS as error:
         raise ValueError(shortened(" ".join(str(error).split()), 300)) from error
 
 

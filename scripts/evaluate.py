@@ -106,11 +106,11 @@ def check_options(options: Namespace) -> None:
             raise InputError(f"{name}: {options[name]} cannot stand beside --ladder")
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
-    if not (options.opponents or options.suite or options.ladder):
-        raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
     for name in ("players", "run_dir2", "weights2"):
         if options[name] is not None and not options.suite:
             raise InputError(f"{name}: {options[name]} needs --suite")
+    if not (options.opponents or options.suite or options.ladder):
+        raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
 
 
 def main(arguments: list[str]) -> None:

@@ -20,6 +20,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "xla"
+MOST_BYTES = 3 * 2**29  # resident, of one worker between two files
+LONGEST = ("test_chaos.py", "test_readme.py", "test_scripts.py", "test_trainer.py")
 
 # On a CPU even where there is a GPU: the tests want two devices. JAX_PLATFORMS=cuda overrides it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -29,16 +31,25 @@ jax.config.update("jax_platforms", os.environ["JAX_PLATFORMS"])
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(CACHE)
 os.environ["MPLBACKEND"] = "agg"
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+# Also what compiles at once: every file and every process would compile it anew.
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def memory_is_given_back():
-    """Forget the programs of a file after its last test: no other file calls them."""
+    """Forget all programs after the last test of a file where they take much memory."""
     yield
-    jax.clear_caches()
+    pages = Path("/proc/self/statm")
+    if not pages.exists() or int(pages.read_text().split()[1]) * 4096 > MOST_BYTES:
+        jax.clear_caches()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, so that no worker begins one when the others are done."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="module")

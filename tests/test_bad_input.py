@@ -250,6 +250,8 @@ YAMLS = {
     "[" * 10_000: "nested more than 32 deep",
     "seed: !!python/object/apply:os.system [x]": "type .* is not allowed",
     "seed: !!timestamp 2001-99-99": "type .* is not allowed",
+    "seed: !!bool maybe": "is not YAML",
+    "seed: !!float 1" + ":1" * 250: "is not YAML",
     "? [1]\n: 2": "a key is a list",
     "<<: {seed: 1}": "no such field",
     "seed: 2001-99-99": "must be a whole number",

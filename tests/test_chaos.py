@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
 
 import pytest
-from script_runner import ROOT
+from script_runner import ROOT, TINY
+
+from jaxzero.cli import config_of, config_parser, parse, save_config
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import chaos
 
 
 def test_a_run_that_is_killed_and_damaged_ends_as_one_that_is_left_alone(tmp_path):
-    words = [sys.executable, ROOT / "scripts" / "chaos.py", "--kills", "2", "--work", tmp_path]
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=800)
+    small, work = tmp_path / "small.yaml", tmp_path / "work"
+    parser = config_parser("")
+    save_config(config_of(parser, parse(parser, TINY.split())), small)
+    work.mkdir()
+    options = ["--kills", "2", "--work", work.name, "--config", small.name]
+    words = [sys.executable, ROOT / "scripts" / "chaos.py", *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=800
+    )
     assert ended.returncode == 0, ended.stderr
     assert "The same parameters, bit for bit" in ended.stdout
-    assert not any(tmp_path.iterdir())
+    assert not any(work.iterdir())
 
 
 def test_damage_is_counted_and_spares_a_single_checkpoint(tmp_path):

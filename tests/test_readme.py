@@ -17,6 +17,8 @@ import pytest
 from script_runner import ROOT, Ended, parser_of, run_here
 
 from jaxzero.cli import parse
+from jaxzero.training.replay import Replay
+from jaxzero.training.targets import Decisions, Positions
 
 SMALL = """
 game: {rows: 2, cols: 2}
@@ -157,6 +159,32 @@ def test_python_examples_run_and_print_what_stands_below_them(page):
         with redirect_stdout(io.StringIO()) as out:
             exec(code, {})
         assert out.getvalue() and (not shown or out.getvalue() == shown)
+
+
+TOUR = (ROOT / "docs" / "tour.md").read_text()
+
+
+def words_of(printed: str) -> list[str]:
+    """Return what was printed without its numbers, which versions of jax change."""
+    return re.sub(r"-?\d[\d.,%]*", "", printed).split()
+
+
+def test_the_tour_shows_every_field():
+    shown = set(re.findall(r"^(\w+) +\w+\[", TOUR, re.MULTILINE))
+    for record in (Positions, Decisions, Replay):
+        assert set(record._fields) <= shown, record
+
+
+@pytest.mark.slow
+def test_the_blocks_of_the_tour_print_what_stands_below_them(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    there: dict = {}
+    blocks = re.findall(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", TOUR, re.DOTALL)
+    assert len(blocks) >= 9
+    for code, shown in blocks:
+        with redirect_stdout(io.StringIO()) as out:
+            exec(code, there)
+        assert words_of(out.getvalue()) == words_of(shown), code
 
 
 # One after the other, as a reader would: most need the run of an earlier one.

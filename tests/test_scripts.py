@@ -13,6 +13,7 @@ import script_runner
 from script_runner import run_here
 
 from jaxzero.runs.metrics import read_metrics
+from jaxzero.runs.weights import load_agent
 
 ROOT = Path(__file__).parent.parent
 TINY = script_runner.TINY.split()
@@ -92,13 +93,11 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
     said = process.stdout.read()
     assert process.wait() == 143
     assert f"To go on: python scripts/train.py --run_dir {run_dir} --resume" in said
-    # On a device alone, as the process had; here there are two.
-    options = ["--resume", "--devices", "1", "--max_minutes", "0.001"]
-    resumed = run_here("train.py", "--run_dir", run_dir, *options)
-    assert resumed.returncode == 0, resumed.stderr
-    assert "Stopped after" in resumed.stdout
+    stopped = int(re.search(r"Stopped after (\d+) of 100000 iterations", said)[1])
+    assert load_agent(run_dir).iteration == stopped >= 2
 
 
+@pytest.mark.usefixtures("alike_runs_share_a_program")
 def test_seeds_are_runs_of_their_own_and_complete_ones_are_not_repeated(tmp_path):
     seeds, alone = tmp_path / "seeds", tmp_path / "alone"
     measured = [*TINY, "--weights", "2x2", "--evaluation.suite", "table"]
@@ -156,6 +155,11 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("evaluate.py --suite table", "run_dir: name a run with --run_dir or a network"),
         ("evaluate.py --weights 9x9 --suite table", "weights: '9x9' do not exist"),
         ("evaluate.py --weights 2x2 --players greedy", "players: greedy needs --suite"),
+        ("evaluate.py --weights 2x2", "suite: name --suite, --opponents or --ladder: nothing is"),
+        ("solve.py --table t --position h0,0", "table: t cannot stand beside --position"),
+        ("solve.py --rows 3 --cols 4 --table t", "board: 3x4"),
+        ("watch.py --run_dir nowhere --port 8002", "port: 8002 needs --web"),
+        ("train.py --run_dir r --heartbeat_seconds 5", "heartbeat_seconds: 5 needs --distributed"),
         ("evaluate.py --weights 2x2 --weights2 2x3", "weights2: 2x3 needs --suite"),
         (
             "evaluate.py --weights 2x2 --weights2 2x3 --suite table",

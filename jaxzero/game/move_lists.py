@@ -21,17 +21,18 @@ CCGC_BOARD = DotsAndBoxes(5, 5)
 STARTS = {"american": american_start, "swedish": swedish_start, "icelandic": icelandic_start}
 
 _NUMBER, _END = "([0-9]{1,3})", r"(?=[\s,;]|$)"
-_PATTERNS = {
+_PATTERNS = {  # the first that fits: H20 T begins like an edge of openspiel
+    "codingame": re.compile(rf"([A-T])([1-9][0-9]?) ?([TBLR]){_END}", re.IGNORECASE),
     "openspiel": re.compile(
         rf"(?:P([12])\()?([hv])[ ,]{{0,2}}(?:{_NUMBER}[ ,]{{1,2}}{_NUMBER}|([0-9])([0-9]))"
         rf"(?(1)\)){_END}",
         re.IGNORECASE,
     ),
-    "codingame": re.compile(rf"([A-T])([1-9][0-9]?) ?([TBLR]){_END}", re.IGNORECASE),
     "numbers": re.compile(_NUMBER + _END),
 }
 _TURN = re.compile(r"move +([0-9]{1,3}) +((?:[AB][A-U][A-U])+)")
 _PLATFORM = re.compile(r"(move|new|name\??|end|quit)( |$)")
+_MESSAGE = re.compile(r"[ ,;]MSG\b.*", re.IGNORECASE)  # what a player of CodinGame may say
 _SIZE = re.compile(rf"#? *{_NUMBER} *x *{_NUMBER}(?: +([a-z]+))?", re.IGNORECASE)
 _FIELD = re.compile(r"# *(start|title|date|player 1|player 2):(.*)", re.IGNORECASE)
 
@@ -121,6 +122,8 @@ def _moves_of(page: Page, name: str) -> Iterator[Move]:
     """Yield the moves of openspiel, codingame and numbers. Raises: InputError."""
     for number, line in page.lines:
         line, at = line.replace("\t", " "), 0
+        if name == "codingame":
+            line = _MESSAGE.sub("", line)
         while at < len(line):
             if line[at] in " ,;":
                 at += 1
@@ -151,7 +154,7 @@ def _numbers_move(place: str, found: re.Match) -> Move:
     return Move(place, found[0], "", int(found[1]))
 
 
-_EXAMPLES = {"openspiel": "P1(h,0,1) or h0,1", "codingame": "A1R", "numbers": "12"}
+_EXAMPLES = {"openspiel": "P1(h,0,1) or h0,1", "codingame": "A1 R", "numbers": "12"}
 _MOVES = {"openspiel": _openspiel_move, "codingame": _codingame_move, "numbers": _numbers_move}
 
 
@@ -292,7 +295,7 @@ def _side(board: DotsAndBoxes, kind: str, row: int, col: int) -> str:
     beyond = row == board.rows if kind == "h" else col == board.cols
     side = ("TB" if kind == "h" else "LR")[beyond]
     row, col = (row - beyond, col) if kind == "h" else (row, col - beyond)
-    return f"{chr(ord('A') + col)}{board.rows - row}{side}"
+    return f"{chr(ord('A') + col)}{board.rows - row} {side}"
 
 
 MOVE_LISTS = {  # the lines of a game in every format

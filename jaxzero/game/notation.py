@@ -1,10 +1,10 @@
 """Games as text, in the formats that people and programs exchange.
 
     openspiel  P1(h,0,1) P2(v,2,3); also h0,1 v2,3 and h 0 1
-    numbers    0,7,12: numbers of edges, as on dotsandboxes.org
+    numbers    0,7,12: numbers of edges as here and in OpenSpiel
     ccgc       the JSON of the Chinese collegiate competition; always 5x5
     sau        lines of the SAU platform, one for each turn: move 2 AABBCA; 5x5 unless it says other
-    codingame  A1R: a box (column, row from below) and its side
+    codingame  A1 R: a box (column, row from below) and its side
     ascii      a picture: the position, without the order of the moves
     json       rows, cols, start, moves, names, title, date
 

@@ -339,7 +339,12 @@ def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]
     # The outer edges of a chain of two let the other side hand the turn back.
     outer = (opened == 2) & (lengths.min(axis=1) != 2)
     gives = np.where(opened >= LONG, "loony", np.where(outer, "half-hearted", "hard-hearted"))
-    return np.where(takes, "takes", np.where(found.safe, "safe", gives)).tolist()
+    kinds = np.where(takes, "takes", np.where(found.safe, "safe", gives)).astype(object)
+    for edge in np.flatnonzero(found.quiet & ~drawn & ~takes):  # inside of what is free already
+        left = structure_of(game, drawn | (np.arange(len(drawn)) == edge))
+        few = "half-hearted" if left.declined else "hard-hearted"
+        kinds[edge] = few if left.taken <= 2 else "loony"
+    return kinds.tolist()
 
 
 def _chains(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterator[Chain]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_recorded_match
 from jaxzero.files import make_folder, write_text
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.notation import format_of_file, read_game, write_game
+from jaxzero.game.notation import format_of, format_of_file, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
@@ -24,6 +25,7 @@ from jaxzero.runs.resize import asked_board, resize
 DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
 # The default players.
 WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
+OWN_NAME = re.compile(r"you|(AI|A|B) \(.*\)")  # written here, not given by anybody
 
 
 @dataclass(frozen=True)
@@ -99,10 +101,15 @@ def choose_game(
 
 
 def read_on(path: Path, text: str, boards: list[DotsAndBoxes | None]) -> RecordedGame:
-    """Return the game of a text on the first of these boards that it fits. Raises: InputError."""
+    """Return the game of a text on the first of these boards that it fits. Raises: InputError.
+
+    Before None stands a guess, such as the board of a network.
+    """
     problem = InputError("")
-    for board in boards:  # that of a network is a guess: a text that has a size knows better
+    for board in boards:  # a text that has a size knows better
         try:
+            if board and None in boards and format_of(text) == "sau":
+                continue  # the platform has one board
             return read_game(text, board)
         except InputError as error:
             problem = error
@@ -119,7 +126,10 @@ def check_format(game: RecordedGame, path: Path) -> None:
 
 def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[Record], None]:
     """Return a function that writes a record, played on from `game`, to a file."""
-    names = tuple(known or side.name for known, side in zip(game.names, sides, strict=True))
+    names = tuple(
+        side.name if not known or OWN_NAME.fullmatch(known) else known
+        for known, side in zip(game.names, sides, strict=True)
+    )
 
     def save(record: Record) -> None:
         if path is not None:

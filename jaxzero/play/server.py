@@ -278,7 +278,8 @@ def write(question: Answer) -> Answer:
     """Return a game as a text."""
     record, names = record_of(question), question.get("names", ["", ""])
     board = record.game.rows, record.game.cols
-    found = RecordedGame(*board, record.start, record.moves, names)
+    title, date = text_of(question, "title", ""), text_of(question, "date", "")
+    found = RecordedGame(*board, record.start, record.moves, names, title, date)
     return {"text": write_game(found, text_of(question, "format", "json"))}
 
 

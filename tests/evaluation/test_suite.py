@@ -67,7 +67,11 @@ def test_scores_by_hand():
     assert scores["by_origin"]["b"]["optimal_share"] == 1.0
     assert scores["by_origin"]["b"]["wrong_share"] is None
     assert scores["by_undrawn"]["1-8"]["positions"] == 2
-    assert [part["positions"] for part in calibration(suite, answers)] == [1, 1]
+    # Position a is worth 3 and b -2.
+    assert calibration(suite, answers) == [
+        {"predicted": 0.1, "true": 0.0, "positions": 1},
+        {"predicted": 0.7, "true": 1.0, "positions": 1},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,8 @@ def test_sau_and_codingame_by_hand():
     assert named(game) == ["h0,0", "h1,0", "v0,0", "v0,1", "h0,1"]
     assert "move 2 BBAAAB" in write_game(game, "sau")
     assert named(read_game("A1B a2t B1 L\nB2R")) == ["h2,0", "h0,0", "v1,1", "v0,2"]
+    assert "B1 L" in write_game(read_game("# 2x2\nA1R"), "codingame")
+    assert named(read_game("# 2x2\nA1 R MSG B2 L is next\nB2 T")) == ["v1,1", "h0,1"]
     assert read_game("# 2x2\nA1R").moves == read_game("# 2x2\nB1L").moves
 
 

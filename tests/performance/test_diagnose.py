@@ -30,8 +30,9 @@ from jaxzero.training.learner import init_learner
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "configs" / "tiny.yaml"
 SMALL = (
-    "--game.rows=1 --network.channels=8 --search.simulations=2 --selfplay.games=8 --devices=2 "
-    "--learner.batch_size=16 --learner.updates_per_iteration=2 --replay.capacity=100"
+    "--game.rows=1 --network.features=raw --network.channels=8 --search.simulations=2 "
+    "--selfplay.games=8 --devices=2 --learner.batch_size=16 --learner.updates_per_iteration=2 "
+    "--replay.capacity=100"
 ).split()
 
 

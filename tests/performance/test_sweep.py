@@ -23,8 +23,8 @@ from jaxzero.performance.sweep_report import choices, other_values, sweep_table,
 ROOT = Path(__file__).parent.parent.parent
 TINY = ("--config", str(ROOT / "configs/tiny.yaml"))
 SMALL = (
-    "--game.rows 1 --network.channels 8 --search.simulations 2 --learner.batch_size 8 "
-    "--learner.updates_per_iteration 2 --replay.capacity 100"
+    "--game.rows 1 --network.features raw --network.channels 8 --search.simulations 2 "
+    "--learner.batch_size 8 --learner.updates_per_iteration 2 --replay.capacity 100"
 ).split()
 
 

@@ -175,7 +175,8 @@ def write(body: dict) -> dict:
     from jaxzero.game.recorded import RecordedGame
 
     start, moves = tuple(body["start"]), tuple(body["moves"])
-    game = RecordedGame(body["rows"], body["cols"], start, moves, body["names"])
+    said = body["names"], body.get("title", ""), body.get("date", "")
+    game = RecordedGame(body["rows"], body["cols"], start, moves, *said)
     return {"text": write_game(game, body["format"])}
 
 

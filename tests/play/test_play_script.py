@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from script_runner import run_here
 
+from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import read_game
+from jaxzero.play.modes import read_on
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -34,6 +36,10 @@ WRONG = {
     "no one to heat": (
         "--rows 1 --cols 1 --player greedy --temperature 1",
         "temperature: 1.0 needs a player policy or search",
+    ),
+    "a network that rests": (
+        "--mode ai --rows 2 --cols 2 --player greedy --weights2 2x2 --player2 greedy",
+        "weights2: 2x2 needs a player2 with a network",
     ),
     "other board": ("--rows 2 --save a.ccgc.json", "save: a.ccgc.json: format: ccgc holds games"),
 }
@@ -64,6 +70,19 @@ def test_a_game_that_was_stopped_goes_on(tmp_path):
     done = run_here("play.py", *options, "--load", file, "--save", copy)
     assert done.returncode == 0, done.stderr
     assert read_game(copy.read_text()) == begun
+    # Another player takes over; a name that a person gave stays.
+    options[options.index("greedy")] = "random"
+    named = tmp_path / "named.json"
+    named.write_text(copy.read_text().replace('"you"', '"Ann"'))
+    assert run_here("play.py", *options, "--load", named, "--save", copy).returncode == 0
+    assert read_game(copy.read_text()).names == ("AI (random)", "Ann")
+
+
+def test_a_text_of_the_platform_is_5x5_whatever_the_network_plays(tmp_path):
+    file, text = tmp_path / "game.sau.txt", "move 1 AAA\nmove 1 BAA\n"
+    assert read_on(file, text, [DotsAndBoxes(2, 2), None]).board == DotsAndBoxes(5, 5)
+    assert read_on(file, text, [DotsAndBoxes(2, 2)]).board == DotsAndBoxes(2, 2)
+    assert read_on(file, "h0,0 v0,0", [DotsAndBoxes(2, 2), None]).board == DotsAndBoxes(2, 2)
 
 
 def game_of(tmp_path: Path, player: str, seed: int, temperature: float) -> tuple[int, ...]:

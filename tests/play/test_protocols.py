@@ -18,6 +18,7 @@ import jaxzero
 from jaxzero.agent import expert
 from jaxzero.agent.players import make_player
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
+from jaxzero.play import protocols
 from jaxzero.play.engine import Clock, Session
 from jaxzero.play.game import Record, choose
 from jaxzero.play.protocols import KEEP_RUNNING, PROTOCOLS, sau_edges, sau_message
@@ -184,8 +185,9 @@ def test_bad_lines_are_answered_and_change_nothing(engine):
     assert gtp("undo")[0].startswith("? undo")
 
 
-def test_no_line_inside_an_answer_is_empty(engine):
+def test_no_line_inside_an_answer_is_empty(engine, monkeypatch):
     """An empty line ends an answer."""
+    monkeypatch.setattr(protocols, "ANALYSIS_SIMULATIONS", 8)
     gtp = partial(PROTOCOLS["gtp"], engine)
     for command in ("showboard", "play h0,0", "showboard", "list_commands", "analyze", "score"):
         (answer,) = gtp(command)

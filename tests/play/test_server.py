@@ -165,7 +165,8 @@ def test_a_review_says_which_move_lost_how_much():
 
 
 def test_games_are_read_and_written():
-    game = {**GAME, "moves": [3, 1], "names": ["A", "B"]}
+    said = {"title": "final", "date": "2026-01-31"}
+    game = {**GAME, "moves": [3, 1], "names": ["A", "B"], **said}
     for name in FORMATS:
         if name == "ccgc":  # always 5x5
             continue
@@ -173,6 +174,7 @@ def test_games_are_read_and_written():
         found = json.loads(ask("/api/read", {"text": text})[1])
         assert found["format"] == name
         assert sorted(found["start"] + found["moves"]) == [1, 3]
+        assert {**found, **said} == found or name == "ascii"
     assert refusal("/api/read", {"text": "# 9x9\nh0,0"}).startswith("text: a 9x9 board")
 
 

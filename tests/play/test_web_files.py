@@ -13,7 +13,7 @@ from jaxzero.game.recorded import RecordedGame
 
 def game_of(moves: int) -> RecordedGame:
     """Return a game of 5x5, which every format can hold."""
-    return RecordedGame(5, 5, (), tuple(range(2, 2 + moves)), ("Ann", "Ben"))
+    return RecordedGame(5, 5, (), tuple(range(2, 2 + moves)), ("Ann", "Ben"), "final", "2026-01-31")
 
 
 def test_every_format_is_loaded_by_file(open_page):
@@ -99,7 +99,7 @@ def test_a_game_is_copied_and_saved_in_the_format_chosen(open_page):
     page = open_page("review", permissions=["clipboard-read", "clipboard-write"])
     drop(page, write_game(game_of(4), "json"))
     expect(page.locator("#moves li")).to_have_count(4)
-    for name in ("numbers", "ascii"):
+    for name in ("numbers", "json", "ascii"):
         page.get_by_test_id("format").select_option(name)
         page.get_by_test_id("copy").click()
         expect(page.get_by_test_id("toast")).to_have_text("Copied")

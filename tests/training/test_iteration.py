@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -62,7 +63,15 @@ def ran():
             for _ in range(4):
                 progress, metrics = run_iteration(CONFIG, iterate, run_key, progress)
                 history.append(metrics)
-    return progress, history, traces, reads
+        # The same learner in another iteration.
+        blocks = []
+        for number in (0, 1):
+            learner = replicate(init_learner(network, CONFIG), devices)
+            learner = learner._replace(iteration=replicate(jnp.int32(number), devices))
+            actor = spread_actor(lambda: init_actor(CONFIG, len(devices)), devices)
+            found, _ = run_iteration(CONFIG, iterate, run_key, Progress(learner, actor))
+            blocks.append(np.asarray(found.actor.replay.drawn))
+    return progress, history, traces, reads[:4], blocks
 
 
 def test_the_program_is_traced_once(ran):
@@ -82,6 +91,11 @@ def test_devices_hold_the_same_learner_and_different_games(ran):
     replay = np.asarray(actor.replay.drawn)
     assert replay.shape[0] == 2
     assert (replay[0] != replay[1]).any()
+
+
+def test_an_iteration_plays_other_games_than_the_one_before(ran):
+    first, second = ran[4]
+    assert (first != second).any()
 
 
 def test_counters_and_ring_move_on(ran):

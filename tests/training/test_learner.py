@@ -15,10 +15,12 @@ from jaxzero.agent.network import IMPOSSIBLE, Network, Prediction
 from jaxzero.cli import load_config
 from jaxzero.config import LearnerConfig
 from jaxzero.game import DotsAndBoxes, boxes_closed, edge_permutations
+from jaxzero.training import learner as learner_module
 from jaxzero.training.learner import (
     LOGIT_SIZE_WEIGHT,
     augment,
     init_learner,
+    learn,
     loss,
     playing_params,
     policy_losses,
@@ -27,6 +29,7 @@ from jaxzero.training.learner import (
     update,
 )
 from jaxzero.training.optimizer import learning_rate
+from jaxzero.training.replay import add, empty_replay
 from jaxzero.training.targets import Positions
 
 CONFIG = load_config("configs/tiny.yaml", "--network.channels=16", "--network.features=raw")
@@ -100,6 +103,37 @@ def test_the_learning_rate_rises_stays_and_falls():
 def test_without_warmup_and_decay_the_learning_rate_is_constant():
     settings = LearnerConfig(warmup_updates=0, learning_rate=2.0, decay_fraction=0.0)
     np.testing.assert_array_equal(learning_rate(settings, np.arange(3), np.array([0, 0.5, 1])), 2)
+
+
+def learning(**settings) -> tuple:
+    """Return a fresh learner, and a function of a span that takes one update from it."""
+    config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=1, **settings))
+    network = Network(GAME, config.network)
+    learner = init_learner(network, config)
+    replay = add(empty_replay(64, GAME.num_edges), batch_of(64))
+    key = jax.random.key(0)
+    return learner, lambda span: learn(network, config, learner, replay, key, 64, span=span)
+
+
+def test_steps_get_smaller_as_the_run_goes_on():
+    settings = {"warmup_updates": 0, "decay_fraction": 1.0, "final_rate_fraction": 0.0}
+    learner, one = learning(**settings)
+    one = jax.jit(one)
+    (at_start, _), (at_end, _) = (one(jnp.array([done, done])) for done in (0.0, 1.0))
+    jax.tree.map(np.testing.assert_array_equal, at_end.params, learner.params)
+    moved = jax.tree.map(lambda a, b: jnp.any(a != b), at_start.params, learner.params)
+    assert any(jax.tree.leaves(moved))
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_positions_are_turned_where_that_is_asked_for(asked, monkeypatch):
+    turned = []
+    monkeypatch.setattr(
+        learner_module, "augment", lambda _, key, batch: turned.append(key) or batch
+    )
+    _, one = learning(augmentation=asked)
+    jax.eval_shape(one, jnp.zeros(2))
+    assert len(turned) == asked
 
 
 def test_a_step_without_a_finite_gradient_changes_nothing():
@@ -198,6 +232,17 @@ def test_unknown_margins_do_not_weaken_the_loss_of_the_known():
     total, parts = compiled(params, nothing)
     rest = float(parts["policy_loss"]) + LOGIT_SIZE_WEIGHT * float(parts["logit_size"])
     assert float(parts["margin_loss"]) == 0 and float(total) == pytest.approx(rest, rel=1e-6)
+
+
+def test_each_part_of_the_loss_has_its_weight():
+    network, batch = Network(GAME, CONFIG.network), batch_of(64)
+    settings = replace(CONFIG.learner, policy_loss_weight=2.0, margin_loss_weight=3.0)
+    params = init_learner(network, CONFIG).params
+    total, parts = jax.jit(partial(loss, network, settings))(params, batch)
+    weighed = 2 * parts["policy_loss"] + 3 * parts["margin_loss"]
+    assert float(total) == pytest.approx(
+        float(weighed + LOGIT_SIZE_WEIGHT * parts["logit_size"]), rel=1e-6
+    )
 
 
 def test_what_all_logits_share_does_not_drift_away():

@@ -1,17 +1,23 @@
-"""Laws of random moves in self-play: when they come."""
+"""Laws of random moves in self-play: when they come, and that they are played."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxzero.agent import plain_game
+from jaxzero.agent.gumbel import SearchResult
+from jaxzero.cli import load_config
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.errors import InputError
-from jaxzero.training.selfplay import draw_random_moves
+from jaxzero.training import selfplay
+from jaxzero.training.selfplay import RandomMoves, draw_random_moves
 
 GAMES, MOVES = 4096, 12
 
@@ -39,6 +45,45 @@ def test_a_deviation_never_falls_into_the_opening():
     plain, deviating = drawn(opening_plies=6), drawn(opening_plies=6, deviations=1.0)
     extra = deviating & ~plain
     assert (extra.sum(0) == 1).all() and not (plain & ~deviating).any()
+
+
+def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
+    """The search is replaced: its best move is the first legal one, its policy says the last."""
+
+    def search(game, _settings, _evaluate, _params, _key, state):
+        legal = jax.vmap(partial(legal_of, game))(state.drawn)
+        last = legal.shape[1] - 1 - jnp.argmax(legal[:, ::-1], axis=1)
+        policy = jax.nn.one_hot(last, legal.shape[1])
+        nothing = jnp.zeros(len(legal))
+        visits = jnp.zeros(legal.shape, jnp.int32)
+        return SearchResult(jnp.argmax(legal, axis=1), policy, nothing, visits, policy, ())
+
+    def legal_of(game, drawn):
+        return plain_game.legal(game, plain_game.view(game, drawn))
+
+    config = load_config("configs/tiny.yaml", "--search.nodes=all", "--selfplay.sampled_plies=2")
+    never, fourth = jnp.full(GAMES, -1), jnp.full(GAMES, 3)
+    flags = RandomMoves(
+        jnp.zeros(GAMES, jnp.int32), jnp.where(jnp.arange(GAMES) % 2, fourth, never)
+    )
+    monkeypatch.setattr(selfplay, "search", search)
+    play = selfplay.begin_play(config, jax.random.key(0), GAMES)
+    play = play._replace(games=play.games._replace(random=flags))
+    step = jax.jit(partial(selfplay.play_step, config, None, (), jax.random.key(1)))
+    boards = [np.asarray(play.games.state.drawn)]
+    for _ in range(4):
+        play = step(play)
+        boards.append(np.asarray(play.games.state.drawn))
+    drawn = [np.argmax(after & ~before, axis=1) for before, after in pairwise(boards)]
+    edges = config.game.board.num_edges
+    for move, edge in enumerate((edges - 1, edges - 2, 0)):
+        assert (drawn[move] == edge).all()
+    assert (drawn[3][::2] == 1).all()
+    # Of the edges that are left each is as likely.
+    left, counts = np.unique(drawn[3][1::2], return_counts=True)
+    assert left.tolist() == list(range(1, edges - 2))
+    assert counts.min() > 0.7 * counts.mean()
+    assert np.asarray(play.decisions.random[3]).tolist() == [False, True] * (GAMES // 2)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])

@@ -97,6 +97,9 @@ def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
     assert train(closed, tmp_path / "closed")
     open_ = short_config("--evaluation.gate_threshold=0.01", *options)
     assert train(open_, tmp_path / "open")
+    # The best weights play: those that were refused have surprised nobody.
+    surprises = [read_metrics(tmp_path / name)[1] for name in ("closed", "open")]
+    assert len({line["selfplay/policy_surprise"] for line in surprises}) == 2
     fresh = init_learner(Network(closed.game.board, closed.network), closed).params
     for config, name, accepted in ((closed, "closed", 0.0), (open_, "open", 1.0)):
         lines = read_metrics(tmp_path / name)

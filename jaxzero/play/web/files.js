@@ -26,8 +26,8 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
 
   async function read(text) {
     try {
-      const { rows, cols, start, moves, names } = await api.read(text);
-      onLoad({ rows, cols, start, moves }, names);
+      const { rows, cols, start, moves, names, title, date } = await api.read(text);
+      onLoad({ rows, cols, start, moves, title, date }, names);
       say(t("files.loaded", { rows, cols, moves: moves.length }));
     } catch (error) {
       notice.show(error, () => read(text));

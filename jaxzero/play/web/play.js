@@ -17,7 +17,8 @@ const PERSON = { kind: "person" };
 export function setTable(setup) {
   const { rows, cols, mode, starts, levels, variant, komi } = setup;
   const engine = (level) => ({ kind: "engine", level });
-  const game = { rows, cols, start: startEdges({ rows, cols }, variant), moves: [] };
+  const date = new Date().toLocaleDateString("sv"); // year-month-day, as the calendar here says
+  const game = { rows, cols, start: startEdges({ rows, cols }, variant), moves: [], title: "", date };
   if (mode === "people") return { game, komi, seats: [PERSON, PERSON] };
   if (mode === "watch") return { game, komi, seats: levels.map(engine) };
   const personFirst = starts === "random" ? Math.random() < 0.5 : starts === "you";

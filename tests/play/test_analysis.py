@@ -1,0 +1,42 @@
+"""What the structure of a position says about its edges, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
+from jaxzero.play.analysis import by_structure
+
+
+def kinds_of(cols: int, *drawn: str) -> dict[str, str]:
+    """Return the kinds of the undrawn edges of one row of boxes between two drawn lines."""
+    game = DotsAndBoxes(1, cols)
+    edges = np.zeros(game.num_edges, bool)
+    edges[: 2 * cols] = True
+    edges[[parse_edge(game, name) for name in drawn]] = True
+    found = by_structure(game, edges)
+    return {edge_name(game, one.edge): one.kind for one in found.edges if not edges[one.edge]}
+
+
+@pytest.mark.parametrize(
+    ("cols", "drawn", "kinds"),
+    [
+        (1, (), "hard-hearted hard-hearted"),
+        (2, (), "half-hearted hard-hearted half-hearted"),
+        (3, (), "loony loony loony loony"),
+        (2, ("v0,1",), "takes takes"),
+        # The first box is free, and so are those behind it.
+        (2, ("v0,0",), "takes hard-hearted"),
+        (3, ("v0,0",), "takes loony loony"),
+        (6, ("v0,0",), "takes loony loony loony loony loony"),
+    ],
+)
+def test_kinds_of_edges_in_a_row(cols, drawn, kinds):
+    assert list(kinds_of(cols, *drawn).values()) == kinds.split()
+
+
+def test_an_edge_that_gives_nothing_is_safe():
+    game = DotsAndBoxes(2, 2)
+    found = by_structure(game, np.zeros(game.num_edges, bool))
+    assert {one.kind for one in found.edges} == {"safe"}
