@@ -21,8 +21,9 @@ from jaxzero.agent.network import (
     margin_probabilities,
     win_balance,
 )
-from jaxzero.config import NetworkConfig
-from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations
+from jaxzero.agent.search import network_evaluator
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.game import DotsAndBoxes, State, box_sides_table, edge_permutations
 
 GAME = DotsAndBoxes(2, 3)
 FORMS = {
@@ -174,3 +175,19 @@ def test_wrong_shapes_fail_at_trace_time_with_the_name():
         jax.eval_shape(network.apply, params, jnp.zeros((2, 12), bool))
     with pytest.raises(AssertionError, match="drawn"):
         jax.eval_shape(network.apply, params, jnp.zeros((2, 17), jnp.int32))
+
+
+@pytest.mark.parametrize("win_weight", [0.0, 0.25])
+def test_searches_value_a_position_by_its_share_of_the_boxes_and_by_winning(win_weight):
+    network, drawn = small(trunk="dense"), boards(9)
+    params, nothing = any_params(network), jnp.zeros(9, jnp.int32)
+    state = State(drawn, nothing + 1, nothing)
+    settings = SearchConfig(nodes="all", win_weight=win_weight)
+    found = jax.jit(network_evaluator(network, settings))(params, state, None)
+    out = apply(network)(params, drawn)
+    np.testing.assert_allclose(found.prior_logits, out.policy_logits, rtol=1e-5)
+    margin, balance = expected_margin(GAME, out), win_balance(GAME, out, state.margin)
+    expected = (1 - win_weight) * margin / GAME.num_boxes + win_weight * balance
+    expected = jnp.where(jnp.all(drawn, axis=1), 0.0, expected)
+    np.testing.assert_allclose(found.value, expected, rtol=1e-4, atol=1e-6)
+    assert float(jnp.abs(found.value).max()) > 0.01
