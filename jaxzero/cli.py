@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from jsonargparse import (
+    ActionConfigFile,
     ArgumentParser,
     DefaultHelpFormatter,
     Namespace,
@@ -85,7 +86,8 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     parser.parser_mode = PLAIN
     parser.allow_abbrev = False  # or a name of earlier versions would stand for a longer one
     try:
-        return parser.parse_args(_files_first(list(_checked(arguments))))
+        takes_file = any(isinstance(action, ActionConfigFile) for action in parser._actions)
+        return parser.parse_args(_files_first(list(_checked(arguments, takes_file))))
     except ArgumentError as error:
         raise InputError(_one_line(str(error), parser.get_defaults().keys())) from error
     except RecursionError as error:
@@ -102,10 +104,10 @@ def _files_first(words: list[str]) -> list[str]:
 MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")  # their empty text has a meaning
 
 
-def _checked(arguments: list[str]) -> Iterator[str]:
+def _checked(arguments: list[str], takes_file: bool) -> Iterator[str]:
     """Yield a command line in which the content of files stands for --config FILE.
 
-    The parser opens no file, so it sees nothing that was not checked.
+    Where the parser reads such files: it opens none, so it sees nothing that was not checked.
     Raises: InputError, also for empty values: an empty path would be the current folder.
     """
     name, sections = "", set(_sections(Config))
@@ -127,7 +129,7 @@ def _checked(arguments: list[str]) -> Iterator[str]:
             raise InputError(f"{name}: {shortened(value)} is too large")
         if not is_text(value):
             raise InputError(f"{name}: {shortened(ascii(value))} is not text in UTF-8")
-        if name == "config":
+        if name == "config" and takes_file:
             value = json.dumps(read_config(find_config(value)))
         elif name in sections:
             value = json.dumps(_section(name, value))

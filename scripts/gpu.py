@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import tabulate
 from jsonargparse import ArgumentParser
 
-from jaxzero.cli import load_config, parse, run_script
+from jaxzero.cli import find_config, load_config, parse, run_script
 from jaxzero.config.ranges import Minutes, Seconds
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder, make_folder, write_json
@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> None:
         raise InputError(
             "config: no GPU answers (nvidia-smi); for a trial on the CPU name a config"
         )
-    config = Path(options.config or ROOT / "configs" / f"{preset_of(gpu)}.yaml").resolve()
+    config = Path(find_config(options.config or preset_of(gpu))).resolve()
     name = gpu.name.replace(" ", "_") if gpu else "trial"
     out = (options.out or ROOT / "docs" / "results" / name).resolve()
     run_dir = options.run_dir.resolve()

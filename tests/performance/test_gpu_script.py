@@ -106,6 +106,21 @@ def test_measured_stands_beside_predicted(tmp_path):
     assert row.split()[2:4] == ["90", "120"]
 
 
+def test_a_trial_is_of_the_config_that_is_named(tmp_path, monkeypatch):
+    made = []
+    for name, stand_in in (
+        ("gpu_here", lambda: None),
+        ("run_steps", lambda steps, *_: made.extend(steps)),
+    ):
+        monkeypatch.setitem(gpu.main.__globals__, name, stand_in)
+    folders = ["--out", str(tmp_path / "out"), "--run_dir", str(tmp_path / "runs")]
+    for config in ("configs/tiny.yaml", "tiny"):
+        made.clear()
+        gpu.main(["--config", config, *folders])
+        (train,) = [step for step in made if step.name == "train"]
+        assert train.command[-1] == ROOT / "configs" / "tiny.yaml"
+
+
 def test_without_a_gpu_it_asks_for_a_config():
     done = run_here("gpu.py")
     assert gpu.gpu_here() is not None or (done.returncode, done.stderr.count("\n")) == (2, 1)

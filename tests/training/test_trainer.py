@@ -184,7 +184,8 @@ def test_games_count_as_they_were_played_whatever_the_settings_are_now(tmp_path)
     assert train(short_config("--selfplay.games=32", "--iterations=3"), run_dir, resume=True)
     summary = json.loads((run_dir / "summary.json").read_text())
     assert summary["games"] == 2 * 16 + 32
-    assert summary["evaluations"] == (2 * 16 + 32) * 12 * 5
+    # Each of 12 decisions has a root and 4 simulations, or as many as moves are left.
+    assert summary["evaluations"] == (2 * 16 + 32) * (12 + 9 * 4 + 3 + 2 + 1)
 
 
 @pytest.mark.parametrize("option", ["--learner.ema_decay=0.9", "--evaluation.gate_threshold=0.5"])
