@@ -236,10 +236,7 @@ _PlainLoader.add_implicit_resolver(
 
 
 # A tag may ask for a value of a type that the text is not of.
-_YAML_ERRORS = (
-    *(yaml.YAMLError, ValueError, RecursionError),
-    *(AttributeError, LookupError, ArithmeticError),
-)
+_TAG_ERRORS = AttributeError, LookupError, ArithmeticError
 
 
 def parse_yaml(text: str) -> Any:
@@ -248,7 +245,7 @@ def parse_yaml(text: str) -> Any:
         raise ValueError(f"it has more than {MOST_YAML} characters")
     try:
         return yaml.load(text, _PlainLoader)
-    except _YAML_ERRORS as error:
+    except (yaml.YAMLError, ValueError, RecursionError, *_TAG_ERRORS) as error:
         raise ValueError(shortened(" ".join(str(error).split()), 300)) from error
 
 

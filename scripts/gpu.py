@@ -30,7 +30,6 @@ from jaxzero.config.ranges import Minutes, Seconds
 from jaxzero.errors import InputError
 from jaxzero.files import check_folder, make_folder, write_json
 from jaxzero.readers import check_mapping, read_mapping
-from jaxzero.runs.summary import SUMMARY_FILE
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
@@ -127,6 +126,8 @@ def target_of(gpu: Gpu | None) -> str | None:
 
 def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: float) -> list[Step]:
     """Return all steps in their order."""
+    from jaxzero.runs.summary import SUMMARY_FILE  # slow to import; options are checked before
+
     steps = [Step("tests", ["-m", "pytest", "--continue-on-collection-errors", *TESTS], 8)]
     preset = load_config(config)
     at_once = preset.lanes(preset.selfplay.games)

@@ -165,15 +165,9 @@ def check_temperature(temperature: float, *players: Player) -> None:
         raise InputError(f"temperature: {temperature} needs a player policy or search:SIMULATIONS")
 
 
-def check_network2(options: Namespace, player2: Player) -> None:
-    """Raise an InputError for a second network that does not play."""
-    source = source_of(options, "2")
-    if source and not player2.name.startswith(("policy", "search", "expert")):
-        raise InputError(f"{source.field}: {source.name} needs a player2 with a network")
-
-
 def play(options: Namespace) -> None:
     """Make the game and the players, and start the mode."""
+    from jaxzero.agent.players import LEARNT
     from jaxzero.play.modes import (
         check_format,
         choose_game,
@@ -206,7 +200,8 @@ def play(options: Namespace) -> None:
     name2 = options.player2 or (None if network2 else "perfect")
     player2 = choose_player("player2", name2, board, network2 or network)
     check_temperature(temperature, player, player2)
-    check_network2(options, player2)
+    if network2 and not player2.name.startswith(LEARNT):
+        raise InputError(f"{network2.field}: {network2.source} needs a player2 with a network")
     if options.mode == "ai":
         return show_game(game, save, (player, player2), seed)
     games, plies = options.games, options.opening_plies

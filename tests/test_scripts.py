@@ -95,6 +95,11 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
     assert f"To go on: python scripts/train.py --run_dir {run_dir} --resume" in said
     stopped = int(re.search(r"Stopped after (\d+) of 100000 iterations", said)[1])
     assert load_agent(run_dir).iteration == stopped >= 2
+    # On a device alone, as the process had; here there are two.
+    options = ["--resume", "--devices", "1", "--max_minutes", "0.001"]
+    resumed = run_here("train.py", "--run_dir", run_dir, *options)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "Stopped after" in resumed.stdout
 
 
 @pytest.mark.usefixtures("alike_runs_share_a_program")

@@ -42,6 +42,7 @@ KNOWN = {
     "search:SIMULATIONS": "the network with search",
     "expert:SECONDS": "network and exact solver together, with this time for a decision",
 }
+LEARNT = ("policy", "search", "expert")  # names of players with a network begin so
 # Boards up to 3x4 are always solved. On larger ones a position is tried from so many undrawn edges
 # on and gets so many nodes, some 0.1 s: nearly always enough at 36 undrawn edges of 5x5.
 ALWAYS_SOLVED_EDGES = 31

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from jaxzero.agent.players import Agent, make_players
+from jaxzero.agent.players import LEARNT, Agent, make_players
 from jaxzero.errors import InputError
 from jaxzero.evaluation.scoring import calibration, compare, named_answers, score
 from jaxzero.evaluation.suite import BANDS, Suite, format_counts
@@ -23,8 +23,6 @@ COLUMNS = {
     "value_error": ("value error", "{:.3f}"),
     "sign_accuracy": ("right sign", "{:.1%}"),
 }
-
-LEARNT = ("policy", "search", "expert")  # players with a network
 
 
 def score_suite(

@@ -109,23 +109,22 @@ def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[CurvePoin
         return point
 
     seconds, updates, count, skipped = 0.0, 0, 1, 0
-    curve, losses = [look(None)], []
+    curve, loss_sum, taken = [look(None)], 0.0, 0.0
     while (spent := budget.spent(seconds, updates * batch)) < 1:
         began = time.perf_counter()
         given = labels.data, updates, count, spent
-        learner, total, taken = jax.block_until_ready(advance(learner, *given))
+        learner, total, count_taken = jax.block_until_ready(advance(learner, *given))
         elapsed = time.perf_counter() - began
         seconds, updates = seconds + elapsed, updates + count
-        skipped = 0 if taken else skipped + count
+        skipped = 0 if count_taken else skipped + count
         if skipped >= config.learner.skipped_updates:
             rate = f"learner.learning_rate: {config.learner.learning_rate:g}"
             raise RunError(f"{rate} made it diverge: {skipped} updates had no finite gradient")
-        losses.append((float(total), float(taken)))
+        loss_sum, taken = loss_sum + float(total), taken + float(count_taken)
         now = budget.spent(seconds, updates * batch)
         if any(spent < share <= now for share in SHARES):
-            total, taken = map(sum, zip(*losses, strict=True))
-            curve.append(look(total / taken if taken else None))
-            losses = []
+            curve.append(look(loss_sum / taken if taken else None))
+            loss_sum, taken = 0.0, 0.0
         count = next_count(budget, batch, updates, count, elapsed)
     return Fit(learner, curve, compile_seconds)
 

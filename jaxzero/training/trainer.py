@@ -152,8 +152,8 @@ def _train(
             if is_first()
             else nullcontext() as writer
         ):
-            ending, ends, due = progress.fraction_done(config) == 1, False, False
-            while not ending:
+            ends, due = progress.fraction_done(config) == 1, False  # due: a checkpoint
+            while due or not ends:
                 try:
                     # The body is `iteration` in training/iteration.py.
                     progress, metrics = run_iteration(
@@ -171,7 +171,7 @@ def _train(
                     due = due or ends or iteration % config.checkpoint_every == 0
                     if due and may_be_kept(metrics):  # else after the next iteration
                         save(config, checkpoints, progress)
-                        ending, due = ends, False
+                        due = False
                 except FloatingPointError as error:
                     message = _divergence_message(config, checkpoints, error)
                     raise Diverged(message) from error

@@ -15,7 +15,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 UNTESTED = "THE PAGE IS NOT TESTED"
 OPTIONS = """--no-sandbox --disable-gpu --disable-background-networking --disable-component-update
     --disable-sync --no-first-run""".split()
-PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 30_000  # ms; engines compile
+PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 8_000  # ms; engines compile
 WIDTHS = {"phone": (375, 667), "desk": (1600, 1000)}
 
 
