@@ -7,6 +7,8 @@ RUN := runs/quick
 DRIVER := $(shell nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 | cut -d. -f1 | grep -E '^[0-9]+$$')
 EXTRA := $(if $(DRIVER),$(shell [ "$(DRIVER)" -ge 580 ] 2>/dev/null && echo cuda13 || echo cuda12))
 comma := ,
+# CUDA is gigabytes: show what comes.
+PIP_INSTALL := -m pip install $(if $(EXTRA),,--quiet)
 
 HOST := 127.0.0.1
 PORT := 8000
@@ -57,7 +59,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable ".$(if $(EXTRA),[$(EXTRA)])"
+	$(BIN)/python $(PIP_INSTALL) --editable ".$(if $(EXTRA),[$(EXTRA)])"
 	touch $@
 
 $(VENV)/installed-web: $(VENV)/installed

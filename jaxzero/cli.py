@@ -10,7 +10,7 @@ import typing
 from argparse import ArgumentError
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -345,7 +345,8 @@ class Source:
         try:
             if self.run_dir is None:
                 return load_weights(self.weights)
-            return load_agent(self.run_dir, self.checkpoint)
+            # Standard output may belong to a protocol.
+            return load_agent(self.run_dir, self.checkpoint, partial(print, file=sys.stderr))
         except InputError as error:
             # The loaders know one network and its options; here there may be two.
             field, _, rest = str(error).partition(":")

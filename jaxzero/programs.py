@@ -7,6 +7,7 @@ long as reading that, in every process anew.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
@@ -23,10 +24,18 @@ from jaxzero.interrupts import at_stop
 
 def use_compilation_cache() -> None:
     """Keep compiled programs between runs in the user's cache folder."""
-    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxzero"
     if jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(default))
+        jax.config.update("jax_compilation_cache_dir", str(_cache_home() / "jaxzero"))
     at_stop(lambda: drop_open_entries(Path(jax.config.jax_compilation_cache_dir)))
+
+
+def _cache_home() -> Path:
+    if named := os.environ.get("XDG_CACHE_HOME"):
+        return Path(named)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:  # a user without a home, as in some containers
+        return Path(tempfile.gettempdir())
 
 
 def drop_open_entries(cache: Path) -> None:

@@ -63,7 +63,7 @@ class Gpu(NamedTuple):
     """What nvidia-smi says."""
 
     name: str
-    memory_mib: int
+    memory_mib: int | None  # None: it says no number, as where the GPU shares the host's memory
 
 
 def main(arguments: list[str]) -> None:
@@ -107,10 +107,13 @@ def gpu_here() -> Gpu | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     name, memory = said.splitlines()[0].rsplit(",", 1)
-    return Gpu(name.strip(), int(memory))
+    return Gpu(name.strip(), int(memory) if memory.strip().isdecimal() else None)
 
 
 def preset_of(gpu: Gpu) -> str:
+    """Return the preset for the memory of a GPU. Raises: InputError where that is unknown."""
+    if gpu.memory_mib is None:
+        raise InputError(f"config: nvidia-smi says no memory of {gpu.name}; name a config")
     return next(preset for least, preset in PRESETS.items() if gpu.memory_mib >= least)
 
 

@@ -66,7 +66,9 @@ def play_parser() -> ArgumentParser:
     add("run_dir2", Path, None, "run of the second player; default: run_dir")
     add("weights2", str, None, "instead of a run: a network for the second player")
     add("checkpoint2", NonNegativeInt, None, "iteration of the checkpoint; default: the newest")
-    add("player2", str, None, "second player; default: search:64 with run_dir2, else perfect")
+    add(
+        "player2", str, None, "second player; default: search:64 with its own network, else perfect"
+    )
     add(
         "rows",
         BoardSide,

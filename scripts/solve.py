@@ -1,8 +1,9 @@
 """Solve a board or a position exactly.
 
-Without --position, the empty board is solved: by a table of all its positions if one fits, else by
-the endgame solver. With --position, the position is solved and drawn with the value of each move.
-If the endgame solver runs out of time, the proven bounds are printed and the exit code is 1.
+Without --position, the empty board is solved: by a table of all its positions if one fits, else up
+to 31 edges by the endgame solver. With --position, the position is solved and drawn with the value
+of each move. If the endgame solver runs out of time, the proven bounds are printed and the exit
+code is 1.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ def train_parser() -> ArgumentParser:
     parser.add_argument(
         "--weights",
         help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
-        "run; from another board, arrays of equal shape are used",
+        "run; from another board a convolutional network of the same settings is taken over whole, "
+        "of others the arrays of equal shape",
     )
     parser.add_argument(
         "--seeds",

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.programs import kept_program
+from jaxzero.programs import kept_program, use_compilation_cache
 
 pytest.importorskip("flatbuffers", reason="jax needs it to write programs")
 TRACED: list[float] = []
@@ -38,6 +38,23 @@ def call(factor: float = 2.0, size: int = 3) -> None:
     assert isinstance(out, tuple)
     np.testing.assert_array_equal(out[0], factor * x["a"])
     assert out[1] == x["a"].sum()
+
+
+def test_a_user_without_a_home_has_a_cache_too(monkeypatch, tmp_path):
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    before = jax.config.jax_compilation_cache_dir
+    monkeypatch.setattr(Path, "home", home)
+    try:
+        for named in (str(tmp_path), ""):
+            monkeypatch.setenv("XDG_CACHE_HOME", named)
+            jax.config.update("jax_compilation_cache_dir", None)
+            use_compilation_cache()
+            kept = jax.config.jax_compilation_cache_dir
+            assert kept.startswith(named) and kept.endswith("/jaxzero")
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
 
 
 def test_a_program_is_traced_once_for_what_it_depends_on(folder):

@@ -117,7 +117,7 @@ def clone(tmp_path_factory) -> Path:
 
 
 def run(command: str, clone: Path) -> Ended | subprocess.CompletedProcess:
-    program, *words = shlex.split(command)
+    program, *words = shlex.split(command.removeprefix("JAX_NUM_CPU_DEVICES=2 "))  # they have two
     if program == "make":  # what it would do; the tests are themselves run by make
         made = [program, "--dry-run", *words]
         return subprocess.run(made, cwd=clone, capture_output=True, text=True)

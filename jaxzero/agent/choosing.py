@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -82,7 +83,11 @@ def by_search(
 def search_one(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
 ) -> tuple[Choice, SearchResult]:
-    """Search ONE position [A] bool without noise: its choice [], and the search as a batch of 1."""
+    """Search ONE position [A] bool without noise: its choice [], and the search as a batch of 1.
+
+    Edges do not say the score, so the search values boxes, also where `win_weight` is not 0.
+    """
+    settings = replace(settings, win_weight=0.0)
     game, evaluate, seen = network.game, network_evaluator(network, settings), []
     params = inference_copy(network, params, 1)
 

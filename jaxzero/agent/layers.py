@@ -19,6 +19,7 @@ import numpy as np
 from flax import linen as nn
 
 from jaxzero.config import NetworkConfig
+from jaxzero.errors import InputError
 
 # Below it, transforming the kernels costs more than it saves.
 WINOGRAD_BATCH = 32
@@ -38,12 +39,21 @@ def compute_dtype(config: NetworkConfig) -> jnp.dtype:
 
 
 def convolution_form(config: NetworkConfig, batch: int) -> str:
-    """Return the form of the convolutions of a batch on the present device."""
+    """Return the form of the convolutions of a batch on the present device.
+
+    Raises: InputError where Winograd's is asked for and the numbers are not float32.
+    """
+    exact = compute_dtype(config) == jnp.float32
+    if config.convolution == "winograd" and not exact:
+        raise InputError(
+            "network.convolution: winograd needs network.compute_dtype float32, which auto is on a "
+            "CPU only"
+        )
     if config.convolution != "auto":
         return config.convolution
     if jax.default_backend() != "cpu" or batch < WINOGRAD_BATCH:
         return "direct"
-    return "winograd" if compute_dtype(config) == jnp.float32 else "shifted"
+    return "winograd" if exact else "shifted"
 
 
 class ConvBlock(nn.Module):

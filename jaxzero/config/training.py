@@ -58,9 +58,9 @@ class SelfplayConfig:
     of the search (temperature 1) unless they are random. Later moves are the search's own
     choice, which still has Gumbel noise."""
     deviations: Fraction = 0.0
-    """Fraction of games with one uniformly random move after the opening; margins at and before
-    it are masked. Self-play then also sees the refutations of moves it never plays. 0.2 in all
-    presets but tiny. A game that ends before the chosen move has none."""
+    """Fraction of games with one uniformly random move after the opening; the result says
+    nothing about margins at and before it. Self-play then also sees the refutations of moves it
+    never plays. 0.2 in all presets but tiny. A game that ends before the chosen move has none."""
     surprise_weight: Fraction = 0.0
     """Fraction of the stored positions that are chosen in proportion to how much the search
     changed the policy of the network; the others are chosen evenly (policy surprise weighting
@@ -118,8 +118,8 @@ class LearnerConfig:
     ones; at 10 a 5x5 network memorised noisy results."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """How a gradient becomes a step. muon: matrices move equally far in all directions (Jordan et
-    al. 2024); with a convolution it learnt more in short runs at a learning_rate of 3e-3, in long
-    ones at 1e-3. It takes more time where layers are wide."""
+    al. 2024); with a convolution it learnt more in short runs at a learning_rate of 3e-3, but
+    less in two hours on 5x5. It takes more time where layers are wide."""
     learning_rate: LearningRate = 1e-3
     """Learning rate after the warm-up. Lower it when the loss is unstable."""
     warmup_updates: NonNegativeInt = 100
@@ -136,7 +136,7 @@ class LearnerConfig:
     skipped_updates: PositiveInt = 20
     """Updates in a row that may be skipped because their loss or gradient is not finite. After as
     many, or all of an iteration, the run goes back to its last checkpoint and on with a smaller
-    learning_rate; the second time it stops."""
+    learning_rate; the second time, or without a checkpoint, it stops."""
     ema_decay: ProperFraction = 0.0
     """Decay per update of a moving average of the weights, which then plays and is evaluated in
     place of the newest; 0: no average. It starts small: min(ema_decay, (1 + t) / (10 + t)) at

@@ -70,7 +70,8 @@ def look_at(agent: Agent, drawn: np.ndarray) -> Look:
 
 def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
     """Search one position [A] bool: NumPy."""
-    settings = replace(agent.settings, simulations=simulations)
+    # Whichever engine a network learnt with: both choose the same moves, only this has the values.
+    settings = replace(agent.settings, simulations=simulations, engine="rounds")
     return Thought(*_call(_think, agent, settings, drawn))
 
 

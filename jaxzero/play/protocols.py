@@ -67,6 +67,7 @@ def _new_game(engine: Session, arguments: list[str]) -> str:
     if not all(side.isdecimal() and len(side) < 4 for side in sides):
         raise InputError(f"new_game: {' '.join(arguments)[:40]!r} must be rows and columns")
     engine.new_game(GameConfig(*map(int, sides)).board)
+    engine.get_ready()  # before the answer: no clock runs yet
     return ""
 
 

@@ -43,7 +43,10 @@ class Solution:
 
 @dataclass(frozen=True)
 class TranspositionTable:
-    """Proven bounds of searched positions, of boards of all sizes. For one thread at a time."""
+    """Proven bounds of searched positions, of all boards of at most 7x7 or of one larger board.
+
+    For one thread at a time.
+    """
 
     words: np.ndarray  # [4 * entries] uint64
 

@@ -22,7 +22,7 @@ class Replay(NamedTuple):
     drawn: jax.Array  # [C, ceil(A / 8)] uint8, edges on the board, one bit each
     policy: jax.Array  # [C, A] float16, improved policy of the search; solved: a set of best moves
     margin: jax.Array  # [C] int16, remaining margin of the side to move, in boxes
-    margin_known: jax.Array  # [C] bool, no random move came here or after
+    margin_known: jax.Array  # [C] bool, the result or a search between told it
     size: jax.Array  # [] int32, positions held
     cursor: jax.Array  # [] int32, where the next block goes
 

@@ -167,7 +167,12 @@ def play_queue(
     """Play a queue of games [N] in the lanes; return as `play_to_the_end`."""
     queue = make_queue(config, games)
     lanes = config.lanes(len(games.ply))
-    play = start_lanes(config, jax.tree.map(lambda x: x[:lanes], queue.games))
+    # An opening that stops before `start_ply` for the solver's sake may leave too many decisions.
+    head = jnp.minimum(too_long(queue, config.steps), len(games.ply) - lanes)
+    first = jax.tree.map(
+        partial(jax.lax.dynamic_slice_in_dim, start_index=head, slice_size=lanes), queue.games
+    )
+    play = start_lanes(config, first)
     ends = no_ends(config, len(games.ply))
 
     def refill_and_step(carry: tuple[Play, Queue, jax.Array | Stops], _: None) -> tuple:
@@ -176,7 +181,7 @@ def play_queue(
         lanes, queue = refill(config, play, queue)
         return (step(play._replace(games=lanes)), queue, ends), None
 
-    begin = play, queue._replace(next=jnp.int32(lanes)), ends
+    begin = play, queue._replace(next=head + lanes), ends
     (play, _, ends), _ = jax.lax.scan(refill_and_step, begin, None, config.steps)
     return play.decisions, note_ends(config, play.games, ends)
 
@@ -200,14 +205,18 @@ def make_queue(config: Config, games: Games) -> Queue:
 def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     """Give the lanes whose game is over the next games that surely end within the steps left."""
     over = finished(config, searched(config, play.games))
-    too_long = jnp.sum(queue.longest > config.steps - play.step, dtype=jnp.int32)
-    head = jnp.maximum(queue.next, too_long)
+    head = jnp.maximum(queue.next, too_long(queue, config.steps - play.step))
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
     begins = over & (place < len(queue.longest))
     fresh = jax.tree.map(lambda x: x[place], queue.games)  # what lies beyond is not taken
     select = jax.vmap(lambda new, a, b: jax.tree.map(partial(jnp.where, new), a, b))
     lanes = select(begins, fresh, play.games)
     return lanes, queue._replace(next=head + jnp.sum(begins, dtype=jnp.int32))
+
+
+def too_long(queue: Queue, steps: chex.Numeric) -> jax.Array:
+    """Return how many games of a queue, the first ones, may have more decisions than `steps`."""
+    return jnp.sum(queue.longest > steps, dtype=jnp.int32)
 
 
 def finished(config: Config, position: State) -> jax.Array:

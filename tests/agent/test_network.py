@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import chex
@@ -12,6 +13,7 @@ import pytest
 from compiled import any_params, apply
 
 from jaxzero.agent.graph import GraphBlock, incidence, open_paths
+from jaxzero.agent.layers import convolution_form
 from jaxzero.agent.network import (
     IMPOSSIBLE,
     Network,
@@ -23,6 +25,7 @@ from jaxzero.agent.network import (
 )
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, box_sides_table, edge_permutations
 
 GAME = DotsAndBoxes(2, 3)
@@ -124,6 +127,15 @@ def test_all_forms_of_the_convolution_are_equal(form):
     params, drawn = any_params(direct), boards(9)
     for a, b in zip(apply(direct)(params, drawn), apply(other)(params, drawn), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
+
+
+def test_winograd_is_refused_where_numbers_are_short(monkeypatch):
+    config = small(trunk="conv", convolution="winograd").config
+    assert convolution_form(config, 4) == "winograd"
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")  # auto is bfloat16 there
+    with pytest.raises(InputError, match=r"^network\.convolution: winograd needs"):
+        convolution_form(config, 4)
+    assert convolution_form(replace(config, compute_dtype="float32"), 4) == "winograd"
 
 
 @pytest.mark.parametrize("form", [*FORMS, "winograd"])

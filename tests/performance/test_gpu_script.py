@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import time
 from types import SimpleNamespace
@@ -10,6 +11,8 @@ from types import SimpleNamespace
 import pytest
 from script_runner import ROOT, run_here
 from test_house import Parsed, read_by_script
+
+from jaxzero.errors import InputError
 
 gpu = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "gpu.py")))
 GPUS = {"NVIDIA H100 80GB HBM3": 81559, "NVIDIA GeForce RTX 4060": 8188, "NVIDIA A10": 23028}
@@ -119,6 +122,15 @@ def test_a_trial_is_of_the_config_that_is_named(tmp_path, monkeypatch):
         gpu.main(["--config", config, *folders])
         (train,) = [step for step in made if step.name == "train"]
         assert train.command[-1] == ROOT / "configs" / "tiny.yaml"
+
+
+def test_a_gpu_that_says_no_memory_needs_a_config(tmp_path, monkeypatch):
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'NVIDIA GB10, [N/A]'\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert gpu.gpu_here() == ("NVIDIA GB10", None)
+    with pytest.raises(InputError, match=r"^config: .* NVIDIA GB10"):
+        gpu.preset_of(gpu.gpu_here())
 
 
 def test_without_a_gpu_it_asks_for_a_config():

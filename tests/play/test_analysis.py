@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import jaxzero
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.play.analysis import by_structure
+from jaxzero.play.looking import think
 
 
 def kinds_of(cols: int, *drawn: str) -> dict[str, str]:
@@ -40,3 +44,22 @@ def test_an_edge_that_gives_nothing_is_safe():
     game = DotsAndBoxes(2, 2)
     found = by_structure(game, np.zeros(game.num_edges, bool))
     assert {one.kind for one in found.edges} == {"safe"}
+
+
+def test_a_network_of_any_search_engine_is_analysed():
+    agent = jaxzero.load("2x2").agent
+    other = replace(agent, settings=replace(agent.settings, engine="mctx"))
+    drawn = np.arange(agent.network.game.num_edges) < 3
+    for ours, theirs in zip(think(agent, drawn, 8), think(other, drawn, 8), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_without_a_score_the_search_values_boxes():
+    agent = jaxzero.load("2x2").agent
+    drawn = np.arange(agent.network.game.num_edges) < 5
+    boxes, wins = (
+        replace(agent, settings=replace(agent.settings, nodes="all", win_weight=weight))
+        for weight in (0.0, 0.9)
+    )
+    for ours, theirs in zip(think(boxes, drawn, 8), think(wins, drawn, 8), strict=True):
+        np.testing.assert_array_equal(ours, theirs)

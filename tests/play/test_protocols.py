@@ -225,6 +225,13 @@ def test_botzone_takes_an_edge_from_the_side_to_move_alone(engine):
     assert "other side was to move" in reply["debug"] and not engine.record.moves
 
 
+def test_a_new_board_is_compiled_before_its_clock_runs(engine, monkeypatch):
+    ready = []
+    monkeypatch.setattr(Session, "get_ready", lambda self: ready.append(self.game))
+    PROTOCOLS["gtp"](engine, "new_game 2 2")
+    assert ready == [GAME]
+
+
 def test_a_new_game_has_a_full_clock_or_none(engine):
     PROTOCOLS["gtp"](engine, "time_left 0")
     PROTOCOLS["gtp"](engine, "new_game")

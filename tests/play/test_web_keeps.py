@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 from browsing import GAME, draw, drawn_edges, expect, load, start_game
 
 
 def moves(page):
     return page.locator("#moves li")
+
+
+def names(page):
+    """Return the edges of the moves, without what the review says of them when it comes to it."""
+    return [text.split()[0] for text in moves(page).all_inner_texts()]
 
 
 def hold_moves(page):
@@ -93,13 +100,13 @@ def test_a_game_that_is_watched_goes_on_after_a_step_back(open_page):
 def test_a_variation_is_not_what_is_kept(open_page):
     page = open_page("review")
     load(page, GAME)
-    game = moves(page).all_inner_texts()
+    game = names(page)
     page.get_by_test_id("move-2").click()
     draw(page, 9)
     expect(moves(page)).to_have_count(3)
     reload(page)
     expect(moves(page)).to_have_count(5)
-    assert moves(page).all_inner_texts() == game
+    assert names(page) == game
 
 
 def test_the_review_of_an_unfinished_game_draws_no_edge_in_it(open_page):
@@ -188,6 +195,108 @@ def test_a_setting_changed_in_another_tab_leaves_the_game_of_this_one(open_page)
     other.get_by_test_id("nav-review").click()
     reload(page)
     expect(moves(page)).to_have_count(2)
+
+
+def test_each_tab_keeps_its_own_game_and_none_is_lost(open_page):
+    page = open_page()
+    play_a_turn(page)
+    first = moves(page).first.inner_text()
+    other = page.context.new_page()
+    other.goto(page.url)
+    play_a_turn(other, 20)
+    second = moves(other).first.inner_text()
+    reload(page)
+    assert moves(page).first.inner_text() == first != second
+    for tab in (page, other):  # each sets its game aside
+        tab.get_by_test_id("nav-review").click()
+        load(tab, GAME)
+    found = []
+    for _ in range(2):
+        reload(page)
+        page.get_by_test_id("retry").click()
+        expect(moves(page)).to_have_count(2)
+        found.append(moves(page).first.inner_text())
+    assert found == [second, first]
+
+
+def test_a_game_between_people_that_was_played_is_offered_back(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    load(page, GAME | {"moves": []})
+    assert not page.get_by_test_id("notice").is_visible()  # that one was only looked at
+    for edge in (0, 11, 6):
+        draw(page, edge)
+    load(page, GAME)
+    page.get_by_test_id("retry").click()
+    expect(moves(page)).to_have_count(3)
+
+
+def test_what_was_played_on_from_a_shared_game_survives_a_reload(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.get_by_test_id("share").click()
+    page.wait_for_function("location.hash.startsWith('#g=')")
+    draw(page, 9)
+    reload(page)
+    expect(moves(page)).to_have_count(6)
+
+
+def test_a_move_that_is_still_being_checked_is_not_drawn_in_a_new_game(open_page):
+    page = open_page()
+    start_game(page)
+    page.get_by_test_id("settings").click()
+    page.get_by_test_id("teaching").check()
+    page.keyboard.press("Escape")
+    checks, held = [], hold_moves(page)
+    page.route("**/api/analyse", lambda route: checks.append(route))  # playwright marks it
+    page.get_by_test_id("edge-0").click()
+    expect(page.get_by_test_id("status")).to_contain_text("Checking")
+    wait_for(page, checks, 1)
+    page.get_by_test_id("new-game").click()
+    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
+    page.get_by_test_id("start-game").click()
+    wait_for(page, held, 1)
+    line = {"edges": [{"edge": 0, "lost": 0}]}
+    checks[0].fulfill(body=json.dumps(line) + "\n")
+    page.wait_for_timeout(200)
+    assert drawn_edges(page) == 0
+
+
+def test_a_hint_is_proven_where_the_edge_is(open_page):
+    page = open_page()
+    start_game(page)
+    line, said = {"edges": [{"edge": 5, "lost": 0}], "line": [5], "value": 1.0}, []
+    page.route("**/api/analyse", lambda route: route.fulfill(body=said[-1]))
+    for best, words in (([5], "Best, proven: "), ([], "Hint: ")):
+        said.append(json.dumps(line | {"exact": {"value": 1, "best": best}}) + "\n")
+        page.keyboard.press("h")
+        expect(page.get_by_test_id("status")).to_contain_text(words)
+        draw(page, 0)
+
+
+def test_the_graph_of_a_review_counts_komi(open_page):
+    to_link = "async (game) => (await import('./share.js')).toFragment(game, 1.5)"
+    page = open_page("review")
+    mistake = ".graph .slip title"
+    load(page, GAME)
+    expect(page.locator(mistake).first).not_to_contain_text(".5")
+    other = open_page(page.evaluate(to_link, GAME))
+    expect(other.locator(mistake).first).to_contain_text(".5")
+
+
+def test_a_solution_does_not_end_a_lesson_while_the_other_side_answers(open_page):
+    page = open_page("lesson-4")
+    page.get_by_test_id("lesson-edge-13").click()
+    page.get_by_test_id("lesson-edge-14").click()
+    drawn = page.locator(".lesson .edge.drawn")
+    count = drawn.count()
+    page.get_by_test_id("lesson-edge-16").click()
+    page.get_by_test_id("lesson-show").click()
+    assert drawn.count() > count
+
+
+def test_a_lesson_that_does_not_exist_is_the_list(open_page):
+    open_page("lesson-0").get_by_test_id("lesson-1").wait_for()
 
 
 def test_a_hint_that_is_not_there_yet_says_so(open_page):

@@ -27,7 +27,13 @@ from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, replicate, spread_actor
 from jaxzero.training.progress import Progress, run_iteration
 from jaxzero.training.replay import add, empty_replay, relabel
-from jaxzero.training.selfplay import finished, new_games, play_to_the_end, searched
+from jaxzero.training.selfplay import (
+    finished,
+    make_queue,
+    new_games,
+    play_to_the_end,
+    searched,
+)
 from jaxzero.training.targets import Positions, label, possible_margin
 from jaxzero.training.trainer import train
 
@@ -104,6 +110,24 @@ def test_results_are_those_of_perfect_play_from_the_stop_on(played):
     # Nobody knows the end before, and nobody plays on after it.
     undrawn = (~decisions.drawn).sum(-1)[decisions.played]
     assert undrawn.min() > BELOW >= left[begun].max()
+
+
+def test_no_game_is_cut_where_its_opening_stopped_early():
+    options = ("--selfplay.start_ply=11", "--selfplay.adjudicate_below=12")
+    config = load_config("configs/tiny.yaml", *QUIET, "--search.simulations=2", *options)
+
+    @jax.jit
+    def play(random_key: jax.Array, play_key: jax.Array) -> tuple:
+        begin = new_games(config, random_key, 256)
+        return make_queue(config, begin), play_to_the_end(config, hashed, (), play_key, begin)
+
+    queue, (decisions, stops) = jax.device_get(play(*jax.random.split(KEY)))
+    assert queue.longest.max() > config.steps  # their openings left too much
+    begun = np.unique(decisions.game[decisions.played])
+    assert len(begun) > 20 and (queue.longest[begun] <= config.steps).all()
+    left = (~stops.drawn).sum(1)[begun]
+    # The margin of nine boxes is odd; 0 is that of a game without an end.
+    assert (left <= 12).all() and (stops.ahead[begun][left == 0] % 2 == 1).all()
 
 
 def test_margins_that_were_postponed_are_those_of_labels(played):

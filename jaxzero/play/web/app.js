@@ -15,7 +15,7 @@ import { createPlay, setTable } from "./play.js";
 import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
 import { findFault, replay } from "./rules.js";
-import { applyTheme, nextTheme, remember, settings } from "./settings.js";
+import { applyTheme, nextTheme, remember, settings, stored } from "./settings.js";
 import { fromFragment } from "./share.js";
 import { createStatus } from "./status.js";
 
@@ -40,7 +40,7 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState });
-const review = createReview({ record, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo });
+const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, editor, isReview });
 const lessons = createLessons({ parent: find("#learn"), tell });
@@ -152,18 +152,24 @@ function goTo(at) {
   else play.goTo(at);
 }
 
-/** Remember an unfinished game against an engine before another takes its place. */
+/** Remember an unfinished game before another takes its place, unless it was only looked at. */
 function setAside() {
   const { game } = record.kept();
   const unfinished = game.moves.length && !replay(game).over;
-  if (hasEngine() && unfinished) remember({ aside: [...settings.aside, tableNow()].slice(-MOST_ASIDE) });
+  const played = hasEngine() || wordsOf(game) !== play.table.loaded;
+  if (played && unfinished) remember({ aside: [...stored().aside, tableNow()].slice(-MOST_ASIDE) });
+}
+
+function wordsOf({ rows, cols, start, moves }) {
+  return JSON.stringify([rows, cols, start, moves]);
 }
 
 /** Offer the newest game that was set aside, until it is taken back or declined. */
 function offerAside() {
-  const table = settings.aside.at(-1);
+  const table = stored().aside.at(-1);
   if (!table || !isPlayable(table)) return;
-  const forget = () => remember({ aside: settings.aside.filter((each) => each !== table) });
+  const same = (other) => JSON.stringify(other) === JSON.stringify(table);
+  const forget = () => remember({ aside: stored().aside.filter((each) => !same(each)) });
   const takeBack = () => {
     editor.close();
     forget();
@@ -195,7 +201,8 @@ function startGame(setup) {
 function showLoaded(game, komi, names = []) {
   editor.close();
   setAside();
-  play.sit({ game, komi, names, seats: [{ kind: "person" }, { kind: "person" }], at: game.moves.length });
+  const seats = [{ kind: "person" }, { kind: "person" }];
+  play.sit({ game, komi, names, seats, at: game.moves.length, loaded: wordsOf(game) });
   if (!isReview()) location.hash = "#review";
   offerAside();
 }
@@ -218,7 +225,7 @@ function toggleAnalysis() {
 function route() {
   const name = location.hash.slice(1);
   if (name.startsWith("g=")) return routeToShared(name);
-  const lesson = /^lesson-(\d+)$/.exec(name);
+  const lesson = /^lesson-([1-9]\d*)$/.exec(name);
   if (lesson) return showView("learn", Math.min(Number(lesson[1]), lessons.count) - 1);
   const known = ["play", "review", "learn"].includes(name);
   showView(known ? name : settings.visited ? "play" : "learn");
@@ -236,11 +243,11 @@ function routeToShared(fragment) {
   }
 }
 
-/** Return whether a shared game is the one on the table, as after a reload of one's own link. */
-function isOnTable({ rows, cols, start, moves }, komi) {
-  const table = tableNow();
-  const words = (game, own) => JSON.stringify([game.rows, game.cols, game.start, game.moves, own]);
-  return words({ rows, cols, start, moves }, komi) === words(table.game, table.komi);
+/** Return whether the game on the table is a shared one or goes on from it, as with one's own link. */
+function isOnTable(shared, komi) {
+  const { game, komi: own } = tableNow();
+  const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
+  return wordsOf(begun) === wordsOf(shared) && own === komi;
 }
 
 function showLoadedHere(game, komi) {

@@ -215,7 +215,8 @@ export function createLessons({ parent, tell }) {
   }
 
   function showSolution() {
-    if (!learnerMoves()) restart();
+    if (ended() || record.position.over) restart();
+    if (!learnerMoves()) return; // the other side answers
     const { game, position } = record;
     const own = position.plies.filter(({ player }) => player === 0).length;
     const planned = LESSONS[number].solution[own];

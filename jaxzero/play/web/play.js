@@ -36,7 +36,7 @@ export function scoreWithKomi(position, komi) {
 }
 
 export function createPlay({ record, analysis, notice, say, warm, isShown, onState }) {
-  const table = { seats: [PERSON, PERSON], komi: 0, names: [] };
+  const table = { seats: [PERSON, PERSON], komi: 0, names: [], loaded: "" }; // the game as it was loaded
   const state = { busy: false, warming: false, running: true, hint: "" };
   let controller = new AbortController();
 
@@ -51,7 +51,8 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
 
   function sit(newTable) {
     halt();
-    Object.assign(table, { seats: newTable.seats, komi: newTable.komi, names: newTable.names ?? [] });
+    const { seats, komi, names = [], loaded = "" } = newTable;
+    Object.assign(table, { seats, komi, names, loaded });
     state.running = true;
     record.reset(newTable.game, newTable.at);
   }
@@ -117,7 +118,9 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   /** Draw an edge for a person. */
   async function press(edge) {
     if (!mayMove() || state.checking || record.position.drawn[edge]) return;
+    const { game } = record;
     if (settings.teaching && !(await isConfirmed(edge))) return;
+    if (record.game !== game || !mayMove()) return; // another game began meanwhile
     state.hint = "";
     const following = followChain(record.game, record.position.drawn, edge, settings.chains);
     if (!following.length) {
@@ -180,7 +183,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     while (analysis.bestEdge() === null && analysis.isRunning() && record.key() === key);
     if (record.key() !== key) return change({ hinting: false });
     const edge = analysis.bestEdge();
-    const proven = analysis.latest()?.exact?.value !== undefined;
+    const proven = analysis.latest()?.exact?.best?.includes(edge);
     const place = edge === null ? "" : edgeWords(record.game, edge);
     const words = edge === null ? "hint.none" : proven ? "hint.exact" : "hint.found";
     const failed = !analysis.latest(); // which was told already

@@ -12,7 +12,7 @@ const EFFORT = { simulations: 64 };
 const REST = 500; // ms without a change before the server is asked
 const MISTAKE = { proven: 0.5, expected: 1 }; // boxes lost; expected losses scatter
 
-export function createReview({ record, notice, warm, isShown, nameOf, tell, onNews, onMove }) {
+export function createReview({ record, komi, notice, warm, isShown, nameOf, tell, onNews, onMove }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let controller = null;
@@ -36,6 +36,7 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
 
   async function ask(game) {
     const mine = (controller = new AbortController());
+    warming = false;
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
@@ -112,7 +113,8 @@ export function createReview({ record, notice, warm, isShown, nameOf, tell, onNe
   function render() {
     renderMoves();
     if (!isShown()) return;
-    drawGraph(graph, { lines, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: mistakes(), nameOf, waiting: warming ? t("warming") : "…", onJump: goTo });
+    const shifted = lines.map((line) => ({ ...line, margin: line.margin - komi() }));
+    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter(isMistake), nameOf, waiting: warming ? t("warming") : "…", onJump: goTo });
     renderWords();
   }
 

@@ -13,27 +13,39 @@ const DEFAULTS = {
   chainsShown: true,
   speed: 3,
   setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], variant: "american", komi: 0 },
-  table: null, // the game on the table: {game, at, seats, komi}
+  table: null, // the game on the table: {game, at, seats, komi, names, loaded}
   aside: [], // unfinished games that others have replaced, likewise, the newest last
   lessons: [], // numbers of lessons that are done
 };
 
-function load() {
+/** Return what is stored now, also by other tabs. */
+export function stored() {
   try {
-    const stored = JSON.parse(localStorage.getItem(KEY)) ?? {};
-    return { ...DEFAULTS, ...stored, setup: { ...DEFAULTS.setup, ...stored.setup } };
+    const found = JSON.parse(localStorage.getItem(KEY)) ?? {};
+    return { ...DEFAULTS, ...found, setup: { ...DEFAULTS.setup, ...found.setup } };
   } catch {
     return { ...DEFAULTS }; // nothing stored, storage refused, or not ours
   }
 }
 
-export const settings = load();
+/** Return the table that this tab stored, which another tab does not touch; else null. */
+function ownTable() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY));
+  } catch {
+    return null;
+  }
+}
+
+export const settings = stored();
+settings.table = ownTable() ?? settings.table;
 
 export function remember(changes) {
   Object.assign(settings, changes);
   try {
     // Another tab may have stored its game since: only what changes here is stored.
-    localStorage.setItem(KEY, JSON.stringify({ ...settings, ...load(), ...changes }));
+    localStorage.setItem(KEY, JSON.stringify({ ...stored(), ...changes }));
+    if (changes.table) sessionStorage.setItem(KEY, JSON.stringify(changes.table));
   } catch {
     // Private windows may refuse: the page then forgets when it closes.
   }
