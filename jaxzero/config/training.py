@@ -27,8 +27,6 @@ from jaxzero.game.quiet import fewest_decisions, most_decisions
 # Of games that start late. In twice the steps of the longest one there is time for about four; of
 # games that start as late as `start_ply` says, for about twelve in twice the steps of a whole one.
 GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
-# Solved positions stored for each place of a game: where one stopped, and one further on.
-SOLVED_PER_GAME = 2
 # Iterations kept at least where games are adjudicated: answers come two iterations later.
 KEPT_WHILE_SOLVING = 3
 LARGEST_SOLVED = 7  # rows and columns of the exact solver's largest board
@@ -79,6 +77,10 @@ class SelfplayConfig:
     best moves of endgames then come from the solver, not from self-play alone. Results come two
     iterations later: make iterations short. Try 22; less where speed/solver_wait_seconds stays
     above 0.3 of the iteration or selfplay/unsolved above 0.2. Needs search.nodes quiet."""
+    solved_per_game: PositiveInt = 2
+    """Solved positions stored for a game that is adjudicated: where it stopped, and others from
+    there on. The more, the larger is their share of what is learnt, and the more the solver has to
+    do; those from further on are solved sooner."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")
@@ -300,7 +302,7 @@ class Config:
     @property
     def solved_per_game(self) -> int:
         """Solved positions stored per game, beside those of self-play."""
-        return SOLVED_PER_GAME if self.selfplay.adjudicate_below else 0
+        return self.selfplay.solved_per_game if self.selfplay.adjudicate_below else 0
 
     @property
     def moves_to_stop(self) -> int:

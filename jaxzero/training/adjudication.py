@@ -226,7 +226,7 @@ class Adjudicator:
         # Games of the processes before this one.
         before = len(drawn) // len(own) * self._devices.index(own[0])
         over = drawn.all(axis=1)
-        finished = no_answers(config, len(drawn))
+        finished, stored = no_answers(config, len(drawn)), config.solved_per_game
         finished.solved[over, 0] = True  # worth 0
         stopped, spare = np.flatnonzero(~over), np.flatnonzero(over)
         parts = min(len(stopped), -(-len(drawn) // CHUNK))
@@ -234,7 +234,7 @@ class Adjudicator:
         for number in range(parts):
             rows, more = stopped[number::parts], spare[number::parts]
             seed = config.seed, iteration, before + number
-            work = solve_stops, config.game.board, drawn[rows], len(more), seed
+            work = solve_stops, config.game.board, drawn[rows], len(more), stored, seed
             chunks.append((np.append(rows, more), self._pool.submit(*work)))
         self._batches.append(Batch(finished, chunks))
 
@@ -257,25 +257,27 @@ class Batch(NamedTuple):
 
 
 def solve_stops(
-    game: DotsAndBoxes, drawn: np.ndarray, more: int, seed: tuple
+    game: DotsAndBoxes, drawn: np.ndarray, more: int, count: int, seed: tuple
 ) -> tuple[Answers, float]:
-    """Solve quiet positions [P, A] and a later one of each: answers [P + more, 2] and seconds.
+    """Solve quiet positions [P, A] and later ones of each: answers [P + more, K] and seconds.
 
-    The last `more` rows are of games that were over or never began. They have places too, and hold
-    another later one of a position drawn by lot.
+    K is `count`. The last `more` rows are of games that were over or never began. They have places
+    too, and hold other later ones of a position drawn by lot.
     """
     begin, table = time.perf_counter(), new_table(TABLE_ENTRIES)
     rng = np.random.default_rng(seed)
     found = _solved(game, drawn, table)
     source = np.append(np.arange(len(drawn)), rng.integers(len(drawn), size=more))
     best = (found.best & found.solved[:, None])[source]
-    later = _solved(game, play_on(game, drawn[source], best, rng), table)
+    later = [
+        _solved(game, play_on(game, drawn[source], best, rng), table) for _ in range(count - 1)
+    ]
     over = Answers(*(np.zeros((more, *x.shape[1:]), x.dtype) for x in found))
     over.solved[:] = True
     answers = Answers(
         *(
-            np.stack((np.concatenate(stops), after), axis=1)
-            for *stops, after in zip(found, over, later, strict=True)
+            np.stack((np.concatenate((stops, ended)), *after), axis=1)
+            for stops, ended, *after in zip(found, over, *later, strict=True)
         )
     )
     return answers, time.perf_counter() - begin

@@ -37,7 +37,7 @@ from jaxzero.training.selfplay import (
 from jaxzero.training.targets import Positions, label, possible_margin
 from jaxzero.training.trainer import train
 
-GAMES, BELOW, KEY = 64, 8, jax.random.key(5)
+GAMES, BELOW, SOLVED, KEY = 64, 8, 3, jax.random.key(5)
 CONFIG = load_config(
     "configs/tiny.yaml",
     *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--search.simulations=4"),
@@ -47,6 +47,7 @@ CONFIG = load_config(
 QUIET = (
     *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),
     *("--selfplay.opening_plies=2", f"--selfplay.adjudicate_below={BELOW}"),
+    f"--selfplay.solved_per_game={SOLVED}",
 )
 SHORT = (
     *("--network.features=raw", "--network.channels=16", "--search.simulations=2"),
@@ -71,7 +72,7 @@ def played():
         return decisions, stops, postponed, finished(CONFIG, searched(CONFIG, begin))
 
     decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
-    answers, _ = solve_stops(GAME, stops.drawn, 0, (0, 0))
+    answers, _ = solve_stops(GAME, stops.drawn, 0, SOLVED, (0, 0))
     answers.solved[stops.drawn.all(1), 0] = True
     assert not over.any()  # no opening goes so far
     return decisions, stops, answers, postponed
@@ -153,9 +154,10 @@ def test_solved_positions_are_quiet_and_lie_on_the_way_to_the_end(played):
     _, stops, answers, _ = played
     open_games = ~stops.drawn.all(1)
     assert answers.solved.all()
-    first, later = np.swapaxes(answers.drawn, 0, 1)
-    assert (first <= later).all() and not later[open_games].all(1).any()
-    assert (first < later)[open_games].any(1).mean() > 0.5
+    first, *others = np.swapaxes(answers.drawn, 0, 1)
+    for later in others:
+        assert (first <= later).all() and not later[open_games].all(1).any()
+        assert (first < later)[open_games].any(1).mean() > 0.5
     for drawn, best, value in zip(
         *(x[open_games].reshape(-1, *x.shape[2:]) for x in answers[:3]), strict=True
     ):
@@ -172,8 +174,9 @@ def test_solved_positions_are_quiet_and_lie_on_the_way_to_the_end(played):
 def test_games_that_never_began_hold_later_positions_of_others(played):
     _, stops, _, _ = played
     drawn = stops.drawn[~stops.drawn.all(1)][:8]
-    answers, _ = solve_stops(GAME, drawn, 40, (1, 2))
-    assert answers.drawn.shape == (48, 2, GAME.num_edges)
+    answers, _ = solve_stops(GAME, drawn, 40, SOLVED, (1, 2))
+    assert answers.drawn.shape == (48, SOLVED, GAME.num_edges)
+    assert (answers.drawn[:, 1] != answers.drawn[:, 2]).any()  # each plays on by itself
     assert answers.solved.all() and not answers.best[8:, 0].any() and not answers.value[8:, 0].any()
     later = answers.drawn[8:, 1]
     from_whom = (drawn[None] <= later[:, None]).all(-1)
