@@ -214,10 +214,10 @@ class CheckedAdjudicator(Adjudicator):
     def answer(self, state):
         state, metrics = super().answer(state)
         if metrics:
-            stops = np.asarray(state.older.stops.drawn)
+            stops = jax.device_get(state.older.stops.drawn)
             asked = ~stops.all(-1)
             assert asked.any()
-            first = np.asarray(state.answers.drawn)[:, :, 0]
+            first = jax.device_get(state.answers.drawn)[:, :, 0]
             np.testing.assert_array_equal(first[asked], stops[asked])
         return state, metrics
 
