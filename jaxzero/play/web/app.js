@@ -12,7 +12,7 @@ import { listenToKeys } from "./keys.js";
 import { createLessons } from "./lessons.js";
 import { createNotice, createSpeaker, tell } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
-import { createRecord } from "./record.js";
+import { createRecord, keyOf } from "./record.js";
 import { createReview } from "./review.js";
 import { findFault, replay } from "./rules.js";
 import { applyTheme, nextTheme, remember, settings, stored } from "./settings.js";
@@ -156,12 +156,8 @@ function goTo(at) {
 function setAside() {
   const { game } = record.kept();
   const unfinished = game.moves.length && !replay(game).over;
-  const played = hasEngine() || wordsOf(game) !== play.table.loaded;
+  const played = hasEngine() || keyOf(game) !== play.table.loaded;
   if (played && unfinished) remember({ aside: [...stored().aside, tableNow()].slice(-MOST_ASIDE) });
-}
-
-function wordsOf({ rows, cols, start, moves }) {
-  return JSON.stringify([rows, cols, start, moves]);
 }
 
 /** Offer the newest game that was set aside, until it is taken back or declined. */
@@ -202,7 +198,7 @@ function showLoaded(game, komi, names = []) {
   editor.close();
   setAside();
   const seats = [{ kind: "person" }, { kind: "person" }];
-  play.sit({ game, komi, names, seats, at: game.moves.length, loaded: wordsOf(game) });
+  play.sit({ game, komi, names, seats, at: game.moves.length, loaded: keyOf(game) });
   if (!isReview()) location.hash = "#review";
   offerAside();
 }
@@ -247,7 +243,7 @@ function routeToShared(fragment) {
 function isOnTable(shared, komi) {
   const { game, komi: own } = tableNow();
   const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
-  return wordsOf(begun) === wordsOf(shared) && own === komi;
+  return keyOf(begun) === keyOf(shared) && own === komi;
 }
 
 function showLoadedHere(game, komi) {

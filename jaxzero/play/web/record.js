@@ -2,6 +2,11 @@
 
 import { replay } from "./rules.js";
 
+/** Return a text that differs for different games, whatever their titles and dates. */
+export function keyOf({ rows, cols, start, moves }) {
+  return [rows, cols, start, moves].join("|");
+}
+
 export function createRecord(game) {
   const listeners = [];
   let main = null; // the game while a variation is shown: {moves, at}
@@ -65,8 +70,7 @@ export function createRecord(game) {
 
     /** Return a text that differs for different positions and histories. */
     key() {
-      const { rows, cols, start, moves } = record.shown();
-      return [rows, cols, start, moves].join("|");
+      return keyOf(record.shown());
     },
   };
 

@@ -6,6 +6,7 @@ import { drawGraph } from "./graph.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
 import { costClass } from "./overlay.js";
+import { keyOf } from "./record.js";
 import { edgeName, replay } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
@@ -18,8 +19,6 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
   let controller = null;
   let warming = false;
   const graph = find("#graph");
-
-  const keyOf = ({ rows, cols, start, moves }) => [rows, cols, start, moves].join("|");
 
   /** Ask the server about a game it has not seen yet. A variation keeps the review of its game. */
   function refresh() {
