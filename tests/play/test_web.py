@@ -177,7 +177,7 @@ def test_share_and_open_again(open_page):
     page = open_page("review")
     load(page, GAME)
     page.get_by_test_id("share").click()
-    page.wait_for_function("location.hash.startsWith('#g=')")
+    expect(page).to_have_url(re.compile("#g="))
     other = open_page(page.url.partition("#")[2])
     assert other.locator("#moves li").count() == 5
     broken = open_page("g=9x9.AA.AA")

@@ -79,6 +79,13 @@ DRAG = """() => {
     return begun && ["text/plain", "DownloadURL"].map((kind) => dataTransfer.getData(kind));
 }"""
 
+# The page may not evaluate strings itself, so it waits in one function, not in a text asked again.
+DRAG_ONCE_WRITTEN = f"""async () => {{
+    let dragged;
+    while (!(dragged = ({DRAG})())) await new Promise(requestAnimationFrame);
+    return dragged;
+}}"""
+
 
 def test_a_game_is_dragged_out(open_page):
     page = open_page("review")
@@ -87,8 +94,7 @@ def test_a_game_is_dragged_out(open_page):
     assert page.evaluate(DRAG) is False, "nothing is written before the pointer comes"
     with page.expect_response("**/api/write"):
         page.get_by_test_id("save").hover()
-    page.wait_for_function(f"(window.dragged = ({DRAG})()) !== false")
-    text, file = page.evaluate("window.dragged")
+    text, file = page.evaluate(DRAG_ONCE_WRITTEN)
     assert text == write_game(game_of(4), "ascii")
     kind, name, address = file.split(":", 2)
     assert (kind, name) == ("text/plain", "dots-and-boxes-5x5.txt")

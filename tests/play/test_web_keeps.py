@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from browsing import GAME, draw, drawn_edges, expect, load, start_game
 
@@ -124,7 +125,7 @@ def test_a_link_to_the_own_game_leaves_its_players(open_page):
     play_a_turn(page)
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("share").click()
-    page.wait_for_function("location.hash.startsWith('#g=')")
+    expect(page).to_have_url(re.compile("#g="))
     reload(page)
     page.get_by_test_id("nav-play").click()
     expect(page.get_by_test_id("player-0")).to_contain_text("You")
@@ -235,7 +236,7 @@ def test_what_was_played_on_from_a_shared_game_survives_a_reload(open_page):
     page = open_page("review")
     load(page, GAME)
     page.get_by_test_id("share").click()
-    page.wait_for_function("location.hash.startsWith('#g=')")
+    expect(page).to_have_url(re.compile("#g="))
     draw(page, 9)
     reload(page)
     expect(moves(page)).to_have_count(6)
