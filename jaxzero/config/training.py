@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -285,7 +286,8 @@ class Config:
         Half of the games that start late start later than `start_ply`, at any later ply.
         """
         if self.selfplay.start_falls:
-            return max(1, 3 * self.steps // (4 * GAMES_PER_LANE_FALLING))
+            three_quarters = 3 * self.steps / (4 * GAMES_PER_LANE_FALLING)
+            return max(1, math.ceil(three_quarters - 0.5))  # the nearest, of two the smaller
         late = self.selfplay.start_ply > 0
         return max(1, 3 * self.shortest_game // 4) if late else self.shortest_game
 
