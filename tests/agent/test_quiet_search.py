@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse, any_params, table_of, worths
+from compiled import analyse, any_params, planted, worths
 from referee import Referee
 
 from jaxzero.agent import quiet_game
@@ -22,7 +22,6 @@ from jaxzero.evaluation.scoring import agent_answers
 from jaxzero.evaluation.suite import table_suite
 from jaxzero.game import DotsAndBoxes, State, initial_state, step
 from jaxzero.game.structure import structure
-from jaxzero.solver.tablebase import move_values, table_value
 
 SETTINGS = SearchConfig(simulations=16, value_scale_per_box=0.5, nodes="quiet")
 
@@ -34,20 +33,6 @@ def states(drawn) -> State:
 
 def boards(game: DotsAndBoxes, codes) -> np.ndarray:
     return (np.asarray(codes)[:, None] >> np.arange(game.num_edges)) & 1 > 0
-
-
-def planted(game: DotsAndBoxes, prior_weight: float):
-    """Return an evaluator that knows every value, and every best edge with this logit."""
-    table = table_of(game)
-
-    def evaluate(_params, state: State, _found) -> Evaluation:
-        value = jax.vmap(partial(table_value, table))(state.drawn)
-        worth = jax.vmap(partial(move_values, game, table))(state.drawn)
-        best = worth == jnp.max(worth, axis=-1, keepdims=True)
-        logits = jnp.where(state.drawn, -1e9, prior_weight * best)
-        return Evaluation(logits, value / game.num_boxes)
-
-    return evaluate
 
 
 def positions_of(game: DotsAndBoxes) -> np.ndarray:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse
+from compiled import analyse, planted, table_of
 from quiet_referee import hashed, play_all, play_to
 from referee import Referee
 
@@ -19,6 +19,7 @@ from jaxzero.cli import load_config
 from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold
 from jaxzero.game.structure import structure
+from jaxzero.solver.tablebase import table_value
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
@@ -35,6 +36,7 @@ CONFIG = load_config(
     "--selfplay.opening_plies=3",
 )
 GAME = CONFIG.game.board
+DEEP = "--search.simulations=16", "--search.value_scale_per_box=0.5", "--search.nodes=quiet"
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +137,34 @@ def test_weights_of_picking_follow_the_surprise(played):
     calm = decisions._replace(surprise=np.zeros_like(decisions.surprise))
     even = np.asarray(sampling_weights(calm, 1.0), float)
     np.testing.assert_allclose(even / even[there].mean(), there, atol=1e-4)
+
+
+def test_what_surprises_is_stored_more_often():
+    """In proportion to the surprise, where it has all of the weight."""
+    config = replace(CONFIG, selfplay=replace(CONFIG.selfplay, surprise_weight=1.0))
+    key = jax.random.key(5)
+    stored, _ = jax.jit(partial(play_games, config, hashed, games=GAMES))((), key)
+    random_key, play_key, _ = jax.random.split(key, 3)
+    decisions, _ = jax.device_get(play_all(CONFIG, hashed, GAMES, random_key, play_key))
+    drawn, surprise = decisions.drawn[decisions.played], decisions.surprise[decisions.played]
+    boards, row = np.unique(drawn, axis=0, return_inverse=True)
+    total = np.bincount(row.ravel(), surprise)
+    same = (boards[:, None] == np.asarray(stored.drawn)).all(-1)
+    times, played = same.sum(1), np.bincount(row.ravel())
+    assert times.sum() == len(stored.drawn)
+    expected = times.sum() * total / total.sum()
+    assert (np.abs(times - expected) < played + 0.01).all()
+
+
+def test_the_value_of_a_decision_is_what_is_won_from_there_on():
+    """Boxes, for the side to move, once free boxes are taken: the table's, if leaves are."""
+    config = load_config("configs/tiny.yaml", "--game.rows=2", "--game.cols=3", *DEEP)
+    game = config.game.board
+    keys = jax.random.split(jax.random.key(3))
+    decisions, _ = jax.device_get(play_all(config, planted(game, 8.0), GAMES, *keys))
+    exact = jax.vmap(partial(table_value, table_of(game)))(decisions.drawn[decisions.played])
+    assert np.ptp(exact) > 4
+    np.testing.assert_allclose(decisions.value[decisions.played], exact, atol=1e-3)
 
 
 def test_the_surprise_is_the_divergence_from_the_network(played):
