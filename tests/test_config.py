@@ -111,6 +111,12 @@ def test_games_must_begin_before_they_end():
         load_config(TINY, exact, "--selfplay.start_ply=8")
 
 
+def test_most_decisions_of_a_falling_start_are_stored():
+    # Stops leave 14 decisions: lanes of 12 games make 28, and places for three quarters are 1.75.
+    stops = "--selfplay.adjudicate_below=26", "--selfplay.start_ply=8"
+    assert load_config("configs/cpu_4x4.yaml", *stops).positions_per_game == 2
+
+
 FILES = {
     "network: {chanels: 64}": r"^network\.chanels: 64 in .*did you mean network\.channels",
     "networks: {channels: 64}": r"^networks\.channels: 64",
