@@ -106,7 +106,8 @@ class Engine:
         # Batches of a few sizes, since each size compiles.
         size = 1 << (len(boards) - 1).bit_length()
         padded = np.concatenate([boards, np.repeat(boards[:1], size - len(boards), axis=0)])
-        settings = replace(self.agent.settings, simulations=simulations or 1)
+        # Edges do not say the score, so the search values boxes, as in `search_one`.
+        settings = replace(self.agent.settings, simulations=simulations or 1, win_weight=0.0)
         act = _chooser(self.agent.network, settings, bool(simulations))
         zeros = np.zeros(size, np.int32)
         choice = jax.device_get(act(self.agent.params, State(padded, zeros, zeros)))

@@ -122,10 +122,11 @@ def main(arguments: list[str]) -> None:
     if options.suite or options.ladder:
         check_folder("figures", figures)
 
+    from jaxzero.evaluation.scoring import BATCH
     from jaxzero.evaluation.suite import load_suite
     from jaxzero.evaluation.suite_report import score_suite, scored_players
     from jaxzero.runs.resize import asked_board, resize
-    from jaxzero.training.evaluator import play_matches, rate_checkpoints
+    from jaxzero.training.evaluator import play_matches, rate_checkpoints, refuse_searches
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
@@ -140,6 +141,7 @@ def main(arguments: list[str]) -> None:
     if options.suite:  # told before a match that may take an hour
         suite = load_suite(options.suite, board)
         players = scored_players(names, board, loaded.agent, 2 if source2 else 1)
+        refuse_searches("players", players, BATCH, board)
     results = {"source": source.name, "iteration": loaded.iteration}
     if options.opponents:
         match = (options.games, options.opening_plies, options.seed)

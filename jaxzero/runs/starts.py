@@ -66,14 +66,26 @@ def read_starts(run_dir: Path) -> list[Start]:
     return list(read_json_lines("run_dir", path)) if path.exists() else []
 
 
+def starts_that_trained(run_dir: Path, iterations: int) -> list[Start]:
+    """Return the starts of a run of so many iterations, but for those that only measured it."""
+    starts = read_starts(run_dir)
+    after = [start.get("after_iteration", 0) for start in starts]
+    ends = [*after[1:], iterations][: len(starts)]
+    return [start for start, begin, end in zip(starts, after, ends, strict=True) if end > begin]
+
+
 def differences(starts: Sequence[tuple[str, Start]]) -> list[str]:
-    """Return a line for each part of named starts that is not alike, and who had which."""
+    """Return a line for each part of named starts that is not alike, and who had which.
+
+    A name that comes several times may have had several.
+    """
     lines = []
     for part in COMPARED:
         values: dict[str, list[str]] = {}
         for name, start in starts:
             values.setdefault(json.dumps(start.get(part)), []).append(name)
         if len(values) > 1:
-            shown = "; ".join(f"{value} ({', '.join(who)})" for value, who in values.items())
+            whose = {value: ", ".join(dict.fromkeys(who)) for value, who in values.items()}
+            shown = "; ".join(f"{value} ({who})" for value, who in whose.items())
             lines.append(f"{part} differs: {shown}")
     return lines

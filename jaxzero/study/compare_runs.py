@@ -26,7 +26,7 @@ from jaxzero.files import save_figure
 from jaxzero.readers import check_mapping, read_mapping
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE
-from jaxzero.runs.starts import differences, read_starts
+from jaxzero.runs.starts import differences, starts_that_trained
 from jaxzero.runs.summary import SUMMARY_FILE
 from jaxzero.runs.weights import Effort, effort_before, initial_name
 
@@ -53,6 +53,8 @@ class MeasuredRun(NamedTuple):
     run_dir: Path
     settings: dict[str, Any]  # by dotted name
     measurements: list[Measurement]
+    iterations: int
+    finished: bool  # it has come as far as its config says
 
 
 class RunGroup(NamedTuple):
@@ -71,7 +73,8 @@ def read_run(run_dir: Path) -> MeasuredRun:
         metrics = read_metrics(run_dir)
     except InputError as error:
         raise InputError(str(error).replace("run_dir:", "runs:", 1)) from error
-    settings = dict(dotted(asdict(load_config(run_dir / CONFIG_FILE))))
+    config = load_config(run_dir / CONFIG_FILE)
+    settings = dict(dotted(asdict(config)))
     settings["weights"] = initial_name(run_dir) or "none"
     measurements = [
         Measurement(
@@ -83,7 +86,8 @@ def read_run(run_dir: Path) -> MeasuredRun:
     measurements += _at_the_end(run_dir, past, measurements)
     if not measurements:
         raise InputError(f"runs: {run_dir} was never measured on solved positions")
-    return MeasuredRun(run_dir, settings, measurements)
+    iterations = max((line["iteration"] for line in metrics), default=0)
+    return MeasuredRun(run_dir, settings, measurements, iterations, is_complete(config, run_dir))
 
 
 def _at_the_end(
@@ -143,6 +147,12 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[RunGroup]:
     return [RunGroup(name, found) for name, found in groups.items()]
 
 
+def ends(group: RunGroup) -> list[Measurement]:
+    """Return the last measurement of each run: of those that are finished, if any is."""
+    finished = [run for run in group.runs if run.finished]
+    return [run.measurements[-1] for run in finished or group.runs]
+
+
 def players(groups: Sequence[RunGroup]) -> list[str]:
     """Return the players that were measured in any run."""
     found = (one.wrong for group in groups for run in group.runs for one in run.measurements)
@@ -150,12 +160,11 @@ def players(groups: Sequence[RunGroup]) -> list[str]:
 
 
 def final(group: RunGroup, player: str) -> tuple[float, float] | None:
-    """Return the mean of the last percentage of wrong moves over the runs, and its uncertainty.
+    """Return the mean of the percentages of wrong moves at the `ends`, and its uncertainty.
 
     That is half of the 95 % interval by Student's t, nan for one run.
     """
-    ends = [run.measurements[-1].wrong for run in group.runs]
-    last = [wrong[player] for wrong in ends if player in wrong]
+    last = [end.wrong[player] for end in ends(group) if player in end.wrong]
     if len(last) < 2:
         return (last[0], math.nan) if last else None
     half = t.ppf(0.975, len(last) - 1) * stdev(last) / math.sqrt(len(last))
@@ -168,13 +177,18 @@ def first_below(run: MeasuredRun, player: str, percent: float) -> Measurement | 
 
 
 def format_runs(groups: Sequence[RunGroup]) -> str:
-    """Return a line per group: its runs, games, minutes and the wrong moves at the end."""
+    """Return a line per group: its runs, games, minutes and the wrong moves at the end.
+
+    Means are those of the finished runs, where there are any.
+    """
     who, rows = players(groups), []
     for group in groups:
-        games = fmean(run.measurements[-1].games for run in group.runs)
-        minutes = fmean(run.measurements[-1].minutes for run in group.runs)
-        ends = [_spread(final(group, player)) for player in who]
-        rows.append([group.name, f"{len(group.runs)}", f"{games:,.0f}", f"{minutes:.1f}", *ends])
+        games = fmean(end.games for end in ends(group))
+        minutes = fmean(end.minutes for end in ends(group))
+        unfinished = sum(not run.finished for run in group.runs)
+        runs = f"{len(group.runs)}" + f", {unfinished} unfinished" * bool(unfinished)
+        wrong = [_spread(final(group, player)) for player in who]
+        rows.append([group.name, runs, f"{games:,.0f}", f"{minutes:.1f}", *wrong])
     heads, left = ["setting", "runs", "games", "minutes", *who], ("left",)
     return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
 
@@ -191,12 +205,16 @@ def _spread(found: tuple[float, float] | None) -> str:
 def format_starts(groups: Sequence[RunGroup]) -> str:
     """Return a line for each part of machine and software that was not alike in all runs."""
     runs = [run for group in groups for run in group.runs]
-    last = [(str(run.run_dir), starts[-1]) for run in runs if (starts := read_starts(run.run_dir))]
-    return "\n".join(differences(last))
+    starts = [
+        (str(run.run_dir), start)
+        for run in runs
+        for start in starts_that_trained(run.run_dir, run.iterations)
+    ]
+    return "\n".join(differences(starts))
 
 
 def levels(group: RunGroup) -> str:
-    """Return a line per level of wrong moves: when the first run of a group reached it."""
+    """Return a line per level of wrong moves: when the first run of a group, named, reached it."""
     run, who = group.runs[0], players([group])
     lines = []
     for level in LEVELS:
@@ -208,7 +226,8 @@ def levels(group: RunGroup) -> str:
                 if one
             )
             lines.append(f"  at most {level} % wrong   {'   '.join(words)}")
-    return "\n".join([group.name, *lines])
+    name = f"{group.name}: {run.run_dir}" if len(group.runs) > 1 else group.name
+    return "\n".join([name, *lines])
 
 
 def draw_runs(path: Path, groups: Sequence[RunGroup]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -161,6 +162,14 @@ def _refuse_match(field: str, simulations: int, games: int, game: DotsAndBoxes) 
     refuse_match(field, simulations, min(games, MOST_AT_ONCE), game.num_edges, limit)
 
 
+def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndBoxes) -> None:
+    """Raise an InputError where a player `search:N` among `names` needs too much memory."""
+    for name in names:
+        kind, _, simulations = name.partition(":")
+        if kind == "search":
+            _refuse_match(field, int(simulations), games, game)
+
+
 def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
     """Return the suite that `auto` stands for on a board; any other name stays.
 
@@ -214,6 +223,7 @@ def play_matches(
     game = loaded.agent.network.game
     _refuse_match("simulations", simulations, games, game)
     players = make_players(opponents, game, loaded.agent)
+    refuse_searches("opponents", [player.name for player in players], games, game)
     me = make_player(f"search:{simulations}", game, loaded.agent)
     results = {}
     for opponent in players:

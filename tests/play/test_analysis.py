@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxzero
+from jaxzero.api import Engine
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.play.analysis import by_structure
 from jaxzero.play.looking import think
@@ -63,3 +64,4 @@ def test_without_a_score_the_search_values_boxes():
     )
     for ours, theirs in zip(think(boxes, drawn, 8), think(wins, drawn, 8), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+    assert Engine(wins).values([drawn], 8) == Engine(boxes).values([drawn], 8)

@@ -8,8 +8,9 @@ import pytest
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
 from jaxzero.runs.memory import DoesNotFit, least_bytes
-from jaxzero.training import iteration
+from jaxzero.training import evaluator, iteration
 from jaxzero.training.iteration import Program, compile_iteration, init_actor, input_shapes
 from jaxzero.training.trainer import train
 
@@ -156,3 +157,12 @@ def test_a_preset_fits_its_size_with_a_tenth_to_spare(name, monkeypatch):
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: int(0.9 * PRESETS[name]))
     config = load_config(f"configs/{name}.yaml", "--devices=1")
     compile_iteration(config, Network(config.game.board, config.network), jax.local_devices()[:1])
+
+
+def test_named_searches_that_are_too_large_are_refused(monkeypatch):
+    """By their own simulations; other players search nothing."""
+    board = DotsAndBoxes(5, 5)
+    monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: GIB)
+    evaluator.refuse_searches("players", ["policy", "alphabeta:3", "search:64"], 512, board)
+    with pytest.raises(InputError, match=r"^players: 16384 takes 11.* for 512 games at once"):
+        evaluator.refuse_searches("players", ["greedy", "search:16384"], 512, board)

@@ -82,6 +82,24 @@ def test_seeds_join_and_what_differs_is_the_name(runs):
     assert "5.00 % [0.00, 17.71]" in format_runs(entries) and "2.00 %" in format_runs(entries)
 
 
+def test_only_finished_runs_are_averaged_where_there_are_any(tmp_path):
+    paths = [
+        make_run(tmp_path / name, f"--seed={number}", "--iterations=6", wrong=wrong)
+        for number, (name, wrong) in enumerate({"a": WRONG, "b": WRONG, "c": WRONG[:1]}.items())
+    ]
+    (going,) = group_runs([read_run(path) for path in paths])
+    assert final(going, "policy")[0] == pytest.approx((4.0 + 4.0 + 30.0) / 3)
+    assert "3, 3 unfinished" in format_runs([going])
+    done = {"iterations": 6, "games": 300, "minutes": 1.5, "suite": {}}
+    for path in paths[:2]:
+        (path / "summary.json").write_text(json.dumps(done))
+    (partly,) = group_runs([read_run(path) for path in paths])
+    assert final(partly, "policy") == pytest.approx((4.0, 0.0))
+    line = format_runs([partly]).splitlines()[1]
+    assert "3, 1 unfinished  " in line and " 300 " in line
+    assert levels(partly).splitlines()[0] == f"-: {paths[0]}"
+
+
 def test_runs_that_are_no_seeds_of_each_other_are_not_averaged(runs, tmp_path):
     with pytest.raises(InputError, match=r"runs: .*a and .*a have the same settings and seed 1"):
         group_runs([*runs, runs[0]])
@@ -99,6 +117,21 @@ def test_what_the_machines_had_not_in_common_is_told(runs):
         (run.run_dir / "starts.jsonl").write_text(json.dumps(line) + "\n")
     a, b, c = (run.run_dir for run in runs)
     assert format_starts(group_runs(runs)) == f'device differs: "cpu" ({a}, {b}); "H100" ({c})'
+
+
+def test_every_start_that_trained_is_told(runs):
+    """Not one that only measured a run of six iterations again."""
+    for run, starts in zip(runs, (("A", 0), ("B", 6)), strict=False):
+        lines = [{"commit": starts[0], "after_iteration": starts[1]}]
+        first = {"commit": "A", "after_iteration": 0}
+        text = "".join(json.dumps(line) + "\n" for line in (first, *lines))
+        (run.run_dir / "starts.jsonl").write_text(text)
+    a, b = (run.run_dir for run in runs[:2])
+    assert format_starts(group_runs(runs[:2])) == ""
+    moved = {"commit": "B", "after_iteration": 4}
+    with (a / "starts.jsonl").open("a") as file:
+        file.write(json.dumps(moved) + "\n")
+    assert format_starts(group_runs(runs[:2])) == f'commit differs: "A" ({a}, {b}); "B" ({a})'
 
 
 def test_a_level_is_reached_at_the_first_evaluation_below_it(runs):
