@@ -121,16 +121,17 @@ def test_what_the_machines_had_not_in_common_is_told(runs):
 
 def test_every_start_that_trained_is_told(runs):
     """Not one that only measured a run of six iterations again."""
-    for run, starts in zip(runs, (("A", 0), ("B", 6)), strict=False):
-        lines = [{"commit": starts[0], "after_iteration": starts[1]}]
-        first = {"commit": "A", "after_iteration": 0}
-        text = "".join(json.dumps(line) + "\n" for line in (first, *lines))
-        (run.run_dir / "starts.jsonl").write_text(text)
     a, b = (run.run_dir for run in runs[:2])
+
+    def start(run_dir: Path, commit: str, after: int) -> None:
+        with (run_dir / "starts.jsonl").open("a") as file:
+            file.write(json.dumps({"commit": commit, "after_iteration": after}) + "\n")
+
+    start(a, "A", 0)
+    start(b, "A", 0)
+    start(b, "B", 6)
     assert format_starts(group_runs(runs[:2])) == ""
-    moved = {"commit": "B", "after_iteration": 4}
-    with (a / "starts.jsonl").open("a") as file:
-        file.write(json.dumps(moved) + "\n")
+    start(a, "B", 4)
     assert format_starts(group_runs(runs[:2])) == f'commit differs: "A" ({a}, {b}); "B" ({a})'
 
 
