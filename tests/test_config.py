@@ -93,6 +93,7 @@ WRONG = {
     "--search={engine: mctx, evaluation_batch: 8}": r"^search\.evaluation_batch: 8 needs search",
     "--network.attention_heads=2": r"^network\.attention_heads: 2 needs network\.trunk conv",
     "--network.squeeze_excitation=true": r"^network\.squeeze_excitation: True needs network\.trunk",
+    "--network.safe_end=true": r"^network\.safe_end: True needs network\.trunk conv",
 }
 
 

@@ -38,7 +38,7 @@ from jaxzero.game import (
 )
 from jaxzero.game.structure import Structure, structure
 
-Logits = tuple[jax.Array, jax.Array]  # [B, A] of the edges, [B, M] of the margin
+Logits = tuple[jax.Array, ...]  # [B, A] of the edges, [B, M] of the margin, conv: of the safe end
 Trunk = Callable[[DotsAndBoxes, NetworkConfig, jax.Array, Structure | None], Logits]
 
 
@@ -79,10 +79,14 @@ def conv(
     policy = nn.Dense(2, dtype=jnp.float32, name="policy")(hidden)
     summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
     margin = nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(summary)
-    return edges_from_planes(game, policy), margin
+    if not config.safe_end:
+        return edges_from_planes(game, policy), margin
+    safe_end = nn.Dense(2 + MOST_CHAINS + 1, dtype=jnp.float32, name="safe_end")(summary)
+    return edges_from_planes(game, policy), margin, safe_end
 
 
-HEADS = ("policy", "margin")  # names of the last layers
+HEADS = ("policy", "margin", "safe_end")  # names of the last layers
+MOST_CHAINS = 7  # more chains and loops count as these
 TRUNKS: dict[str, Trunk] = {"conv": conv, "dense": dense, "graph": graph}
 
 
@@ -95,6 +99,9 @@ class Prediction(NamedTuple):
 
     policy_logits: jax.Array  # [B, A] float32, drawn edges at IMPOSSIBLE
     margin_logits: jax.Array  # [B, M] float32, margins that cannot be at IMPOSSIBLE
+    # [B, 2 + 8] float32 with `network.safe_end`, else (): whether the side to move or the other one
+    # is to move when no safe edge is left, and how many long chains and loops there are then.
+    safe_end_logits: jax.Array | tuple = ()
 
 
 class Network(nn.Module):
@@ -113,11 +120,12 @@ class Network(nn.Module):
             found = None
         elif found is None:
             found = jax.vmap(partial(structure, self.game))(drawn)
-        policy_logits, margin_logits = trunk(self.game, self.config, drawn, found)
+        policy_logits, margin_logits, *others = trunk(self.game, self.config, drawn, found)
         possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
         return Prediction(
             policy_logits=jnp.where(drawn, IMPOSSIBLE, policy_logits.astype(jnp.float32)),
             margin_logits=jnp.where(possible, margin_logits.astype(jnp.float32), IMPOSSIBLE),
+            safe_end_logits=others[0] if others else (),
         )
 
 

@@ -64,6 +64,10 @@ class NetworkConfig:
     squeeze_excitation: bool = False
     """Scale the channels of each block by a function of the whole board
     (squeeze-and-excitation). For conv only."""
+    safe_end: bool = False
+    """Predict also how the safe moves end: who must open the first chain, and how many chains and
+    loops of at least three boxes there are then. Search does not use it; the trunk learns from it
+    what decides the game. For conv only."""
     compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     """Number format of activations and matrix products; parameters are always float32. auto:
     float32 on a CPU, which is slow in bfloat16, else bfloat16. Leave auto."""
@@ -80,6 +84,8 @@ class NetworkConfig:
             self._refuse("attention_heads", "conv or graph")
         if self.squeeze_excitation and self.trunk != "conv":
             self._refuse("squeeze_excitation", "conv")
+        if self.safe_end and self.trunk != "conv":
+            self._refuse("safe_end", "conv")
         if self.attention_heads and self.channels % self.attention_heads:
             raise InputError(
                 f"network.attention_heads: {self.attention_heads} does not divide "

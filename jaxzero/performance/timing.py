@@ -229,7 +229,7 @@ def full_ring(work: Workload) -> Replay:
     """Return a full replay of the run's size, or of `RING_BYTES` where that is less."""
     edges, block = work.network.game.num_edges, work.positions
     fields = jax.eval_shape(lambda: empty_replay(block, edges))
-    block_bytes = sum(field.size * field.dtype.itemsize for field in fields)
+    block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
     blocks = min(work.config.iterations_kept, max(1, RING_BYTES // block_bytes))
     ring = empty_replay(blocks * block, edges)
     return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))
@@ -258,7 +258,9 @@ def sample_part(work: Workload, repeats: int) -> Part:
         if work.config.learner.augmentation:
             batch = augment(permutations, symmetry_key, batch)
         batch = jax.lax.optimization_barrier(batch)
-        return jax.random.fold_in(key, sum(leaf.astype(jnp.int32).sum() for leaf in batch))
+        return jax.random.fold_in(
+            key, sum(leaf.astype(jnp.int32).sum() for leaf in jax.tree.leaves(batch))
+        )
 
     call = repeated(one_batch, jax.random.key(0), repeats, full_ring(work))
     return Part(call, work.samples * repeats, work.learned)

@@ -81,7 +81,7 @@ class Checkpoints:
         items = {"learner": ocp.args.StandardSave(learner)}
         layout = None
         if replay is not None:
-            items["replay"] = ocp.args.StandardSave(_snapshot(replay))
+            items["replay"] = ocp.args.StandardSave(_fields(_snapshot(replay)))
             devices, capacity = jax.tree.leaves(replay)[0].shape[:2]
             layout = {"devices": devices, "capacity": capacity}
         record = {**record, "version": __version__, "replay": layout}
@@ -241,7 +241,8 @@ class Checkpoints:
         if layout := record.get("replay"):
             like = replay_shapes(like, layout["devices"], layout["capacity"])
         try:
-            replay = self._read(iteration, "replay", ocp.args.StandardRestore(_zeros(like)))
+            fields = ocp.args.StandardRestore(_zeros(_fields(like)))
+            replay = like._replace(**self._read(iteration, "replay", fields))
             refuse_damaged(where, "replay", record.get("sums", {}), replay)
         except InputError as error:
             raise DamagedReplay(str(error)) from error
@@ -292,6 +293,11 @@ def refuse_not_finite(learner: chex.ArrayTree) -> None:
 def _is_here(tree: chex.ArrayTree) -> bool:
     """Return whether this process has all of a tree."""
     return all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(tree))
+
+
+def _fields(replay: chex.ArrayTree) -> dict[str, chex.ArrayTree]:
+    """Return the fields of a replay that hold something: older checkpoints have no others."""
+    return {name: x for name, x in replay._asdict().items() if jax.tree.leaves(x)}
 
 
 def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:

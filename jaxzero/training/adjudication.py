@@ -36,6 +36,7 @@ from jaxzero.training.targets import (
     possible_margin,
     resample,
     result_metrics,
+    safe_ends,
     totals,
 )
 
@@ -60,12 +61,17 @@ class Stops(NamedTuple):
 
 
 class Postponed(NamedTuple):
-    """What the margins of P stored positions will be: slope * result of the game + offset."""
+    """What the margins of P stored positions will be: slope * result of the game + offset.
+
+    Where the solver does not find the result, they are what searches alone say.
+    """
 
     game: jax.Array  # [P] int32
-    slope: jax.Array  # [P] float32, 0 where searches alone say it
+    slope: jax.Array  # [P] float32
     offset: jax.Array  # [P] float32
     known: jax.Array  # [P] bool, as soon as the result is
+    expected: jax.Array  # [P] float32, their mean as searches alone see it
+    foreseen: jax.Array  # [P] bool, searches alone say it
     left: jax.Array  # [P] int32, boxes not closed yet
 
 
@@ -105,7 +111,8 @@ def init_adjudication(config: Config, games: int) -> Adjudication:
     """Return the state of a device of `games` games that waits for nothing."""
     count = config.positions_per_game * games
     whole, real = jnp.zeros(count, jnp.int32), jnp.zeros(count, jnp.float32)
-    postponed = Postponed(whole, real, real, jnp.zeros(count, bool), whole)
+    none = jnp.zeros(count, bool)
+    postponed = Postponed(whole, real, real, none, real, none, whole)
     waiting = Waiting(postponed, no_stops(config, games), jnp.zeros(games, bool))
     answers = jax.tree.map(jnp.asarray, no_answers(config, games))
     return Adjudication(waiting, waiting, answers)
@@ -121,8 +128,10 @@ def no_answers(config: Config, games: int) -> Answers:
 def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Positions, Postponed]:
     """Return all decisions [T * B] as positions without margins, and what these will be."""
     # The target is the result, or a mean of it and of searches: two results give all the others.
-    two = jnp.array([[0], [1]]).repeat(games, axis=1)
-    target, known = jax.vmap(partial(totals, config.selfplay, decisions))(two)
+    # The third time there is none.
+    result = jnp.array([[0], [1], [0]]).repeat(games, axis=1)
+    found = jnp.array([True, True, False])
+    target, known = jax.vmap(partial(totals, config.selfplay, decisions))(result, found)
     sign = jnp.where(decisions.player == 0, 1.0, -1.0)
     closed = jax.vmap(jax.vmap(partial(boxes_closed, config.game.board)))(decisions.drawn)
     postponed = Postponed(
@@ -130,10 +139,13 @@ def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Position
         slope=sign * (target[1] - target[0]),
         offset=sign * (target[0] - decisions.ahead),
         known=known[0],
+        expected=sign * (target[2] - decisions.ahead),
+        foreseen=known[2],
         left=config.game.board.num_boxes - closed,
     )
     nothing = jnp.zeros(decisions.game.shape, jnp.int32)
-    positions = Positions(decisions.drawn, decisions.policy, nothing, nothing > 0)
+    safe_end = safe_ends(config, decisions)
+    positions = Positions(decisions.drawn, decisions.policy, nothing, nothing > 0, safe_end)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (positions, postponed))
 
 
@@ -148,12 +160,14 @@ def take_answers(
     (waiting, stops, begun), answers = state.older, state.answers
     result, known = results(stops, answers), answers.solved[:, 0]
     uniform = jax.random.uniform(uniform_key, waiting.left.shape)
+    told = known[waiting.game]
     to_come = waiting.slope * result[waiting.game] + waiting.offset
+    to_come = jnp.where(told, to_come, waiting.expected)
     replay = relabel(
         replay,
         2 * config.positions_per_iteration * len(begun) // config.selfplay.games,
         possible_margin(to_come, waiting.left, uniform),
-        waiting.known & (known[waiting.game] | (waiting.slope == 0)),
+        jnp.where(told, waiting.known, waiting.foreseen),
     )
     stopped = begun & ~jnp.all(stops.drawn, axis=-1)
     count = jnp.maximum(1, jnp.sum(begun))
@@ -162,7 +176,7 @@ def take_answers(
         "selfplay/adjudicated": jnp.sum(stopped & known) / count,
         "selfplay/unsolved": jnp.sum(stopped & ~known) / count,
     }
-    return replay, solved_positions(answers, jax.random.uniform(offset_key)), metrics
+    return replay, solved_positions(config, answers, jax.random.uniform(offset_key)), metrics
 
 
 def results(stops: Stops, answers: Answers) -> jax.Array:
@@ -172,7 +186,7 @@ def results(stops: Stops, answers: Answers) -> jax.Array:
     return stops.ahead + jnp.where(stops.player == 0, to_come, -to_come)
 
 
-def solved_positions(answers: Answers, offset: jax.Array) -> Positions:
+def solved_positions(config: Config, answers: Answers, offset: jax.Array) -> Positions:
     """Return answers [N, K] as positions [N * K]; those that are missing are copies of others.
 
     Without any answer they teach nothing: no policy and no margin.
@@ -180,7 +194,8 @@ def solved_positions(answers: Answers, offset: jax.Array) -> Positions:
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), answers)
     usable = flat.solved & jnp.any(flat.best, axis=-1)  # not over
     policy = (flat.best & usable[:, None]).astype(jnp.float32)  # a set: see `policy_losses`
-    positions = Positions(flat.drawn, policy, flat.value, usable)
+    safe_end = jnp.full_like(flat.value, -1) if config.network.safe_end else ()
+    positions = Positions(flat.drawn, policy, flat.value, usable, safe_end)
     return resample(positions, usable, len(usable), offset)
 
 

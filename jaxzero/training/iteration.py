@@ -47,7 +47,8 @@ Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Acto
 def init_actor(config: Config, devices: int) -> Actor:
     """Return the state of one of `devices` devices: nothing in the replay, nothing awaited."""
     block, games = config.positions_per_iteration // devices, config.selfplay.games // devices
-    replay = empty_replay(block * config.iterations_kept, config.game.board.num_edges)
+    edges, safe_end = config.game.board.num_edges, config.network.safe_end
+    replay = empty_replay(block * config.iterations_kept, edges, safe_end)
     if not config.selfplay.adjudicate_below:
         return Actor(replay)
     return Actor(replay, init_adjudication(config, games))

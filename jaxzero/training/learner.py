@@ -23,6 +23,7 @@ from jaxzero.training.targets import Positions, policy_entropy
 # see a constant that all logits share: it drifts, and bfloat16 cannot tell large logits apart.
 # Source: Chowdhery et al. 2022, "PaLM", section 5, auxiliary loss.
 LOGIT_SIZE_WEIGHT, MOST_SIZE = 1e-4, 1e3
+SAFE_END_WEIGHT = 0.5
 
 
 class Learner(NamedTuple):
@@ -116,7 +117,8 @@ def sample_losses(
     chex.assert_shape(target.margin, (), custom_message="target.margin")
     policy_loss, divergence = policy_losses(prediction.policy_logits, target.policy)
     # Where no edge is left to draw all logits stand for impossible.
-    sizes = (jnp.maximum(jax.nn.logsumexp(logits), -MOST_SIZE) for logits in prediction)
+    logits = prediction.policy_logits, prediction.margin_logits
+    sizes = (jnp.maximum(jax.nn.logsumexp(x), -MOST_SIZE) for x in logits)
     margin_loss = optax.softmax_cross_entropy_with_integer_labels(
         prediction.margin_logits, target.margin + game.num_boxes
     )
@@ -130,7 +132,22 @@ def sample_losses(
         "margin_error": known * error,
         "margin_known": known,
         "logit_size": sum(size**2 for size in sizes),
+        **safe_end_losses(prediction, target),
     }
+
+
+def safe_end_losses(prediction: Prediction, target: Positions) -> dict[str, jax.Array]:
+    """Return the loss of the end of the safe moves of ONE position; nothing where none is learnt.
+
+    The cross-entropies of who is to move then and of the number of long chains; 0 where unknown.
+    """
+    if not (jax.tree.leaves(prediction.safe_end_logits) and jax.tree.leaves(target.safe_end)):
+        return {}
+    chains, mover = jnp.divmod(jnp.maximum(target.safe_end, 0), 2)
+    loss_of = optax.softmax_cross_entropy_with_integer_labels
+    logits = prediction.safe_end_logits
+    both = loss_of(logits[:2], mover) + loss_of(logits[2:], chains)
+    return {"safe_end_loss": jnp.where(target.safe_end >= 0, both, 0.0)}
 
 
 def policy_losses(logits: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -173,6 +190,7 @@ def loss(
         settings.policy_loss_weight * means["policy_loss"]
         + settings.margin_loss_weight * means["margin_loss"]
         + LOGIT_SIZE_WEIGHT * means["logit_size"]
+        + SAFE_END_WEIGHT * means.get("safe_end_loss", 0.0)
     )
     return total, {"loss": total, **means}
 

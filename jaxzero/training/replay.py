@@ -25,10 +25,11 @@ class Replay(NamedTuple):
     margin_known: jax.Array  # [C] bool, the result or a search between told it
     size: jax.Array  # [] int32, positions held
     cursor: jax.Array  # [] int32, where the next block goes
+    safe_end: jax.Array | tuple = ()  # [C] int8 with `network.safe_end`, as `Positions` has it
 
 
-def empty_replay(capacity: int, num_edges: int) -> Replay:
-    """Return an empty ring for `capacity` positions of `num_edges` edges."""
+def empty_replay(capacity: int, num_edges: int, safe_end: bool = False) -> Replay:
+    """Return an empty ring for `capacity` positions of `num_edges` edges, with safe ends or not."""
     return Replay(
         drawn=jnp.zeros((capacity, -(-num_edges // 8)), jnp.uint8),
         policy=jnp.zeros((capacity, num_edges), jnp.float16),
@@ -36,6 +37,7 @@ def empty_replay(capacity: int, num_edges: int) -> Replay:
         margin_known=jnp.zeros(capacity, bool),
         size=jnp.zeros((), jnp.int32),
         cursor=jnp.zeros((), jnp.int32),
+        safe_end=jnp.zeros(capacity, jnp.int8) if safe_end else (),
     )
 
 
@@ -52,10 +54,10 @@ def add(replay: Replay, positions: Positions) -> Replay:
         "policy": positions.policy,
         "margin": positions.margin,
         "margin_known": positions.margin_known,
+        "safe_end": positions.safe_end,
     }
-    written = {
-        name: _write(getattr(replay, name), new, replay.cursor) for name, new in packed.items()
-    }
+    rings = {name: getattr(replay, name) for name in packed}
+    written = jax.tree.map(lambda ring, new: _write(ring, new, replay.cursor), rings, packed)
     return replay._replace(
         **written,
         size=jnp.minimum(replay.size + block, capacity),
@@ -101,12 +103,9 @@ def relayout(saved: Replay, like: Replay, block: int) -> Replay:
         moved[:, :held] = shares
         return moved
 
-    rings = {
-        name: move(getattr(saved, name), getattr(like, name))
-        for name in ("drawn", "policy", "margin", "margin_known")
-    }
-    return Replay(
-        **rings,
+    counts = {"size": None, "cursor": None}
+    rings = jax.tree.map(move, saved._replace(**counts), like._replace(**counts))
+    return rings._replace(
         size=np.full(devices, held, np.int32),
         cursor=np.full(devices, held % capacity, np.int32),
     )
@@ -121,4 +120,5 @@ def sample(replay: Replay, key: jax.Array, count: int) -> Positions:
         policy=replay.policy[rows].astype(jnp.float32),
         margin=replay.margin[rows].astype(jnp.int32),
         margin_known=replay.margin_known[rows],
+        safe_end=jax.tree.map(lambda ring: ring[rows].astype(jnp.int32), replay.safe_end),
     )

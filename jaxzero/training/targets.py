@@ -13,10 +13,13 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from jaxzero.agent.network import MOST_CHAINS
 from jaxzero.config import Config, SelfplayConfig
-from jaxzero.game import boxes_closed
+from jaxzero.game import DotsAndBoxes, boxes_closed
+from jaxzero.game.structure import structure
 
 TICKETS = 2**30  # weights of resampling are rounded to whole numbers, whose sums are exact
+LONG = 3  # boxes; whoever must open a chain so long loses control of the game
 TINY = 1e-30  # smaller priors count as this; keeps the divergence finite
 
 
@@ -27,6 +30,9 @@ class Positions(NamedTuple):
     policy: jax.Array  # [P, A] float32, improved policy of the search; solved: a set of best moves
     margin: jax.Array  # [P] int32, boxes the side to move wins from here on minus those it loses
     margin_known: jax.Array  # [P] bool, no random move comes between here and what says so
+    # With `network.safe_end` [P] int32, else (): twice the long chains plus who is to move where
+    # the game had no safe edge any more, 0: the same side as here; -1: unknown, or it is so here.
+    safe_end: jax.Array | tuple = ()
 
 
 class Decisions(NamedTuple):
@@ -59,18 +65,56 @@ def label(
         policy=decisions.policy,
         margin=possible_margin(to_come, config.game.board.num_boxes - closed, uniform),
         margin_known=known,
+        safe_end=safe_ends(config, decisions),
     )
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)
 
 
+def safe_ends(config: Config, decisions: Decisions) -> jax.Array | tuple:
+    """Return `Positions.safe_end` of all decisions: [T, B] int32, or () where it is not learnt.
+
+    It is known where a later decision of the same game is the first without a safe edge, and no
+    random move comes before.
+    """
+    if not config.network.safe_end:
+        return ()
+    chains, some = jax.vmap(jax.vmap(partial(long_chains, config.game.board)))(decisions.drawn)
+    own = 2 * chains + decisions.player
+
+    def back(behind: tuple, here: tuple) -> tuple[tuple, jax.Array]:
+        """Take one step back; an end is twice the chains plus the player to move."""
+        game, end = behind
+        number, played, random, player, some, own = here
+        later = jnp.where((game == number) & ~random, end, -1)
+        end = jnp.where(played, jnp.where(some, later, own), -1)
+        told = some & (end >= 0)
+        return (number, end), jnp.where(told, end // 2 * 2 + (end + player) % 2, -1)
+
+    steps = decisions.game, decisions.played, decisions.random, decisions.player, some, own
+    last = jnp.full(decisions.game.shape[1], -1, jnp.int32)
+    return jax.lax.scan(back, (last, last), steps, reverse=True)[1]
+
+
+def long_chains(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Count the chains and loops of `LONG` boxes and more, and say whether an edge is safe."""
+    found = structure(game, drawn)
+    number = jnp.arange(game.num_boxes).reshape(found.first.shape)
+    count = jnp.sum((found.first == number) & (found.length >= LONG), dtype=jnp.int32)
+    return jnp.minimum(count, MOST_CHAINS), jnp.any(found.safe)
+
+
 def totals(
-    settings: SelfplayConfig, decisions: Decisions, first_margin: jax.Array
+    settings: SelfplayConfig,
+    decisions: Decisions,
+    first_margin: jax.Array,
+    finished: chex.Numeric = True,
 ) -> tuple[jax.Array, jax.Array]:
     """Return the first player's final margins to learn, and where they are known: [T, B] each.
 
     They are the results [N] of the games, which no random move may precede, or lambda-returns: at
     each decision of more than `td_above` undrawn edges the share 1 - `td_lambda` comes from the
-    search after the next move, and all of it where the result is not known.
+    search after the next move, and all of it where the result is not known. Unless `finished`
+    [] bool no game has a result, and searches alone say it.
     """
     value = jnp.where(decisions.player == 0, decisions.value, -decisions.value)
     expected = decisions.ahead + value
@@ -87,7 +131,7 @@ def totals(
         # Not weighed with 0: a result is a whole number and stays one.
         mixed = jnp.where(weight == 1, total, weight * total + (1 - weight) * expected)
         total = jnp.where(goes_on, mixed, result)
-        known = ~decision.random & (known | (share < 1) | ~goes_on)
+        known = ~decision.random & jnp.where(goes_on, known | (share < 1), finished)
         return (decision.game, decision.played, total, known, own), (total, known)
 
     lanes = decisions.played.shape[1]

@@ -35,6 +35,7 @@ FORMS = {
     "conv without pooling": {"trunk": "conv", "pooling_every": 0},
     "attention": {"trunk": "conv", "attention_heads": 2},
     "squeeze-excitation": {"trunk": "conv", "squeeze_excitation": True},
+    "safe end": {"trunk": "conv", "safe_end": True},
     "graph": {"trunk": "graph", "pooling_every": 1},
     "raw graph": {"trunk": "graph", "features": "raw"},
     "graph with attention": {"trunk": "graph", "attention_heads": 2},
@@ -59,7 +60,9 @@ def test_shapes_types_and_masks(form):
     out = apply(network)(params, drawn)
     chex.assert_shape(out.policy_logits, (9, 17))
     chex.assert_shape(out.margin_logits, (9, 13))
-    chex.assert_type([out.policy_logits, out.margin_logits], jnp.float32)
+    safe_end = jax.tree.leaves(out.safe_end_logits)
+    assert [logits.shape for logits in safe_end] == [(9, 10)] * ("safe_end" in FORMS[form])
+    chex.assert_type([out.policy_logits, out.margin_logits, *safe_end], jnp.float32)
     chex.assert_tree_all_finite(out)
     np.testing.assert_array_equal(out.policy_logits == IMPOSSIBLE, drawn)
     assert np.asarray(expected_margin(GAME, out))[-1] == 0  # a full board has nothing left
@@ -70,7 +73,7 @@ def test_the_graph_answers_alike_for_the_images_of_a_position(features):
     network = small(trunk="graph", features=features, pooling_every=1)
     permutations, drawn = edge_permutations(GAME), boards(9)
     images = drawn[:, permutations].reshape(-1, GAME.num_edges)  # those of a position in a row
-    policy, margin = apply(network)(any_params(network), images)
+    policy, margin, _ = apply(network)(any_params(network), images)
     policy, margin = policy.reshape(9, 4, -1), margin.reshape(9, 4, -1)
     for image, permutation in enumerate(permutations):
         np.testing.assert_allclose(policy[:, image], policy[:, 0, permutation], rtol=1e-3)

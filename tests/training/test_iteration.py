@@ -11,7 +11,7 @@ from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.training import progress as progress_module
-from jaxzero.training.iteration import init_actor, make_iteration
+from jaxzero.training.iteration import init_actor, input_shapes, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import (
     DEVICE_AXIS,
@@ -126,3 +126,23 @@ def test_indivisible_settings_are_refused_by_name():
         make_iteration(CONFIG, network, 3)
     with pytest.raises(InputError, match="devices: 5 asked for, 2 present"):
         choose_devices(5)
+
+
+@pytest.mark.parametrize("below", [0, 8])
+def test_an_iteration_learns_safe_ends_and_no_other_does(below):
+    """Traced only: the kinds of positions must fit together, and shapes go round."""
+    late = (*("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),)
+    options = (*late, f"--selfplay.adjudicate_below={below}", "--replay.capacity=3000")
+    for safe_end in (False, True):
+        config = load_config(
+            *("configs/tiny.yaml", *options, "--network.trunk=conv", "--network.channels=8"),
+            f"--network.safe_end={safe_end}".lower(),
+        )
+        network, devices = Network(config.game.board, config.network), choose_devices(1)
+        mapped = parallelize(make_iteration(config, network, 1), devices)
+        shapes = input_shapes(config, network, 1)
+        learner, actor, metrics = mapped.lower(*shapes).out_info
+        assert ("learn/safe_end_loss" in metrics) == safe_end
+        assert len(jax.tree.leaves(actor.replay)) == 6 + safe_end
+        for before, after in ((shapes.learner, learner), (shapes.actor.replay, actor.replay)):
+            assert jax.tree.structure(before) == jax.tree.structure(after)

@@ -18,6 +18,7 @@ from jaxzero.game import DotsAndBoxes, boxes_closed, edge_permutations
 from jaxzero.training import learner as learner_module
 from jaxzero.training.learner import (
     LOGIT_SIZE_WEIGHT,
+    SAFE_END_WEIGHT,
     augment,
     init_learner,
     learn,
@@ -61,6 +62,37 @@ def test_losses_by_hand():
     assert float(parts["margin_error"]) == pytest.approx(0.5)
     unknown = sample_losses(game, prediction, target._replace(margin_known=jnp.bool_(False)))
     assert float(unknown["margin_loss"]) == 0
+
+
+def test_the_end_of_the_safe_moves_is_learnt_by_hand():
+    game = DotsAndBoxes(1, 1)
+    logits = jnp.log(jnp.array([0.2, 0.8, *[0.05] * 3, 0.65, *[0.05] * 4]))
+    prediction = Prediction(jnp.zeros(4), jnp.zeros(3), logits)
+    one = Positions(jnp.zeros(4, bool), jnp.ones(4) / 4, jnp.int32(1), jnp.bool_(True))
+    assert "safe_end_loss" not in sample_losses(game, prediction, one)
+    told = sample_losses(game, prediction, one._replace(safe_end=jnp.int32(2 * 3 + 1)))
+    assert float(told["safe_end_loss"]) == pytest.approx(-np.log(0.8) - np.log(0.65))
+    unknown = sample_losses(game, prediction, one._replace(safe_end=jnp.int32(-1)))
+    assert float(unknown["safe_end_loss"]) == 0
+    assert "safe_end_loss" not in sample_losses(game, prediction._replace(safe_end_logits=()), one)
+
+
+def test_a_network_learns_how_the_safe_moves_end():
+    config = replace(CONFIG, network=replace(CONFIG.network, trunk="conv", safe_end=True, blocks=1))
+    network, batch = Network(GAME, config.network), batch_of(64)
+    batch = batch._replace(safe_end=jnp.sum(batch.drawn, axis=-1) // 3 % 16)
+    learner = init_learner(network, config)
+    losses = []
+    step = jax.jit(partial(update, network, config))
+    for _ in range(60):
+        learner, metrics = step(learner, batch)
+        losses.append(metrics)
+    first, last = losses[0], losses[-1]
+    assert float(last["safe_end_loss"]) < 0.8 * float(first["safe_end_loss"])
+    total = sum(float(last[name]) for name in ("policy_loss", "margin_loss"))
+    extra = LOGIT_SIZE_WEIGHT * float(last["logit_size"])
+    extra += SAFE_END_WEIGHT * float(last["safe_end_loss"])
+    assert float(last["loss"]) == pytest.approx(total + extra, rel=1e-4)
 
 
 def test_a_set_of_best_moves_asks_for_any_of_them():

@@ -41,6 +41,25 @@ def test_entries_survive_and_the_oldest_go_on_wrap_around():
         assert int(replay.size) == kept
 
 
+def test_safe_ends_go_where_their_positions_go():
+    def with_ends(first: int) -> Positions:
+        block = block_of(first)
+        return block._replace(safe_end=block.margin % 7 - 1)
+
+    replay = empty_replay(CAPACITY, EDGES, safe_end=True)
+    for first in range(0, 5 * BLOCK, BLOCK):
+        replay = add(replay, with_ends(first))
+    drawn = sample(replay, jax.random.key(0), 100)
+    np.testing.assert_array_equal(drawn.safe_end, drawn.margin % 7 - 1)
+    assert (np.asarray(drawn.safe_end) < 0).any()
+    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], replay)
+    half = empty_replay(CAPACITY // 2, EDGES, safe_end=True)
+    shapes = jax.tree.map(lambda leaf: leaf[None].repeat(2, 0), half)
+    moved = relayout(one, shapes, BLOCK // 2)
+    np.testing.assert_array_equal(moved.safe_end, moved.margin % 7 - 1)
+    assert (moved.margin >= 2 * BLOCK).all()
+
+
 def test_draws_are_uniform():
     replay = empty_replay(CAPACITY, EDGES)
     for first in (0, 8):

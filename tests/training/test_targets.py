@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxzero.cli import load_config
 from jaxzero.config import Config, SearchConfig, SelfplayConfig
 from jaxzero.errors import InputError
-from jaxzero.training.targets import Decisions, possible_margin, totals
+from jaxzero.training.targets import Decisions, possible_margin, safe_ends, totals
 
 EDGES = 12
 
@@ -49,7 +50,8 @@ def test_random_moves_of_the_next_game_in_a_lane_hide_nothing():
     np.testing.assert_array_equal(known_of(random, game), np.array(known, bool))
 
 
-def test_early_targets_are_lambda_returns_and_late_ones_results():
+@pytest.mark.parametrize("finished", [True, False])
+def test_early_targets_are_lambda_returns_and_late_ones_results(finished):
     """Two games in each lane, one after the other, then a step that is not played."""
     rng, steps, lanes, settings = (
         np.random.default_rng(0),
@@ -71,7 +73,7 @@ def test_early_targets_are_lambda_returns_and_late_ones_results():
     }
     results = rng.integers(-4, 5, 2 * lanes)
     decisions = decisions_of(**{name: jnp.asarray(field) for name, field in fields.items()})
-    total, known = jax.device_get(totals(settings, decisions, jnp.asarray(results)))
+    total, known = jax.device_get(totals(settings, decisions, jnp.asarray(results), finished))
     expected = fields["ahead"] + np.where(fields["player"], -1, 1) * fields["value"]
     early = (~fields["drawn"]).sum(-1) > settings.td_above
     both = 0
@@ -84,16 +86,18 @@ def test_early_targets_are_lambda_returns_and_late_ones_results():
                 for here in own[own >= step]:
                     if here == own[-1]:
                         mean += weight * results[number]
-                        sure &= not fields["random"][here, lane]
+                        sure &= finished and not fields["random"][here, lane]
                         break
-                    # What comes later is known unless a random move is met before a search is.
+                    # What comes later is known unless a random move is met before a search is,
+                    # or the end of a game without a result.
                     later = own[(own > here)]
-                    met = True
-                    for after in later:
+                    met = finished
+                    for after in later if finished else later[:-1]:
                         if fields["random"][after, lane]:
                             met = False
                             break
                         if early[after, lane]:
+                            met = True
                             break
                     share = settings.td_lambda if early[here, lane] else 1.0
                     sure &= met or share < 1
@@ -107,6 +111,40 @@ def test_early_targets_are_lambda_returns_and_late_ones_results():
                     assert total[step, lane] == pytest.approx(mean, abs=1e-4)
                     both += early[step, lane] and own[-1] > step
     assert both > 50
+
+
+def board_of(*rows: str) -> np.ndarray:
+    """Return the drawn edges [A] of a picture with - and | between dots."""
+    across = [mark == "-" for row in rows[::2] for mark in row[1::2]]
+    return np.array(across + [mark == "|" for row in rows[1::2] for mark in row[::2]])
+
+
+# A loop of four boxes, a chain of two, and the right column, a chain of three: two are long.
+NO_SAFE_EDGE = (
+    board_of("+-+-+ +", "|   | |", "+ + + +", "|   | |", "+-+-+ +", "    | |", "+-+ + +"),
+    2,
+)
+A_SAFE_EDGE = board_of("+ + + +", "|      ", "+ + + +", "       ", "+ + + +", "       ", "+-+ + +")
+
+
+def test_the_end_of_the_safe_moves_is_told_back_to_the_first_move():
+    """Three games in three lanes, the second lane with two, the third with a random move."""
+    options = ("--game.rows=3", "--game.cols=3", "--network.trunk=conv", "--network.safe_end=true")
+    config = load_config("configs/tiny.yaml", *options)
+    (ended, chains), safe = NO_SAFE_EDGE, A_SAFE_EDGE
+    drawn = np.stack([[safe] * 3, [safe, ended, safe], [ended, safe, ended], [ended, safe, ended]])
+    decisions = decisions_of(
+        drawn=jnp.asarray(drawn),
+        player=jnp.array([[0, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 1]]),
+        random=jnp.array([[0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 0]], bool),
+        game=jnp.array([[0, 1, 3], [0, 1, 3], [0, 2, 3], [0, 2, 3]]),
+        played=jnp.array([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 1, 0]], bool),
+    )
+    told = np.asarray(safe_ends(config, decisions))
+    # The first lane: player 1 has no safe edge at first. The second: a game that ends with one.
+    both = 2 * chains
+    assert told.tolist() == [[both + 1, both + 1, -1], [both, -1, both], [-1, -1, -1], [-1, -1, -1]]
+    assert safe_ends(load_config("configs/tiny.yaml"), decisions) == ()
 
 
 def test_margins_are_rounded_to_possible_ones_without_a_bias():

@@ -151,7 +151,10 @@ def test_the_ring_is_copied_once_before_it_is_written(tmp_path, monkeypatch):
     with Checkpoints(tmp_path) as checkpoints:
         checkpoints.save(1, learner, actor.replay, {"config": asdict(config)})
     _, replay = given
-    for ours, theirs in zip(actor.replay, replay, strict=True):
+    # Without fields that hold nothing: checkpoints of earlier versions do not know them.
+    assert set(replay) == {"drawn", "policy", "margin", "margin_known", "size", "cursor"}
+    for name, theirs in replay.items():
+        ours = getattr(actor.replay, name)
         assert isinstance(theirs, jax.Array)
         pointers = [
             {shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}
