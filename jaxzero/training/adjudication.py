@@ -61,17 +61,12 @@ class Stops(NamedTuple):
 
 
 class Postponed(NamedTuple):
-    """What the margins of P stored positions will be: slope * result of the game + offset.
-
-    Where the solver does not find the result, they are what searches alone say.
-    """
+    """What the margins of P stored positions will be: slope * result of the game + offset."""
 
     game: jax.Array  # [P] int32
-    slope: jax.Array  # [P] float32
+    slope: jax.Array  # [P] float32, 0 where searches alone say it
     offset: jax.Array  # [P] float32
     known: jax.Array  # [P] bool, as soon as the result is
-    expected: jax.Array  # [P] float32, their mean as searches alone see it
-    foreseen: jax.Array  # [P] bool, searches alone say it
     left: jax.Array  # [P] int32, boxes not closed yet
 
 
@@ -111,8 +106,7 @@ def init_adjudication(config: Config, games: int) -> Adjudication:
     """Return the state of a device of `games` games that waits for nothing."""
     count = config.positions_per_game * games
     whole, real = jnp.zeros(count, jnp.int32), jnp.zeros(count, jnp.float32)
-    none = jnp.zeros(count, bool)
-    postponed = Postponed(whole, real, real, none, real, none, whole)
+    postponed = Postponed(whole, real, real, jnp.zeros(count, bool), whole)
     waiting = Waiting(postponed, no_stops(config, games), jnp.zeros(games, bool))
     answers = jax.tree.map(jnp.asarray, no_answers(config, games))
     return Adjudication(waiting, waiting, answers)
@@ -128,10 +122,8 @@ def no_answers(config: Config, games: int) -> Answers:
 def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Positions, Postponed]:
     """Return all decisions [T * B] as positions without margins, and what these will be."""
     # The target is the result, or a mean of it and of searches: two results give all the others.
-    # The third time there is none.
-    result = jnp.array([[0], [1], [0]]).repeat(games, axis=1)
-    found = jnp.array([True, True, False])
-    target, known = jax.vmap(partial(totals, config.selfplay, decisions))(result, found)
+    two = jnp.array([[0], [1]]).repeat(games, axis=1)
+    target, known = jax.vmap(partial(totals, config.selfplay, decisions))(two)
     sign = jnp.where(decisions.player == 0, 1.0, -1.0)
     closed = jax.vmap(jax.vmap(partial(boxes_closed, config.game.board)))(decisions.drawn)
     postponed = Postponed(
@@ -139,8 +131,6 @@ def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Position
         slope=sign * (target[1] - target[0]),
         offset=sign * (target[0] - decisions.ahead),
         known=known[0],
-        expected=sign * (target[2] - decisions.ahead),
-        foreseen=known[2],
         left=config.game.board.num_boxes - closed,
     )
     nothing = jnp.zeros(decisions.game.shape, jnp.int32)
@@ -160,14 +150,12 @@ def take_answers(
     (waiting, stops, begun), answers = state.older, state.answers
     result, known = results(stops, answers), answers.solved[:, 0]
     uniform = jax.random.uniform(uniform_key, waiting.left.shape)
-    told = known[waiting.game]
     to_come = waiting.slope * result[waiting.game] + waiting.offset
-    to_come = jnp.where(told, to_come, waiting.expected)
     replay = relabel(
         replay,
         2 * config.positions_per_iteration * len(begun) // config.selfplay.games,
         possible_margin(to_come, waiting.left, uniform),
-        jnp.where(told, waiting.known, waiting.foreseen),
+        waiting.known & (known[waiting.game] | (waiting.slope == 0)),
     )
     stopped = begun & ~jnp.all(stops.drawn, axis=-1)
     count = jnp.maximum(1, jnp.sum(begun))

@@ -104,17 +104,13 @@ def long_chains(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array, jax.Ar
 
 
 def totals(
-    settings: SelfplayConfig,
-    decisions: Decisions,
-    first_margin: jax.Array,
-    finished: chex.Numeric = True,
+    settings: SelfplayConfig, decisions: Decisions, first_margin: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Return the first player's final margins to learn, and where they are known: [T, B] each.
 
     They are the results [N] of the games, which no random move may precede, or lambda-returns: at
     each decision of more than `td_above` undrawn edges the share 1 - `td_lambda` comes from the
-    search after the next move, and all of it where the result is not known. Unless `finished`
-    [] bool no game has a result, and searches alone say it.
+    search after the next move, and all of it where the result is not known.
     """
     value = jnp.where(decisions.player == 0, decisions.value, -decisions.value)
     expected = decisions.ahead + value
@@ -131,7 +127,7 @@ def totals(
         # Not weighed with 0: a result is a whole number and stays one.
         mixed = jnp.where(weight == 1, total, weight * total + (1 - weight) * expected)
         total = jnp.where(goes_on, mixed, result)
-        known = ~decision.random & jnp.where(goes_on, known | (share < 1), finished)
+        known = ~decision.random & (known | (share < 1) | ~goes_on)
         return (decision.game, decision.played, total, known, own), (total, known)
 
     lanes = decisions.played.shape[1]

@@ -21,16 +21,7 @@ from jaxzero.game import box_sides_table, boxes_closed
 from jaxzero.interrupts import Stop
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import adjudication
-from jaxzero.training.adjudication import (
-    OF_ENDS,
-    Adjudicator,
-    Waiting,
-    init_adjudication,
-    postpone,
-    results,
-    solve_stops,
-    take_answers,
-)
+from jaxzero.training.adjudication import OF_ENDS, Adjudicator, postpone, results, solve_stops
 from jaxzero.training.iteration import compile_iteration, init_actor
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, replicate, spread_actor
@@ -43,7 +34,7 @@ from jaxzero.training.selfplay import (
     play_to_the_end,
     searched,
 )
-from jaxzero.training.targets import Positions, label, possible_margin, totals
+from jaxzero.training.targets import Positions, label, possible_margin
 from jaxzero.training.trainer import train
 
 GAMES, BELOW, SOLVED, KEY = 64, 8, 3, jax.random.key(5)
@@ -157,37 +148,6 @@ def test_margins_that_were_postponed_are_those_of_labels(played):
         assert whole.all() == (not options) and whole.mean() > 0.1
         assert same[whole].all() and same.mean() > 0.99  # floats are rounded in two ways
     assert 0.3 < np.asarray(postponed.known)[decisions.played.ravel()].mean() < 0.95
-
-
-def test_margins_of_games_that_are_not_solved_come_from_searches(played):
-    decisions, stops, answers, _ = played
-    settings = replace(CONFIG.selfplay, td_lambda=0.7, td_above=10, games=GAMES)
-    config = replace(CONFIG, selfplay=settings)
-    count = config.positions_per_game * GAMES
-    _, waits = postpone(config, jax.tree.map(jnp.asarray, decisions), GAMES)
-    rows = np.resize(np.flatnonzero(decisions.played.ravel()), count)
-    waits = jax.tree.map(lambda field: field[rows], waits)
-    unsolved = np.arange(GAMES) % 2 == 1
-    answers = answers._replace(solved=answers.solved & ~unsolved[:, None])
-    state = init_adjudication(config, GAMES)
-    begun = jnp.ones(GAMES, bool)
-    state = state._replace(older=Waiting(waits, stops, begun), answers=answers)
-    replay = empty_replay(3 * config.positions_per_iteration, GAME.num_edges)
-    replay, _, _ = take_answers(config, replay, state, KEY)
-    written = slice(config.positions_per_iteration, config.positions_per_iteration + count)
-    of_result, of_searches = (
-        totals(settings, jax.tree.map(jnp.asarray, decisions), results(stops, answers), told)
-        for told in (True, False)
-    )
-    alone = unsolved[decisions.game]
-    total, known = (np.where(alone, *x) for x in zip(of_searches, of_result, strict=True))
-    expected = (total - decisions.ahead) * np.where(decisions.player == 0, 1, -1)
-    known, alone, expected = (x.ravel()[rows] for x in (known, alone, expected))
-    np.testing.assert_array_equal(replay.margin_known[written], known)
-    # Rounded to the next possible margin above or below.
-    off = np.asarray(replay.margin[written]) - np.clip(expected, -waits.left, waits.left)
-    assert (known & alone).sum() > 20 < (known & ~alone).sum() and (~known & alone).any()
-    assert abs(off[known]).max() < 2 and abs(off[known & alone].mean()) < 0.5
 
 
 def test_solved_positions_are_quiet_and_lie_on_the_way_to_the_end(played):

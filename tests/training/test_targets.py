@@ -50,8 +50,7 @@ def test_random_moves_of_the_next_game_in_a_lane_hide_nothing():
     np.testing.assert_array_equal(known_of(random, game), np.array(known, bool))
 
 
-@pytest.mark.parametrize("finished", [True, False])
-def test_early_targets_are_lambda_returns_and_late_ones_results(finished):
+def test_early_targets_are_lambda_returns_and_late_ones_results():
     """Two games in each lane, one after the other, then a step that is not played."""
     rng, steps, lanes, settings = (
         np.random.default_rng(0),
@@ -73,7 +72,7 @@ def test_early_targets_are_lambda_returns_and_late_ones_results(finished):
     }
     results = rng.integers(-4, 5, 2 * lanes)
     decisions = decisions_of(**{name: jnp.asarray(field) for name, field in fields.items()})
-    total, known = jax.device_get(totals(settings, decisions, jnp.asarray(results), finished))
+    total, known = jax.device_get(totals(settings, decisions, jnp.asarray(results)))
     expected = fields["ahead"] + np.where(fields["player"], -1, 1) * fields["value"]
     early = (~fields["drawn"]).sum(-1) > settings.td_above
     both = 0
@@ -86,18 +85,16 @@ def test_early_targets_are_lambda_returns_and_late_ones_results(finished):
                 for here in own[own >= step]:
                     if here == own[-1]:
                         mean += weight * results[number]
-                        sure &= finished and not fields["random"][here, lane]
+                        sure &= not fields["random"][here, lane]
                         break
-                    # What comes later is known unless a random move is met before a search is,
-                    # or the end of a game without a result.
+                    # What comes later is known unless a random move is met before a search is.
                     later = own[(own > here)]
-                    met = finished
-                    for after in later if finished else later[:-1]:
+                    met = True
+                    for after in later:
                         if fields["random"][after, lane]:
                             met = False
                             break
                         if early[after, lane]:
-                            met = True
                             break
                     share = settings.td_lambda if early[here, lane] else 1.0
                     sure &= met or share < 1
