@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -18,6 +19,10 @@ def start_game(page, mode="people", size="3x3"):
     page.locator("label", has=page.get_by_test_id(f"mode-{mode}")).click()
     page.get_by_test_id("size").select_option(size)
     page.get_by_test_id("start-game").click()
+    # The old board stays until the browser has told that the dialog is closed.
+    rows, cols = map(int, size.split("x"))
+    edges = rows * (cols + 1) + cols * (rows + 1)
+    expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(edges)
     page.locator(".board:not(.waits)").wait_for()
 
 
