@@ -81,12 +81,12 @@ def conv(
     margin = nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(summary)
     if not config.safe_end:
         return edges_from_planes(game, policy), margin
-    safe_end = nn.Dense(2 + MOST_CHAINS + 1, dtype=jnp.float32, name="safe_end")(summary)
+    safe_end = nn.Dense(2 + CHAIN_CLASSES, dtype=jnp.float32, name="safe_end")(summary)
     return edges_from_planes(game, policy), margin, safe_end
 
 
 HEADS = ("policy", "margin", "safe_end")  # names of the last layers
-MOST_CHAINS = 7  # more chains and loops count as these
+CHAIN_CLASSES = 8  # numbers of long chains and loops: 0 to 6, and more
 TRUNKS: dict[str, Trunk] = {"conv": conv, "dense": dense, "graph": graph}
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from jaxzero.game.quiet import fewest_decisions
 from jaxzero.game.rules import DotsAndBoxes, box_sides, highest_beside, split_edges
-from jaxzero.game.structure import Structure
+from jaxzero.game.structure import Structure, first_boxes
 
 PLANES = (
     "horizontal edges drawn",
@@ -252,8 +252,7 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
     longest, longest_joined = (
         codes[name].counts for name in ("chains by length", "chains with one joint")
     )
-    box = jnp.arange(game.num_boxes).reshape(game.rows, game.cols)
-    starts = found.first == box  # every chain and loop once, at its first box
+    starts = first_boxes(found)
     loop_kind = jnp.clip((found.length - LOOPS[0]) // 2, 0, len(LOOPS) - 1)
     chain_kind = found.joined * longest + jnp.minimum(found.length, longest) - 1
     kind = jnp.where(found.loop, 3 * longest + loop_kind, chain_kind)

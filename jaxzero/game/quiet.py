@@ -30,7 +30,7 @@ from jaxzero.game.rules import (
     sides_of_boxes,
     split_edges,
 )
-from jaxzero.game.structure import Structure, structure
+from jaxzero.game.structure import Structure, first_boxes, structure
 
 
 def fewest_decisions(game: DotsAndBoxes) -> int:
@@ -77,8 +77,7 @@ def _opening_sides(game: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax
     """
     horizontal, vertical = split_edges(game, ~found.quiet)
     chained = found.length > 0
-    box = jnp.arange(game.num_boxes).reshape(game.rows, game.cols)
-    first, alone = chained & (found.first == box), found.length == 1
+    first, alone = first_boxes(found), found.length == 1
     next_right = jnp.pad(chained[:, 1:], ((0, 0), (0, 1)))
     next_below = jnp.pad(chained[1:], ((0, 1), (0, 0)))
     right = first & vertical[:, 1:] & (next_right | alone)

@@ -65,6 +65,11 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
     )
 
 
+def first_boxes(found: Structure) -> jax.Array:
+    """Return every chain and loop once, at its first box: [rows, cols] bool."""
+    return found.first == jnp.arange(found.first.size).reshape(found.first.shape)
+
+
 class Sides(NamedTuple):
     """The boxes with a drawn edge on each side."""
 

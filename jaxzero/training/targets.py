@@ -13,10 +13,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.agent.network import MOST_CHAINS
+from jaxzero.agent.network import CHAIN_CLASSES
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.game import DotsAndBoxes, boxes_closed
-from jaxzero.game.structure import structure
+from jaxzero.game.structure import first_boxes, structure
 
 TICKETS = 2**30  # weights of resampling are rounded to whole numbers, whose sums are exact
 LONG = 3  # boxes; whoever must open a chain so long loses control of the game
@@ -98,9 +98,8 @@ def safe_ends(config: Config, decisions: Decisions) -> jax.Array | tuple:
 def long_chains(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Count the chains and loops of `LONG` boxes and more, and say whether an edge is safe."""
     found = structure(game, drawn)
-    number = jnp.arange(game.num_boxes).reshape(found.first.shape)
-    count = jnp.sum((found.first == number) & (found.length >= LONG), dtype=jnp.int32)
-    return jnp.minimum(count, MOST_CHAINS), jnp.any(found.safe)
+    count = jnp.sum(first_boxes(found) & (found.length >= LONG), dtype=jnp.int32)
+    return jnp.minimum(count, CHAIN_CLASSES - 1), jnp.any(found.safe)
 
 
 def totals(

@@ -117,10 +117,7 @@ def board_of(*rows: str) -> np.ndarray:
 
 
 # A loop of four boxes, a chain of two, and the right column, a chain of three: two are long.
-NO_SAFE_EDGE = (
-    board_of("+-+-+ +", "|   | |", "+ + + +", "|   | |", "+-+-+ +", "    | |", "+-+ + +"),
-    2,
-)
+NO_SAFE_EDGE = board_of("+-+-+ +", "|   | |", "+ + + +", "|   | |", "+-+-+ +", "    | |", "+-+ + +")
 A_SAFE_EDGE = board_of("+ + + +", "|      ", "+ + + +", "       ", "+ + + +", "       ", "+-+ + +")
 
 
@@ -128,7 +125,7 @@ def test_the_end_of_the_safe_moves_is_told_back_to_the_first_move():
     """Three games in three lanes, the second lane with two, the third with a random move."""
     options = ("--game.rows=3", "--game.cols=3", "--network.trunk=conv", "--network.safe_end=true")
     config = load_config("configs/tiny.yaml", *options)
-    (ended, chains), safe = NO_SAFE_EDGE, A_SAFE_EDGE
+    ended, safe = NO_SAFE_EDGE, A_SAFE_EDGE
     drawn = np.stack([[safe] * 3, [safe, ended, safe], [ended, safe, ended], [ended, safe, ended]])
     decisions = decisions_of(
         drawn=jnp.asarray(drawn),
@@ -139,7 +136,7 @@ def test_the_end_of_the_safe_moves_is_told_back_to_the_first_move():
     )
     told = np.asarray(safe_ends(config, decisions))
     # The first lane: player 1 has no safe edge at first. The second: a game that ends with one.
-    both = 2 * chains
+    both = 2 * 2
     assert told.tolist() == [[both + 1, both + 1, -1], [both, -1, both], [-1, -1, -1], [-1, -1, -1]]
     assert safe_ends(load_config("configs/tiny.yaml"), decisions) == ()
 
