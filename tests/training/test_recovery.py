@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import gc
+import os
 import shutil
 from pathlib import Path
 
@@ -215,3 +219,44 @@ def test_a_checkpoint_waits_for_an_update_that_was_taken(tmp_path, monkeypatch):
     assert kept == [3, 4, 7]
     rate = short_config().learner.learning_rate
     assert load_config(tmp_path / "config.yaml").learner.learning_rate == rate
+
+
+WRITE = "Error writing run/checkpoints/8.orbax-checkpoint-tmp/learner"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError(WRITE), 0),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), 0),
+        (ValueError("another"), 1),
+        (OSError(errno.ENOENT, os.strerror(errno.ENOENT)), 1),
+    ],
+)
+def test_writes_that_fail_beside_the_first_one_are_not_told(caplog, error, told):
+    async def fail() -> None:
+        raise error
+
+    async def begin() -> None:
+        asyncio.ensure_future(fail())  # noqa: RUF006, nobody asks how it ended
+        await asyncio.sleep(0)
+
+    asyncio.run(begin())
+    gc.collect()
+    assert sum(record.name == "asyncio" for record in caplog.records) == told
+
+
+def test_a_close_that_meets_another_failed_write_is_one_error(tmp_path, monkeypatch):
+    checkpoints = Checkpoints(tmp_path)
+
+    def close(_manager) -> None:
+        raise ValueError(WRITE)
+
+    manager = type(checkpoints._manager)
+    monkeypatch.setattr(manager, "close", close)
+    with pytest.raises(RunError, match="takes no more checkpoint: Error writing"):
+        checkpoints.close()
+    with pytest.raises(InputError, match="the reason"), checkpoints:
+        raise InputError("the reason")
+    monkeypatch.undo()
+    checkpoints.close()
