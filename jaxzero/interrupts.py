@@ -193,7 +193,7 @@ class Stop:
         self.signal = signal
         words = "Finishing this iteration and saving. Ctrl-C again stops at once."
         # On a terminal the line has a progress bar or ^C on it.
-        print("\n" * sys.stdout.isatty() + words, flush=True)
+        print("\n" * sys.stdout.isatty() + words + "\n", end="", flush=True)
 
     def iteration_done(self) -> bool:
         """Count one iteration; return whether to stop now."""

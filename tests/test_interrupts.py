@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -18,6 +19,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from script_runner import TINY
+
+from jaxzero.interrupts import Stop
+from jaxzero.runs.metrics import MetricsWriter
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 60.0  # a stop takes a fraction of one; what hangs takes forever
@@ -131,6 +135,23 @@ def test_the_first_interrupt_of_training_saves_and_says_so(tmp_path):
     first = said.index("Finishing this iteration and saving. Ctrl-C again stops at once.")
     assert said[-1].startswith("Stopped after ") and "--resume" in said[-1]
     assert first >= len(said) - 4
+
+
+def test_a_line_and_its_end_are_one_write(tmp_path, monkeypatch):
+    # In two, the words of a signal may come between them: with python -u each is written at once.
+    writes = []
+
+    class Output(io.StringIO):
+        def write(self, text):
+            writes.append(text)
+            return len(text)
+
+    monkeypatch.setattr(sys, "stdout", Output())
+    with MetricsWriter(tmp_path, first=0, last=2) as metrics:
+        metrics.say("a line")
+    Stop().request(signal.SIGINT)
+    written = [text for text in writes if text]
+    assert len(written) == 2 and all(text.endswith("\n") for text in written)
 
 
 def test_the_second_interrupt_of_training_stops_at_once(tmp_path):

@@ -81,7 +81,8 @@ class MetricsWriter:
         if self._bar is not None:
             self._bar.write(line)
         else:
-            print(line, flush=True)
+            # One write, so that another thread's line cannot come before the end of this one.
+            print(line + "\n", end="", flush=True)
 
     def close(self) -> None:
         if self._bar is not None:
