@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import random
@@ -14,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -140,13 +140,8 @@ def test_the_first_interrupt_of_training_saves_and_says_so(tmp_path):
 def test_a_line_and_its_end_are_one_write(tmp_path, monkeypatch):
     # In two, the words of a signal may come between them: with python -u each is written at once.
     writes = []
-
-    class Output(io.StringIO):
-        def write(self, text):
-            writes.append(text)
-            return len(text)
-
-    monkeypatch.setattr(sys, "stdout", Output())
+    output = SimpleNamespace(write=writes.append, flush=lambda: None, isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdout", output)
     with MetricsWriter(tmp_path, first=0, last=2) as metrics:
         metrics.say("a line")
     Stop().request(signal.SIGINT)
