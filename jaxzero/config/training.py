@@ -82,6 +82,9 @@ class SelfplayConfig:
     """Solved positions stored for a game that is adjudicated: where it stopped, and others from
     there on. The more, the larger is their share of what is learnt, and the more the solver has to
     do; those from further on are solved sooner."""
+    solved_nearness: PositiveInt = 2
+    """How near to the stop those from further on lie: of so many depths drawn evenly the nearest
+    counts. The more, the more undrawn edges they have: harder to play well, and to solve."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")

@@ -237,7 +237,8 @@ class Adjudicator:
         for number in range(parts):
             rows, more = stopped[number::parts], spare[number::parts]
             seed = config.seed, iteration, before + number
-            work = solve_stops, config.game.board, drawn[rows], len(more), stored, seed
+            near = config.selfplay.solved_nearness
+            work = solve_stops, config.game.board, drawn[rows], len(more), stored, near, seed
             chunks.append((np.append(rows, more), self._pool.submit(*work)))
         self._batches.append(Batch(finished, chunks))
 
@@ -260,12 +261,12 @@ class Batch(NamedTuple):
 
 
 def solve_stops(
-    game: DotsAndBoxes, drawn: np.ndarray, more: int, count: int, seed: tuple
+    game: DotsAndBoxes, drawn: np.ndarray, more: int, count: int, nearness: int, seed: tuple
 ) -> tuple[Answers, float]:
     """Solve quiet positions [P, A] and later ones of each: answers [P + more, K] and seconds.
 
-    K is `count`. The last `more` rows are of games that were over or never began. They have places
-    too, and hold other later ones of a position drawn by lot.
+    K is `count`; `nearness` is as in `play_on`. The last `more` rows are of games that were over or
+    never began. They have places too, and hold other later ones of a position drawn by lot.
     """
     begin, table = time.perf_counter(), new_table(TABLE_ENTRIES)
     rng = np.random.default_rng(seed)
@@ -273,7 +274,8 @@ def solve_stops(
     source = np.append(np.arange(len(drawn)), rng.integers(len(drawn), size=more))
     best = (found.best & found.solved[:, None])[source]
     later = [
-        _solved(game, play_on(game, drawn[source], best, rng), table) for _ in range(count - 1)
+        _solved(game, play_on(game, drawn[source], best, nearness, rng), table)
+        for _ in range(count - 1)
     ]
     over = Answers(*(np.zeros((more, *x.shape[1:]), x.dtype) for x in found))
     over.solved[:] = True
@@ -293,17 +295,23 @@ def _solved(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) ->
 
 
 def play_on(
-    game: DotsAndBoxes, drawn: np.ndarray, best: np.ndarray, rng: np.random.Generator
+    game: DotsAndBoxes,
+    drawn: np.ndarray,
+    best: np.ndarray,
+    nearness: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return a quiet position from further on in each of P games, before their end.
 
     From `drawn` [P, A] the first move is one of the `best` [P, A] where there are any, the others
-    are random: in three games of four safe moves as long as there are any. Positions soon after
-    `drawn` are likelier, as they are harder. All free boxes are taken.
+    are random: in three games of four safe moves as long as there are any. Of `nearness` depths
+    drawn evenly the one nearest to `drawn` counts, as positions there are harder. All free boxes
+    are taken.
     """
     position, moves = drawn.copy(), np.where(best.any(axis=1, keepdims=True), best, ~drawn)
     left = np.maximum(2, (~drawn).sum(axis=1))
-    fewest = np.maximum(rng.integers(1, left), rng.integers(1, left))
+    nearest = rng.random(len(drawn)) ** (1 / nearness)  # distributed as the largest of so many
+    fewest = np.minimum(1 + (nearest * (left - 1)).astype(int), left - 1)
     going, careful = np.ones(len(drawn), bool), rng.random((len(drawn), 1)) < 0.75
     for _ in range(game.num_edges):
         going &= (~position).sum(axis=1) > fewest
