@@ -233,11 +233,11 @@ class Adjudicator:
         finished.solved[over, 0] = True  # worth 0
         stopped, spare = np.flatnonzero(~over), np.flatnonzero(over)
         parts = min(len(stopped), -(-len(drawn) // CHUNK))
+        near = config.selfplay.solved_nearness
         chunks = []
         for number in range(parts):
             rows, more = stopped[number::parts], spare[number::parts]
             seed = config.seed, iteration, before + number
-            near = config.selfplay.solved_nearness
             work = solve_stops, config.game.board, drawn[rows], len(more), stored, near, seed
             chunks.append((np.append(rows, more), self._pool.submit(*work)))
         self._batches.append(Batch(finished, chunks))
