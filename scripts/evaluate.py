@@ -66,8 +66,9 @@ def evaluate_parser() -> ArgumentParser:
     parser.add_argument(
         "--suite",
         help="score the network on solved positions: table (boards up to 3x3, solved now), "
-        "a stored suite (5x5_tuning to choose settings by, 5x5_test to report, 4x4 alike), or "
-        "berlekamp (problems of Berlekamp's book)",
+        "a stored suite (5x5_tuning to choose settings by, 5x5_test to report, 4x4 alike), "
+        "berlekamp (problems of Berlekamp's book), or a file of scripts/make_suite.py, such as "
+        "suite_6x6_test.npz",
     )
     parser.add_argument(
         "--players",

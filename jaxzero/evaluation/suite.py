@@ -23,6 +23,7 @@ from jaxzero.solver.tablebase import ILLEGAL, build_table, check_fits, move_valu
 
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
 DATA = files("jaxzero.evaluation") / "data"
+NAME_START, FILE_ENDING = "suite_", ".npz"
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ class Suite:
 def suite_names() -> list[str]:
     """Return the names that `load_suite` knows."""
     stored = sorted(
-        Path(item.name).stem.removeprefix("suite_")
+        Path(item.name).stem.removeprefix(NAME_START)
         for item in DATA.iterdir()
-        if item.name.startswith("suite_")
+        if item.name.startswith(NAME_START)
     )
     return [*stored, "berlekamp", "table"]
 
@@ -87,20 +88,24 @@ def check_stored(name: str, game: DotsAndBoxes) -> None:
 
 
 def load_suite(name: str, game: DotsAndBoxes) -> Suite:
-    """Return the suite `name` for this board.
+    """Return the suite `name` for this board, or the one in a file `name`.npz.
 
     Raises: InputError for a name that does not exist or a suite of another board.
     """
+    if name.endswith(FILE_ENDING):
+        path = Path(name)
+        return read_suite(path, path.stem.removeprefix(NAME_START), game)
     known = suite_names()
     if name not in known:
         raise InputError(
-            f"suite: {name!r} does not exist{nearest(name, known)} (known: {', '.join(known)})"
+            f"suite: {name!r} does not exist{nearest(name, known)} (known: {', '.join(known)}, and "
+            f"files ending in {FILE_ENDING})"
         )
     if name == "table":
         return table_suite(game)
     if name == "berlekamp":
         return berlekamp_suite(game)
-    return read_suite(Path(str(DATA / f"suite_{name}.npz")), name, game)
+    return read_suite(Path(str(DATA / f"{NAME_START}{name}{FILE_ENDING}")), name, game)
 
 
 def read_suite(path: Path, name: str, game: DotsAndBoxes, field: str = "suite") -> Suite:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import jax
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from jaxzero.evaluation.scoring import (
 )
 from jaxzero.evaluation.suite import (
     BANDS,
+    DATA,
     Suite,
     berlekamp_suite,
     load_suite,
@@ -206,6 +209,19 @@ def test_the_problems_of_the_book():
     assert [len(berlekamp_suite(DotsAndBoxes(*b))) for b in ((3, 3), (3, 5), (5, 5))] == [7, 3, 4]
     with pytest.raises(InputError, match="no problem on a 2x2 board"):
         load_suite("berlekamp", SMALL)
+
+
+def test_a_suite_may_lie_in_any_folder(tmp_path):
+    stored = load_suite("4x4_test", DotsAndBoxes(4, 4))
+    path = tmp_path / "suite_mine.npz"
+    shutil.copy(DATA / "suite_4x4_test.npz", path)
+    suite = load_suite(str(path), DotsAndBoxes(4, 4))
+    assert suite.name == "mine"
+    np.testing.assert_array_equal(suite.moves, stored.moves)
+    with pytest.raises(InputError, match=r"^suite: mine is of a 4x4 board, not 2x2"):
+        load_suite(str(path), SMALL)
+    with pytest.raises(InputError, match=r"^suite: .*absent\.npz"):
+        load_suite(str(tmp_path / "absent.npz"), SMALL)
 
 
 def test_wrong_suites_are_refused(tmp_path):
