@@ -28,6 +28,7 @@ from jaxzero.game.features import (
 from jaxzero.game.structure import Structure
 
 PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
+SIDES_CODES = 5  # of a box: 0 to 4 drawn sides
 
 
 def edge_inputs(
@@ -80,7 +81,7 @@ def graph_inputs(
     """
     batch = len(drawn)
     sides = jax.vmap(partial(box_sides, game))(drawn)
-    boxes = jax.nn.one_hot(sides, 5, dtype=dtype)
+    boxes = jax.nn.one_hot(sides, SIDES_CODES, dtype=dtype)
     edges = jnp.zeros((batch, game.num_edges, 0), dtype)
     counts = jnp.zeros((batch, 0), dtype)
     if found is not None:

@@ -1,8 +1,8 @@
 """A network on a board that it was not trained on.
 
-The kernels of a convolutional trunk fit every board. The other arrays are carried over by meaning:
-rows that read the counts over the whole board, columns of the bins of the margin, and the input of
-the lengths of chains, which are shares of all boxes.
+The layers of a convolutional trunk and of a graph fit every board. The other arrays are carried
+over by meaning: rows that read the counts over the whole board, columns of the bins of the margin,
+and the input of the lengths of chains, which are shares of all boxes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import chex
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from jaxzero.agent.inputs import grid_planes
+from jaxzero.agent.inputs import SIDES_CODES
 from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent
 from jaxzero.config import GameConfig
@@ -21,6 +21,12 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.features import LENGTHS_PLANE, PLANES, count_rows
 from jaxzero.runs.weights import param_shapes
+
+# Of each trunk without a size: the kernel that reads the lengths of chains, and the input they are.
+LENGTHS_INPUT = {
+    "conv": ("params/Conv3x3_0/kernel", len(PLANES) + LENGTHS_PLANE),
+    "graph": ("params/Dense_0/kernel", SIDES_CODES + LENGTHS_PLANE),
+}
 
 
 def asked_board(rows: int | None, cols: int | None, default: DotsAndBoxes) -> DotsAndBoxes:
@@ -34,7 +40,7 @@ def asked_board(rows: int | None, cols: int | None, default: DotsAndBoxes) -> Do
 
 def fits_all_boards(network: Network) -> bool:
     """Return whether a network can play boards that it was not trained on."""
-    return network.config.trunk == "conv" and not network.config.attention_heads
+    return network.config.trunk in LENGTHS_INPUT and not network.config.attention_heads
 
 
 def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
@@ -48,7 +54,8 @@ def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
     if not fits_all_boards(network):
         raise InputError(
             f"{option} was trained on {network.game} and cannot play {game}: its trunk is "
-            f"{network.config.trunk}, and only conv without attention plays every board"
+            f"{network.config.trunk}, and only {' and '.join(LENGTHS_INPUT)} without attention "
+            "play every board"
         )
     target = Network(game, network.config)
     return replace(agent, network=target, params=resize_params(network, target, agent.params))
@@ -87,7 +94,7 @@ def margin_columns(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
 
 def _rescale_lengths(source: Network, target: Network, flat: dict[str, np.ndarray]) -> None:
     """Make the first kernel read shares of the boxes of `target` as lengths on `source`."""
-    name = "params/Conv3x3_0/kernel"
-    scale = np.ones(grid_planes(structure=True), np.float32)
-    scale[len(PLANES) + LENGTHS_PLANE] = target.game.num_boxes / source.game.num_boxes
-    flat[name] = flat[name] * scale[None, None, :, None]
+    name, row = LENGTHS_INPUT[source.config.trunk]
+    kernel = flat[name].copy()
+    kernel[..., row, :] *= target.game.num_boxes / source.game.num_boxes
+    flat[name] = kernel

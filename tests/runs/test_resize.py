@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from compiled import analyse
 
+from jaxzero.agent.inputs import graph_inputs, grid_inputs
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent
 from jaxzero.config import NetworkConfig, SearchConfig
@@ -18,6 +21,7 @@ from jaxzero.game.features import count_codes, count_rows, encode
 from jaxzero.runs.resize import margin_columns, resize, resize_params
 
 CONV = NetworkConfig(trunk="conv", channels=8, blocks=2)
+GRAPH = replace(CONV, trunk="graph")
 SMALL, LARGE = DotsAndBoxes(2, 2), DotsAndBoxes(3, 4)
 
 
@@ -55,8 +59,9 @@ def test_a_margin_has_the_bin_of_the_same_margin():
     np.testing.assert_array_equal(theirs[margin_columns(LARGE, SMALL)], ours)
 
 
-def test_a_network_that_went_to_a_larger_board_and_back_says_the_same():
-    network, large = Network(SMALL, CONV), Network(LARGE, CONV)
+@pytest.mark.parametrize("config", [CONV, GRAPH])
+def test_a_network_that_went_to_a_larger_board_and_back_says_the_same(config):
+    network, large = Network(SMALL, config), Network(LARGE, config)
     params = jax.tree.map(
         lambda leaf: leaf + 0.1 * np.random.default_rng(0).normal(size=leaf.shape),
         init_params(network, jax.random.key(1)),
@@ -68,8 +73,27 @@ def test_a_network_that_went_to_a_larger_board_and_back_says_the_same():
     assert np.isfinite(said.policy_logits).all() and said.margin_logits.shape == (8, 25)
 
 
-def test_a_board_turned_on_its_side_has_the_same_weights():
-    network, turned = Network(LARGE, CONV), Network(DotsAndBoxes(4, 3), CONV)
+def test_the_length_of_a_chain_has_the_same_weight():
+    """The input of a chain of three of the twelve boxes: no other is a fraction."""
+    drawn = np.zeros(LARGE.num_edges, bool)
+    drawn[:3] = drawn[4:7] = True  # a corridor from the left rim to a box of four open sides
+    found = analyse(LARGE)(jnp.asarray(drawn[None]))
+    planes, _ = grid_inputs(LARGE, drawn[None], found, jnp.float32)
+    nodes, _, _ = graph_inputs(LARGE, drawn[None], found, jnp.float32)
+    for config, shares in ((CONV, planes), (GRAPH, nodes)):
+        shares = np.asarray(shares).reshape(-1, shares.shape[-1])
+        (place,) = np.flatnonzero((shares == 3 / 12).any(axis=0))
+        network = Network(LARGE, config)
+        params = init_params(network, jax.random.key(1))
+        there = resize_params(network, Network(SMALL, config), params)
+        first = {"conv": "Conv3x3_0", "graph": "Dense_0"}[config.trunk]
+        ours, theirs = (one["params"][first]["kernel"][..., place, :] for one in (params, there))
+        np.testing.assert_allclose(theirs / SMALL.num_boxes, ours / LARGE.num_boxes, rtol=1e-6)
+
+
+@pytest.mark.parametrize("config", [CONV, GRAPH])
+def test_a_board_turned_on_its_side_has_the_same_weights(config):
+    network, turned = Network(LARGE, config), Network(DotsAndBoxes(4, 3), config)
     params = init_params(network, jax.random.key(1))
     chex.assert_trees_all_equal(resize_params(network, turned, params), params)
 
