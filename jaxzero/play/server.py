@@ -38,8 +38,16 @@ from jaxzero.play.analysis import (
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.desk import Desk, Preparation, TooMuch
 from jaxzero.play.game import Record
-from jaxzero.play.levels import LEVELS, Level, agent_of, find_level, is_warm, play_level, warm_up
-from jaxzero.runs.weights import shipped_names
+from jaxzero.play.levels import (
+    LEVELS,
+    OWN_NETWORK,
+    Level,
+    agent_of,
+    find_level,
+    is_warm,
+    play_level,
+    warm_up,
+)
 from jaxzero.solver.endgame import LARGEST_SIDE, solve
 
 WEB = Path(__file__).parent / "web"
@@ -181,7 +189,7 @@ async def lines_in_turn(desk: Desk, found: Iterator[Answer]) -> AsyncIterator[st
 
 def about() -> Answer:
     """Return what the page has to know at its start."""
-    boards = [name.split("x") for name in shipped_names()]
+    boards = [name.split("x") for name in OWN_NETWORK]
     return {
         "version": __version__,
         "boards": [
