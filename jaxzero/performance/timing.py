@@ -23,7 +23,7 @@ from jaxzero.agent.network import IMPOSSIBLE, Network, inference_copy
 from jaxzero.agent.search import Evaluate, Evaluation, game_of, network_evaluator, search
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
-from jaxzero.training.learner import Learner, augment, learn, loss
+from jaxzero.training.learner import Learner, augment, learn, mean_gradient
 from jaxzero.training.optimizer import make_optimizer
 from jaxzero.training.replay import Replay, add, empty_replay, sample
 from jaxzero.training.selfplay import begin_play, play_games, play_step
@@ -268,7 +268,7 @@ def sample_part(work: Workload, repeats: int) -> Part:
 
 def gradient_part(work: Workload, repeats: int) -> Part:
     """Return the loss of a batch, its gradient and the gradient's norm."""
-    gradient_of = jax.grad(partial(loss, work.network, work.config.learner), has_aux=True)
+    gradient_of = partial(mean_gradient, work.network, work.config.learner)
 
     def one_gradient(params: chex.ArrayTree, batch: Positions) -> Positions:
         gradient, metrics = jax.lax.optimization_barrier(gradient_of(params, batch))

@@ -24,6 +24,9 @@ from jaxzero.training.targets import Positions, policy_entropy
 # Source: Chowdhery et al. 2022, "PaLM", section 5, auxiliary loss.
 LOGIT_SIZE_WEIGHT, MOST_SIZE = 1e-4, 1e3
 SAFE_END_WEIGHT = 0.5
+# Positions whose gradient a CPU computes at once: what conv and graph keep for it stays in its
+# cache. Dense layers keep little, and their weights are large.
+CPU_CHUNK = 64
 
 
 class Learner(NamedTuple):
@@ -169,21 +172,19 @@ def loss(
     network: Network,
     settings: LearnerConfig,
     params: chex.ArrayTree,
-    batch: Positions,
-    axis_name: str | None = None,
+    positions: Positions,
+    known: jax.Array | None = None,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Return the loss of a batch of positions and its parts, each a mean: scalars.
+    """Return the loss of positions and its parts, each a mean: scalars.
 
     Those of the margin are means over the positions whose margin is known: the share of these
-    changes with the random moves of self-play and must not change the weight of the loss. With
-    `axis_name` the share is that of all devices, so that the mean over them is that of all.
+    changes with the random moves of self-play and must not change the weight of the loss. Where the
+    positions are a part of a batch, `known` [] is the share in the whole of it.
     """
-    prediction = network.apply(params, batch.drawn)
-    parts = jax.vmap(partial(sample_losses, network.game))(prediction, batch)
+    prediction = network.apply(params, positions.drawn)
+    parts = jax.vmap(partial(sample_losses, network.game))(prediction, positions)
     means = {name: part.mean() for name, part in parts.items()}
-    known = means["margin_known"]
-    if axis_name is not None:
-        known = jax.lax.pmean(known, axis_name)
+    known = means["margin_known"] if known is None else known
     known = jnp.where(known > 0, known, 1.0)  # where nothing is known both are 0
     means |= {name: means[name] / known for name in ("margin_loss", "margin_error")}
     total = (
@@ -193,6 +194,39 @@ def loss(
         + SAFE_END_WEIGHT * means.get("safe_end_loss", 0.0)
     )
     return total, {"loss": total, **means}
+
+
+def mean_gradient(
+    network: Network,
+    settings: LearnerConfig,
+    params: chex.ArrayTree,
+    batch: Positions,
+    axis_name: str | None = None,
+) -> tuple[chex.ArrayTree, dict[str, jax.Array]]:
+    """Return the gradient of the loss of a batch, as `params`, and the parts of the loss.
+
+    With `axis_name` both are means over the batches of all devices. A CPU goes through a batch in
+    steps of `CPU_CHUNK` positions, if they divide it, unless the layers are dense.
+    """
+    known = batch.margin_known.mean(dtype=jnp.float32)
+    if axis_name is not None:
+        known = jax.lax.pmean(known, axis_name)
+    gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
+    size, dense = len(batch.margin_known), network.config.trunk == "dense"
+    if jax.default_backend() != "cpu" or dense or size % CPU_CHUNK:
+        mean = gradient_of(params, batch, known)
+    else:
+        chunks = jax.tree.map(lambda leaf: leaf.reshape(-1, CPU_CHUNK, *leaf.shape[1:]), batch)
+        first = jax.tree.map(lambda leaf: leaf[0], chunks)
+        shapes = jax.eval_shape(gradient_of, params, first, known)
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+        def add(total: tuple, chunk: Positions) -> tuple[tuple, None]:
+            return jax.tree.map(jnp.add, total, gradient_of(params, chunk, known)), None
+
+        total, _ = jax.lax.scan(add, zeros, chunks)
+        mean = jax.tree.map(lambda leaf: leaf * (CPU_CHUNK / size), total)
+    return mean if axis_name is None else jax.lax.pmean(mean, axis_name)
 
 
 def augment(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positions:
@@ -219,10 +253,7 @@ def update(
     its metrics are 0 but `skipped`, which is 1.
     """
     settings = config.learner
-    gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
-    gradient, metrics = gradient_of(learner.params, batch, axis_name)
-    if axis_name is not None:
-        gradient, metrics = jax.lax.pmean((gradient, metrics), axis_name)
+    gradient, metrics = mean_gradient(network, settings, learner.params, batch, axis_name)
     metrics["gradient_norm"] = jnp.linalg.norm(ravel_pytree(gradient)[0])
     optimizer = make_optimizer(settings, fraction)
     updates, opt_state = optimizer.update(gradient, learner.opt_state, learner.params)

@@ -17,12 +17,14 @@ from jaxzero.config import LearnerConfig
 from jaxzero.game import DotsAndBoxes, boxes_closed, edge_permutations
 from jaxzero.training import learner as learner_module
 from jaxzero.training.learner import (
+    CPU_CHUNK,
     LOGIT_SIZE_WEIGHT,
     SAFE_END_WEIGHT,
     augment,
     init_learner,
     learn,
     loss,
+    mean_gradient,
     playing_params,
     policy_losses,
     runs_of_ones,
@@ -216,6 +218,23 @@ def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
         jax.device_get(joined.opt_state),
         jax.device_get(parallel.opt_state),
     )
+
+
+@pytest.mark.parametrize("rest", [0, 1])
+def test_the_gradient_in_steps_is_that_of_the_whole_batch(rest):
+    config = replace(CONFIG, network=replace(CONFIG.network, trunk="graph", blocks=1))
+    network, batch = Network(GAME, config.network), batch_of(3 * CPU_CHUNK + rest)
+    # Few margins are known, all of them in the second step.
+    batch = batch._replace(margin_known=jnp.arange(len(batch.margin)) // 8 == CPU_CHUNK // 8)
+    params = init_learner(network, config).params
+    whole = jax.jit(jax.grad(partial(loss, network, config.learner), has_aux=True))
+    steps = jax.jit(partial(mean_gradient, network, config.learner))
+    (expected, parts), (found, found_parts) = whole(params, batch), steps(params, batch)
+    assert found_parts.keys() == parts.keys()
+    for name, value in parts.items():
+        np.testing.assert_allclose(found_parts[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-6), found, expected)
+    assert float(optax.tree.norm(found)) > 0.01
 
 
 def test_symmetries_move_edges_and_policy_together():
