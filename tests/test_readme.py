@@ -35,8 +35,8 @@ iterations: 2
 TINY_NETWORK = "--network.trunk dense --network.channels 16 --network.blocks 1"
 BLIND = "--evaluation.evaluate_every 0 --evaluation.simulations 0 --evaluation.suite none"
 TINY_RUN = (
-    f"{TINY_NETWORK} --game.rows 2 --selfplay.start_ply 0 --selfplay.adjudicate_below 0 "
-    "--selfplay.games 16 "
+    f"{TINY_NETWORK} --game.rows 2 --selfplay.start_ply 0 --selfplay.start_falls 0 "
+    "--selfplay.adjudicate_below 0 --selfplay.games 16 "
     "--selfplay.opening_plies 2 --selfplay.sampled_plies 4 --selfplay.deviations 0 "
     "--selfplay.surprise_weight 0 --learner.learning_rate 1e-3 --learner.warmup_updates 0 "
     "--learner.decay_fraction 0 --learner.updates_per_iteration 2 --iterations 2"
