@@ -11,7 +11,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.agent.gumbel import SearchResult
+from jaxzero.agent.gumbel import Rounds, SearchResult
 from jaxzero.agent.network import (
     Network,
     expected_margin,
@@ -61,19 +61,33 @@ def pick_at_random(temperature: float, keys: jax.Array, logits: jax.Array) -> ja
     return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
 
 
+def without_noise(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluate: Evaluate,
+    params: chex.ArrayTree,
+    rounds: Rounds | None = None,
+) -> Callable[[State, chex.ArrayTree], SearchResult]:
+    """Return a search of positions with known views that draws no random number."""
+    key = jax.random.key(0)  # not used
+    return lambda state, view: search(
+        game, settings, evaluate, params, key, state, view=view, gumbel_scale=0.0, rounds=rounds
+    )
+
+
 def by_search(
     game: DotsAndBoxes,
     settings: SearchConfig,
     evaluate: Evaluate,
     params: chex.ArrayTree,
     pick: Pick | None = None,
+    rounds: Rounds | None = None,
 ) -> Chooser:
     """Return the choice of a search without noise, or with `pick` a move of its policy."""
+    look = without_noise(game, settings, evaluate, params, rounds)
 
-    def chooser(state: State, _view: chex.ArrayTree) -> Choice:
-        # Without Gumbel noise the search draws no random number, so any key will do.
-        key = jax.random.key(0)
-        found = search(game, settings, evaluate, params, key, state, gumbel_scale=0.0)
+    def chooser(state: State, view: chex.ArrayTree) -> Choice:
+        found = look(state, view)
         move = found.edge if pick is None else pick(jnp.log(found.policy))
         return Choice(move, found.value * game.num_boxes)
 
@@ -81,7 +95,11 @@ def by_search(
 
 
 def search_one(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+    network: Network,
+    settings: SearchConfig,
+    params: chex.ArrayTree,
+    drawn: jax.Array,
+    rounds: Rounds | None = None,
 ) -> tuple[Choice, SearchResult]:
     """Search ONE position [A] bool without noise: its choice [], and the search as a batch of 1.
 
@@ -90,10 +108,10 @@ def search_one(
     settings = replace(settings, win_weight=0.0)
     game, evaluate, seen = network.game, network_evaluator(network, settings), []
     params = inference_copy(network, params, 1)
+    look = without_noise(game, settings, evaluate, params, rounds)
 
-    def chooser(state: State, _view: chex.ArrayTree) -> Choice:
-        key = jax.random.key(0)  # not used without Gumbel noise
-        seen.append(search(game, settings, evaluate, params, key, state, gumbel_scale=0.0))
+    def chooser(state: State, view: chex.ArrayTree) -> Choice:
+        seen.append(look(state, view))
         return Choice(seen[0].edge, seen[0].value * game.num_boxes)
 
     zero = jnp.zeros(1, jnp.int32)

@@ -4,10 +4,14 @@ Sequential halving visits the considered moves of the root once each in every ro
 of them between rounds. Below the root a node chooses by its own statistics alone. So the
 simulations of one round, which lie below different moves of the root, do not depend on each other:
 their positions go through the network in ONE batch. A search of 32 simulations with 16 considered
-moves has four rounds, of 16, 8, 4 and 4.
+moves has four rounds, of 16, 8, 4 and 4. Before them round 0 evaluates the root.
 
 `tree` grows the tree. A move of the root has as many nodes below it as visits, so round r has at
 most r levels to climb: no loop depends on the data, which a GPU would have to ask back.
+
+Compiling is dear. On a CPU, which computes only what is used, all rounds are one loop of the widest
+round. A GPU computes whole rounds, so there rounds of the same width are one loop. With the
+`Rounds` as an argument of the program, one program serves every number of simulations.
 
 Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel". `mctx_search` does the
 same with `mctx.gumbel_muzero_policy`; both choose the same moves after the same visits.
@@ -17,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import groupby
 from typing import NamedTuple
@@ -27,9 +32,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.agent.tree import (
+    NO_MOVE,
     ROOT,
     Expand,
     Expanded,
+    Moves,
     Outcome,
     Root,
     Tree,
@@ -45,6 +52,7 @@ LOWEST_SCORE = -1e9  # of a move that may be chosen
 # Positions: what a convolution of more computes does not stay in the cache of a core. Measured on
 # one core, conv 64 x 4 on 5x5: 123 us a position in batches of 256, 167 us in batches of 1024.
 CPU_BATCH = 256
+CPU_PARTS = 8  # of a round at least: most rounds are far narrower than the widest
 
 
 class SearchResult(NamedTuple):
@@ -104,6 +112,47 @@ def schedule(settings: SearchConfig) -> np.ndarray:
     return table
 
 
+class Rounds(NamedTuple):
+    """The rounds of a search. As arguments of a program they are data: see `padded_rounds`."""
+
+    visits: np.ndarray | jax.Array  # [m + 1, R] int32, moves visited, by how many are considered
+    first: np.ndarray | jax.Array  # [R] int32, the first node of each round
+    count: int | jax.Array  # [] int32, rounds played, that of the root included
+
+
+def rounds_of(settings: SearchConfig) -> Rounds:
+    """Return the rounds of a search: that of the root, then those of `schedule`."""
+    visits = np.pad(schedule(settings), ((0, 0), (1, 0)), constant_values=1)
+    widest = visits[-1]
+    return Rounds(visits, np.cumsum(widest, dtype=np.int32) - widest, len(widest))
+
+
+def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
+    """Return the rounds of so many simulations, at most those of `settings`, as data.
+
+    The shapes are those of `settings` whatever `simulations` are.
+    """
+    most, rounds = rounds_of(settings), rounds_of(replace(settings, simulations=simulations))
+    considered = len(most.visits) - len(rounds.visits)
+    length = most.visits.shape[1] - rounds.visits.shape[1]
+    visits = np.pad(rounds.visits, ((0, considered), (0, 0)), mode="edge")
+    visits = np.pad(visits, ((0, 0), (0, length)))
+    return Rounds(visits, np.pad(rounds.first, (0, length)), np.int32(rounds.count))
+
+
+def loops(settings: SearchConfig, rounds: Rounds) -> Iterator[tuple[int, int, int]]:
+    """Yield begin, end and width of the spans of rounds that are compiled once."""
+    known = isinstance(rounds.count, int)
+    if not known or jax.default_backend() == "cpu":
+        yield 0, rounds.count, min(settings.max_considered_actions, settings.simulations)
+        return
+    begin = 0
+    for width, alike in groupby(rounds.visits[-1].tolist()):
+        end = begin + len(list(alike))
+        yield begin, end, width
+        begin = end
+
+
 def plan(
     settings: SearchConfig,
     value_scale: float,
@@ -112,40 +161,42 @@ def plan(
     key: jax.Array,
     root: Root,
     gumbel_scale: float,
+    rounds: Rounds | None = None,
 ) -> SearchResult:
-    """Search a batch of positions; `value_scale` is that of the paper, values are -1 to 1."""
+    """Search a batch of positions; `value_scale` is that of the paper, values are -1 to 1.
+
+    `rounds` may be data of at most `settings.simulations` simulations.
+    """
     expand_nodes = partial(in_parts, settings.evaluation_batch, expand_nodes)
     weigh = partial(weighted_values, settings.visit_offset, value_scale)
-    logits = root.logits - jnp.max(root.logits, axis=-1, keepdims=True)
-    logits = jnp.where(root.legal, logits, jnp.finfo(logits.dtype).min)
-    # The split is that of mctx, for the same noise from the same key.
-    noise = jax.random.gumbel(jax.random.split(key)[1], logits.shape, logits.dtype)
-    gumbel = gumbel_scale * noise
+    gumbel = jnp.zeros(root.legal.shape)
+    if gumbel_scale:
+        # The split is that of mctx, for the same noise from the same key.
+        noise = jax.random.gumbel(jax.random.split(key)[1], gumbel.shape, gumbel.dtype)
+        gumbel = gumbel_scale * noise
 
-    table = schedule(settings)
-    considered = jnp.minimum(jnp.sum(root.legal, axis=-1), len(table) - 1)
-    quota = jnp.asarray(table)[considered]  # [B, R]
-    tree = plant(root._replace(logits=logits), 1 + int(table[-1].sum()))
+    rounds = rounds or rounds_of(settings)
+    considered = jnp.minimum(jnp.sum(root.legal, axis=-1), len(rounds.visits) - 1)
+    quota = jnp.asarray(rounds.visits)[considered]  # [B, R]
+    first = jnp.asarray(rounds.first)
 
-    def play_round(number: jax.Array, tree: Tree, width: int, first: jax.Array, levels: int):
-        chosen, used = choose(weigh, tree, root.legal, gumbel, number, width)
-        used &= jnp.arange(width)[None, :] < quota[:, number][:, None]
+    def play_round(width: int, levels: int | jax.Array, number: jax.Array, tree: Tree) -> Tree:
+        chosen, there = choose(weigh, tree, root.legal, gumbel, number - 1, width)
+        chosen = jnp.where(number == 0, NO_MOVE, chosen)
+        used = (there | (number == 0)) & (jnp.arange(width)[None, :] < quota[:, number][:, None])
         paths = simulate(tree, chosen, used)
-        tree = expand(expand_nodes, outcome, tree, paths, first)
-        return backward(weigh, outcome, tree, paths, first, levels)
+        tree = expand(expand_nodes, outcome, tree, paths, first[number])
+        return backward(weigh, outcome, tree, paths, first[number], levels)
 
-    number = nodes = 0
-    # Rounds of the same width are one loop, so that they are compiled once.
-    for width, alike in groupby(table[-1].tolist()):
-        rounds = len(list(alike))
+    # Slots that a round does not use belong to the next round, so the last one needs room for all.
+    spans = list(loops(settings, rounds))
+    tree = plant(root, 1 + settings.simulations + spans[-1][-1])
+    for begin, end, width in spans:
+        body = partial(play_round, width, end - 1)
+        alone = isinstance(end, int) and end - begin == 1
+        tree = body(begin, tree) if alone else jax.lax.fori_loop(begin, end, body, tree)
 
-        def body(i, tree, width=width, begin=number, node=1 + nodes, levels=number + rounds - 1):
-            return play_round(begin + i, tree, width, node + i * width, levels)
-
-        tree = body(0, tree) if rounds == 1 else jax.lax.fori_loop(0, rounds, body, tree)
-        number, nodes = number + rounds, nodes + rounds * width
-
-    moves = jax.tree.map(lambda field: field[:, ROOT], tree.moves)
+    moves = root_moves(tree, root.legal)
     most_visits = jnp.max(moves.visits, axis=-1, keepdims=True)
     weights = weigh(moves, tree.first_values[:, ROOT], most_visits)
     best = score(root.legal & (moves.visits == most_visits), gumbel, moves.logits, weights)
@@ -157,29 +208,37 @@ def plan(
         policy=jax.nn.softmax(improved),
         value=jnp.take_along_axis(moves.values, edge[:, None], axis=-1)[:, 0],
         visits=moves.visits,
-        prior=jax.nn.softmax(root.logits),
+        prior=jax.nn.softmax(tree.moves.logits[:, ROOT]),
         tree=tree,
     )
 
 
-def choose(
-    weigh: Callable, tree: Tree, legal: jax.Array, gumbel: jax.Array, number: jax.Array, width: int
-) -> tuple[jax.Array, jax.Array]:
-    """Choose the moves of the root that round `number` visits: [B, W], and which there are.
-
-    In every round so far a move that is still considered had one visit. One after the other, as in
-    mctx, the first choice raises the most visits by one, and so the weight of values for the rest.
-    """
+def root_moves(tree: Tree, legal: jax.Array) -> Moves:
+    """Return the moves of the root [B, A]; the logits of the best are 0."""
     moves = jax.tree.map(lambda field: field[:, ROOT], tree.moves)
-    eligible = legal & (moves.visits == number)
+    logits = moves.logits - jnp.max(moves.logits, axis=-1, keepdims=True)
+    return moves._replace(logits=jnp.where(legal, logits, jnp.finfo(logits.dtype).min))
+
+
+def choose(
+    weigh: Callable, tree: Tree, legal: jax.Array, gumbel: jax.Array, visits: jax.Array, width: int
+) -> tuple[jax.Array, jax.Array]:
+    """Choose the moves of the root for their next visit: [B, W], and which there are.
+
+    `visits` [] is how many those have that are still considered, one of every round so far. One
+    after the other, as in mctx, the first choice raises the most visits by one, and so the weight
+    of values for the rest.
+    """
+    moves = root_moves(tree, legal)
+    eligible = legal & (moves.visits == visits)
 
     def scores(eligible: jax.Array, most_visits: jax.Array) -> jax.Array:
         weights = weigh(moves, tree.first_values[:, ROOT], most_visits)
         return score(eligible, gumbel, moves.logits, weights)
 
-    best = jnp.argmax(scores(eligible, number), axis=-1).astype(jnp.int32)[:, None]
+    best = jnp.argmax(scores(eligible, visits), axis=-1).astype(jnp.int32)[:, None]
     others = eligible & (jnp.arange(eligible.shape[-1])[None, :] != best)
-    values, rest = jax.lax.top_k(scores(others, number + 1), min(width, eligible.shape[-1]) - 1)
+    values, rest = jax.lax.top_k(scores(others, visits + 1), min(width, eligible.shape[-1]) - 1)
     chosen = jnp.concatenate([best, rest], axis=-1)
     there = jnp.concatenate([jnp.any(eligible, axis=-1, keepdims=True), values > -jnp.inf], axis=-1)
     missing = ((0, 0), (0, width - chosen.shape[-1]))
@@ -203,7 +262,7 @@ def in_parts(
     """
     count, on_cpu = len(moves), jax.default_backend() == "cpu"
     most = largest or (CPU_BATCH if on_cpu else count)
-    parts = -(-count // most)
+    parts = max(-(-count // most), min(count, CPU_PARTS) if on_cpu else 1)
     if parts == 1:
         return expand_nodes(nodes, moves)
     size = -(-count // parts)
@@ -211,7 +270,7 @@ def in_parts(
     nodes, moves, used = jax.tree.map(
         lambda field: jnp.resize(field, (parts * size, *field.shape[1:])), (nodes, moves, used)
     )
-    if on_cpu and not largest:
+    if on_cpu:
         used &= jnp.arange(len(used)) < count
         done = _used_alone(size, expand_nodes, nodes, moves, used)
         return jax.tree.map(lambda field: field[:count], done)
@@ -227,7 +286,7 @@ def _used_alone(
     size: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array, used: jax.Array
 ) -> Expanded:
     """Expand the nodes of [P] that are used in parts of `size`; of the others some are all zero."""
-    order = jnp.argsort(~used, stable=True)
+    (order,) = jnp.nonzero(used, size=len(used), fill_value=0)
     nodes, moves = jax.tree.map(lambda field: field[order], (nodes, moves))
     parts = -(-jnp.sum(used, dtype=jnp.int32) // size)
 
@@ -245,5 +304,5 @@ def _used_alone(
     shapes = jax.eval_shape(part, jnp.int32(0))
     room = jax.tree.map(lambda x: jnp.zeros((len(moves), *x.shape[1:]), x.dtype), shapes)
     _, done = jax.lax.while_loop(lambda carry: carry[0] < parts, add, (jnp.int32(0), room))
-    back = jnp.argsort(order)
+    back = jnp.maximum(jnp.cumsum(used) - 1, 0)
     return jax.tree.map(lambda field: field[back], done)

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import mctx
 
 from jaxzero.agent.gumbel import SearchResult
-from jaxzero.agent.tree import Expand, Outcome, Root
+from jaxzero.agent.tree import NO_MOVE, Expand, Outcome, Root
 from jaxzero.config import SearchConfig
 
 
@@ -48,11 +48,13 @@ def plan(
             reward=reward, discount=discount, prior_logits=logits, value=value
         ), node
 
+    no_move = jnp.full(len(root.legal), NO_MOVE)
+    node, logits, value = expand(root.before, no_move)
     with in_place_backup(outcome if changing_replies else None):
         output = mctx.gumbel_muzero_policy(
             params=(),
             rng_key=key,
-            root=mctx.RootFnOutput(prior_logits=root.logits, value=root.value, embedding=root.node),
+            root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=node),
             recurrent_fn=recurrent,
             num_simulations=settings.simulations,
             invalid_actions=~root.legal,
@@ -72,7 +74,7 @@ def plan(
         policy=output.action_weights,
         value=summary.qvalues[games, output.action],
         visits=summary.visit_counts,
-        prior=jax.nn.softmax(root.logits),
+        prior=jax.nn.softmax(logits),
         tree=output.search_tree,
     )
 

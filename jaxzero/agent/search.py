@@ -61,12 +61,17 @@ def search(
     key: jax.Array,
     state: State,
     *,
+    view: chex.ArrayTree | None = None,
     gumbel_scale: float = 1.0,
+    rounds: gumbel.Rounds | None = None,
 ) -> SearchResult:
     """Search a batch of positions (State [B]) with Gumbel MuZero planning on the true rules.
 
-    `gumbel_scale` 1 explores at the root, 0 is deterministic play. With `settings.nodes` quiet the
-    positions must be quiet, and edge, policy and visits are over the moves of the quiet game.
+    `view` spares the work where the view of the positions, or of those they are searched for, is
+    known. `gumbel_scale` 1 explores at the root, 0 is deterministic play. With `rounds` as data of
+    `gumbel.padded_rounds` one program serves all numbers of simulations up to that of `settings`.
+    With `settings.nodes` quiet the positions must be quiet, and edge, policy and visits are over
+    the moves of the quiet game.
     Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
     """
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
@@ -80,21 +85,22 @@ def search(
     def expand_and_evaluate(node, move):
         node, view = expand(node, move)
         evaluation = evaluate(params, node.state, structure_of(view))
+        count = len(move)
+        chex.assert_shape(evaluation.prior_logits, (count, game.num_edges))
+        chex.assert_shape(evaluation.value, (count,))
         return node, prior(view, evaluation.prior_logits), evaluation.value
 
-    view = jax.vmap(partial(rules.view, game))(state.drawn)
-    evaluation = evaluate(params, state, structure_of(view))
-    chex.assert_shape(evaluation.prior_logits, state.drawn.shape, custom_message="prior_logits")
-    chex.assert_shape(evaluation.value, state.margin.shape, custom_message="value")
+    if view is None:
+        view = jax.vmap(partial(rules.view, game))(state.drawn)
+    # As if the opponent had passed: so the root is evaluated where all nodes are.
+    passed = State(state.drawn, -state.margin, 1 - state.player)
     root = Root(
-        node=jax.vmap(rules.root)(state, view),
+        before=jax.vmap(rules.root)(passed, view),
         legal=jax.vmap(partial(rules.legal, game))(view),
-        logits=prior(view, evaluation.prior_logits),
-        value=evaluation.value,
     )
     # Values are in boxes by the boxes on the board.
     value_scale = settings.value_scale_per_box * game.num_boxes
     problem = settings, value_scale, expand_and_evaluate, outcome, key, root, gumbel_scale
     if settings.engine == "mctx":
         return mctx_search.plan(*problem, rules.OUTCOME_DEPENDS_ON_VALUE)
-    return gumbel.plan(*problem)
+    return gumbel.plan(*problem, rounds)

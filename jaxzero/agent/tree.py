@@ -11,7 +11,6 @@ Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import chex
@@ -19,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 ROOT = 0
+NO_MOVE = -1  # leads from what `plant` holds to the root
 
 Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
 Expand = Callable[[chex.ArrayTree, jax.Array], Expanded]  # (nodes [P], moves [P])
@@ -31,10 +31,8 @@ Outcome = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
 class Root(NamedTuple):
     """The positions to search."""
 
-    node: chex.ArrayTree  # [B, ...]
+    before: chex.ArrayTree  # [B, ...], nodes from which `NO_MOVE` leads to the positions
     legal: jax.Array  # [B, A] bool
-    logits: jax.Array  # [B, A] float32, prior
-    value: jax.Array  # [B] float32
 
 
 class Moves(NamedTuple):
@@ -101,7 +99,7 @@ def next_move(weigh: Callable, moves: Moves, first_value: jax.Array) -> jax.Arra
 
 
 def plant(root: Root, size: int) -> Tree:
-    """Return trees with room for `size` nodes and nothing but the root."""
+    """Return trees with room for `size` nodes, before the first round has put the root there."""
     games, edges = root.legal.shape
 
     def grow(first: jax.Array) -> jax.Array:
@@ -111,15 +109,16 @@ def plant(root: Root, size: int) -> Tree:
     whole = jnp.zeros((games, size), jnp.int32)
     numbers = jnp.zeros((games, size), jnp.float32)
     by_move = jnp.zeros((games, size, edges), jnp.int32)
+    by_value = jnp.zeros((games, size, edges), jnp.float32)
     return Tree(
-        nodes=jax.tree.map(grow, root.node),
+        nodes=jax.tree.map(grow, root.before),
         parents=whole,
         move_to=whole,
         rewards=numbers,
         discounts=numbers,
-        first_values=grow(root.value),
-        values=grow(root.value),
-        moves=Moves(grow(root.logits), by_move, jnp.zeros((games, size, edges), jnp.float32)),
+        first_values=numbers,
+        values=numbers,
+        moves=Moves(by_value, by_move, by_value),
         children=by_move,
         leaf=whole,
         leaf_move=whole,
@@ -130,7 +129,7 @@ def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
     """Return where the simulations through these moves of the root [B, W] end."""
     games = jnp.arange(len(chosen))[:, None]
     child = tree.children[games, ROOT, chosen]
-    inside = child > 0
+    inside = (child > 0) & (chosen != NO_MOVE)
     node = jnp.where(inside, tree.leaf[games, child], ROOT)
     return Paths(node, jnp.where(inside, tree.leaf_move[games, child], chosen), used)
 
@@ -153,7 +152,9 @@ def expand(
         return jax.lax.dynamic_update_slice_in_dim(field, new, first, axis=1)
 
     number = (first + jnp.arange(slots, dtype=jnp.int32))[None, :]
-    parent = jnp.where(paths.used, paths.node, tree.parents.shape[1])  # a slot not used is dropped
+    # Nobody's child: a slot that is not used, and the root.
+    is_child = paths.used & (paths.move != NO_MOVE)
+    parent = jnp.where(is_child, paths.node, tree.parents.shape[1])
     return tree._replace(
         nodes=jax.tree.map(put, tree.nodes, nodes),
         parents=put(tree.parents, flat(paths.node)),
@@ -172,7 +173,7 @@ def expand(
 def backward(
     weigh: Callable, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array, levels: int
 ) -> Tree:
-    """Add the values of the nodes from `first` on to those above them, `levels` below the root.
+    """Add the values of the nodes from `first` on, at most `levels` from the root, to those above.
 
     Keeps this law at every node: its value times its visits is its first value plus, over its
     moves, visits times (reward + discount * value of the child). In the quiet game reward and
@@ -181,8 +182,9 @@ def backward(
     games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]
     nowhere = tree.parents.shape[1]  # writes there are dropped
 
-    def climb(tree: Tree, node: jax.Array, added: jax.Array, active: jax.Array, at_root: bool):
-        """Add a visit of nodes [B, W] to their parents."""
+    def climb(carry: tuple, active: jax.Array, only_root: bool) -> tuple:
+        """Add a visit of nodes [B, W] to their parents, where `active`."""
+        tree, node, added = carry
         parent, move = tree.parents[games, node], tree.move_to[games, node]
         before = Moves(*(field[games, parent] for field in tree.moves))  # [B, W, A]
         value, reward, discount = (
@@ -215,12 +217,14 @@ def backward(
                 values=tree.moves.values.at[games, up, move].set(worth, mode="drop"),
             ),
         )
-        if at_root:
-            return tree
+        if only_root:
+            return tree, node, added
         follow = next_move(weigh, after, tree.first_values[games, parent])
         child = tree.children[games, parent, follow]
         leaf = jnp.where(child > 0, tree.leaf[games, child], parent)
         leaf_move = jnp.where(child > 0, tree.leaf_move[games, child], follow)
+        # The root needs no leaf, and several nodes would write there at once.
+        up = jnp.where(parent == ROOT, nowhere, up)
         tree = tree._replace(
             values=tree.values.at[games, up].set(mean, mode="drop"),
             leaf=tree.leaf.at[games, up].set(leaf, mode="drop"),
@@ -228,25 +232,29 @@ def backward(
         )
         return tree, jnp.where(active, parent, node), jnp.where(active, above, added)
 
-    def inside(tree: Tree, node: jax.Array) -> jax.Array:
-        """Return which nodes [B, W] have a parent below the root."""
-        return paths.used & (tree.parents[games, node] > ROOT)
+    def to_root(carry: tuple) -> jax.Array:
+        return paths.used & (carry[1] != ROOT)
 
-    def climbing(carry: tuple) -> jax.Array:
-        return jnp.any(inside(*carry[:2]))
+    def inside(carry: tuple) -> jax.Array:
+        return paths.used & (tree.parents[games, carry[1]] != ROOT)
 
-    def level(_, carry: tuple) -> tuple:
-        tree, node, added = carry
-        return climb(tree, node, added, inside(tree, node), False)
+    def level_by_level(carry: tuple) -> tuple:
+        # The levels that a path may have; most are far shorter.
+        carry = jax.lax.fori_loop(
+            0, levels - 1, lambda _, carry: climb(carry, inside(carry), False), carry
+        )
+        return climb(carry, to_root(carry), True)
 
+    def while_any(carry: tuple) -> tuple:
+        return jax.lax.while_loop(
+            lambda carry: jnp.any(to_root(carry)),
+            lambda carry: climb(carry, to_root(carry), False),
+            carry,
+        )
+
+    if isinstance(levels, int) and levels == 0:
+        return tree
     node = jnp.broadcast_to(first + jnp.arange(slots, dtype=jnp.int32)[None, :], paths.node.shape)
     carry = tree, node, tree.values[games, node]
-    if levels:
-        # A CPU stops where the last path ends: most are far shorter than they could be.
-        carry = jax.lax.platform_dependent(
-            carry,
-            cpu=lambda carry: jax.lax.while_loop(climbing, partial(level, 0), carry),
-            default=lambda carry: jax.lax.fori_loop(0, levels, level, carry),
-        )
-    tree, node, added = carry
-    return climb(tree, node, added, paths.used, True)
+    # A CPU stops where the last path ends.
+    return jax.lax.platform_dependent(carry, cpu=while_any, default=level_by_level)[0]

@@ -307,7 +307,7 @@ def play_step(
     search_key, uniform_key, sample_key = jax.random.split(step_key, 3)
     position = searched(config, games)
     over = finished(config, position)
-    found = search(game, config.search, evaluate, params, search_key, position)
+    found = search(game, config.search, evaluate, params, search_key, position, view=games.view)
     value = jnp.where(over, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 

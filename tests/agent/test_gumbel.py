@@ -135,7 +135,7 @@ def test_parts_of_a_round_change_nothing():
         settings = SearchConfig(simulations=12, max_considered_actions=8, evaluation_batch=batch)
         run = jax.jit(partial(search, game, settings, evaluate))
         found.append(run((), KEY, state)._replace(tree=()))
-    assert sizes == [6, 48, 24, 6, 5, 5]  # root and rounds of 8 and 4, whole and in parts
+    assert set(sizes) == {6, 5}  # an eighth of the widest round of 48, and what was asked for
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), *found)
 
 
@@ -156,7 +156,6 @@ def test_a_cpu_evaluates_no_part_that_no_game_uses(monkeypatch):
         run = jax.jit(partial(search, game, settings, evaluate))
         found.append(jax.block_until_ready(run((), KEY, state))._replace(tree=()))
         jax.effects_barrier()
-    assert sorted(sizes[:2]) == [4, 32] and sizes[2:7] == [4] * (1 + 4)
-    assert sizes[7:] == [4] + [3] * 5
+    assert sizes == 2 * ([4] + [4] * 4) + 2 * [3] + [3] * 5  # the root and the round
     for parts in found[1:]:
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
