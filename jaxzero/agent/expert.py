@@ -11,26 +11,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import chex
 import jax
 import numpy as np
 
-from jaxzero.agent.choosing import search_one
+from jaxzero.agent import single
 from jaxzero.agent.network import Network
+from jaxzero.agent.single import Thought
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes
-from jaxzero.programs import kept_program
 from jaxzero.solver import endgame, proof
 from jaxzero.solver.endgame import TranspositionTable
 
-# Simulations of a search. Each number compiles a program, so there are few. The first is always
-# compiled: it orders the moves at once, and shows how fast the network is here.
+# Simulations of a search. The first orders the moves at once, and shows how fast the network is here.
 SIMULATIONS = (16, 64, 256, 1024, 4096)
 # Shares of the time for a decision.
 PROOF_ALONE = 0.3  # until then the solver has the cores for itself
@@ -40,30 +37,25 @@ PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
 ENTRIES = 2**21  # positions of a transposition table, 64 MiB
 
 
-class Opinion(NamedTuple):
-    """What a search thinks of one position."""
-
-    edge: jax.Array  # [] int32, the edge to draw
-    value: jax.Array  # [] float32, remaining margin of the side to move, boxes
-    policy: jax.Array  # [A] float32, over the moves of the position without its free boxes
-
-
 @dataclass(frozen=True)
 class Expert:
-    """A network, the time for a decision, and the searches compiled so far."""
+    """A network and the time for a decision."""
 
     network: Network
     params: chex.ArrayTree  # on the device
     settings: SearchConfig
     seconds: float
-    searches: dict[int, Callable] = field(default_factory=dict)  # by simulations
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
-    # One decision at a time: they share the searches and the table of the board.
+    # One decision at a time: they share the table of the board.
     lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
-    def think(self, simulations: int, drawn: np.ndarray) -> Opinion:
-        """Search one position [A] bool."""
-        return Opinion(*jax.device_get(self.searches[simulations](self.params, drawn)))
+    def think(self, simulations: int, drawn: np.ndarray) -> Thought:
+        """Search one position [A] bool; remember how long that takes at best."""
+        begin = time.monotonic()
+        found = single.think(self.network, self.settings, self.params, drawn, simulations)
+        seconds = time.monotonic() - begin
+        self.durations[simulations] = min(seconds, self.durations.get(simulations, seconds))
+        return found
 
 
 def new_expert(
@@ -121,7 +113,7 @@ def problem_of(expert: Expert, drawn: np.ndarray) -> proof.Problem:
     return proof.new_problem(game, drawn, _table(game))
 
 
-def preference(opinion: Opinion, drawn: np.ndarray) -> list[int]:
+def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
     """Return the undrawn edges of a position [A] bool, the preferred first."""
     rank = np.where(drawn, -1.0, opinion.policy)
     rank[opinion.edge] = 2.0
@@ -129,63 +121,21 @@ def preference(opinion: Opinion, drawn: np.ndarray) -> list[int]:
 
 
 def prepare(expert: Expert) -> int:
-    """Compile what the expert needs; return how many simulations a long search has."""
-    compile_shortest(expert)
-    while True:
-        simulations = _longest(expert, SIMULATIONS)
-        if simulations in expert.searches:
-            return simulations
-        _compile(expert, simulations)
+    """Compile the search; return how many simulations a long search has."""
+    if SIMULATIONS[0] not in expert.durations:
+        empty = np.zeros(expert.network.game.num_edges, bool)
+        single.think(expert.network, expert.settings, expert.params, empty, SIMULATIONS[0])
+        for _ in range(2):
+            expert.think(SIMULATIONS[0], empty)
+    return longest(expert)
 
 
-def prepare_all(expert: Expert) -> None:
-    """Compile every search that the time of a decision allows, the shorter first."""
-    compile_shortest(expert)
-    for simulations in SIMULATIONS[1:]:
-        fits = _longest(expert, (simulations,)) == simulations
-        if fits and simulations not in expert.searches:
-            _compile(expert, simulations)
-
-
-def compile_shortest(expert: Expert) -> None:
-    """Compile the search without which there is no decision."""
-    if SIMULATIONS[0] not in expert.searches:
-        _compile(expert, SIMULATIONS[0])
-
-
-def longest_ready(expert: Expert) -> int:
-    """Return how many simulations a long search has, of the searches that are compiled."""
-    return _longest(expert, tuple(expert.searches))
-
-
-def _longest(expert: Expert, known: tuple[int, ...]) -> int:
-    """Return the most simulations of these that fit into the time of a long search."""
+def longest(expert: Expert) -> int:
+    """Return the most simulations that fit into the time of a long search."""
     shortest, allowed = SIMULATIONS[0], LONG_SEARCH * expert.seconds
     cost = expert.durations[shortest] / shortest  # of a simulation
-    fits = [n for n in known if expert.durations.get(n, cost * n) <= allowed]
+    fits = [n for n in SIMULATIONS if expert.durations.get(n, cost * n) <= allowed]
     return max(fits, default=shortest)
-
-
-def _compile(expert: Expert, simulations: int) -> None:
-    """Compile a search and measure how long it takes."""
-    settings = replace(expert.settings, simulations=simulations)
-    empty, durations = np.zeros(expert.network.game.num_edges, bool), []
-    search = kept_program(partial(_think, expert.network, settings), expert.params, empty)
-    for _ in range(3):  # the first call compiles
-        begin = time.monotonic()
-        jax.device_get(search(expert.params, empty))
-        durations.append(time.monotonic() - begin)
-    # Another thread may decide: what it finds in `searches` is ready.
-    expert.durations[simulations] = min(durations)
-    expert.searches[simulations] = search
-
-
-def _think(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Search one position [A] bool; return the fields of an Opinion."""
-    choice, found = search_one(network, settings, params, drawn)
-    return choice.edge, choice.value, found.policy[0]
 
 
 @lru_cache(maxsize=2)

@@ -11,6 +11,7 @@ from compiled import any_params
 from jaxzero.agent import expert
 from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent, make_player
+from jaxzero.agent.single import Thought
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import play_match
@@ -48,9 +49,7 @@ def unhurried(monkeypatch, seconds: float = 60.0) -> expert.Expert:
     """Return the hurried expert with all the time that proofs need, but no longer search."""
     monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
     made = hurried()
-    return expert.Expert(
-        made.network, made.params, made.settings, seconds, made.searches, made.durations
-    )
+    return expert.Expert(made.network, made.params, made.settings, seconds, made.durations)
 
 
 def test_a_proven_position_is_played_perfectly_as_the_network_prefers(monkeypatch):
@@ -89,23 +88,15 @@ def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
 def test_preference_begins_with_the_choice_and_has_every_edge():
     drawn = np.isin(np.arange(GAME.num_edges), [0, 4, 5])
     policy = np.linspace(0, 1, GAME.num_edges)
-    order = expert.preference(expert.Opinion(2, 0.0, policy), drawn)
+    order = expert.preference(Thought(2, 0.0, policy, None, None), drawn)
     assert order == [2, 11, 10, 9, 8, 7, 6, 3, 1]
 
 
-def test_the_longest_search_that_fits_is_compiled(monkeypatch):
-    made, compiled = unhurried(monkeypatch, 10.0), []
-
-    def pretend(made, simulations):
-        compiled.append(simulations)
-        made.searches[simulations] = None
-        made.durations[simulations] = {16: 0.1, 256: 5.0, 64: 0.5}[simulations]
-
-    monkeypatch.setattr(expert, "SIMULATIONS", (16, 64, 256, 1024))
-    monkeypatch.setattr(expert, "_compile", pretend)
-    made = expert.Expert(made.network, made.params, made.settings, 10.0)
-    assert expert.prepare(made) == expert.prepare(made) == 64
-    assert compiled == [16, 256, 64]  # 256 should have taken 1.6 of 2 seconds
+def test_the_longest_search_is_one_that_fits():
+    made = expert.Expert(None, None, None, 10.0, {16: 0.1})  # a long search may take 2 seconds
+    assert expert.longest(made) == 256  # by the shortest it takes 1.6
+    made.durations[256] = 5.0
+    assert expert.longest(made) == 64
 
 
 def test_it_plays_matches_and_in_the_terminal(monkeypatch):
