@@ -6,8 +6,10 @@ names the field and the file. There is no pickle, no YAML tag and no YAML alias.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import re
 import stat
 import zipfile
@@ -70,6 +72,15 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
+
+
+def why_no_file(path: Path) -> str:
+    """Return why no regular file can be read at `path`, or an empty string where one can."""
+    try:
+        _refuse_special(path)
+        return os.strerror(errno.EISDIR) if path.is_dir() else ""
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
 
 
 def is_folder(path: Path) -> bool:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def analyse_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     add_source_options(parser)
     parser.add_argument(
         "--rows", type=BoardSide, help="rows of boxes; default: those of the network"
@@ -106,12 +106,12 @@ def read_record(path: Path, boards: list[DotsAndBoxes | None]) -> Record:
 
 def position_of(board: DotsAndBoxes, names: str | None) -> Record:
     """Return a position in which these edges were drawn by nobody. Raises: InputError."""
-    from jaxzero.game import parse_edge
+    from jaxzero.game import parse_edges
     from jaxzero.play.game import Record
 
     try:
-        edges = {parse_edge(board, name) for name in (names or "").split()}
-    except ValueError as error:
+        edges = parse_edges(board, names or "")
+    except InputError as error:
         raise InputError(f"position: {error}") from error
     return Record(board, (), tuple(sorted(edges)))
 

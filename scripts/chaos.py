@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jsonargparse import ArgumentParser
 
 from jaxzero.cli import find_config, parse, run_script
 from jaxzero.errors import InputError, RunError
@@ -58,7 +57,7 @@ class Chaos(NamedTuple):
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--config", default="configs/tiny.yaml", help="settings of both runs")
     parser.add_argument("--kills", type=int, default=50, help="how often the run is killed")
     parser.add_argument("--seed", type=int, default=0, help="seed of the disturbances")

@@ -12,7 +12,6 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script
 from jaxzero.errors import InputError
@@ -20,7 +19,7 @@ from jaxzero.files import FIGURES, check_file
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--runs", type=Path, nargs="+", help="folders of runs to compare")
     parser.add_argument("--names", nargs="*", help="one name per run; default: what differs")
     parser.add_argument("--out", type=Path, help="file for the figure: .png, .svg or .pdf")

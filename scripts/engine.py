@@ -23,7 +23,7 @@ LONGEST = 3600.0  # seconds for a decision
 
 def engine_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     add_source_options(parser)
     parser.add_argument("--protocol", default="gtp", help="gtp, sau or botzone")
     parser.add_argument("--rows", type=int, help="rows of boxes; default: those of the network")

@@ -30,7 +30,7 @@ from jaxzero.programs import use_compilation_cache
 
 def evaluate_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     add_source_options(parser)
     parser.add_argument(
         "--rows",

@@ -13,7 +13,6 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
 
 from jaxzero.cli import (
     add_source_options,
@@ -28,7 +27,7 @@ from jaxzero.programs import use_compilation_cache
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     add_source_options(parser)
     parser.add_argument("--name", help="name of the weights; default: the board, such as 5x5")
     parser.add_argument(

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tabulate
-from jsonargparse import ArgumentParser
 
 from jaxzero.cli import find_config, load_config, parse, run_script
 from jaxzero.config.ranges import Minutes, Seconds
@@ -67,7 +66,7 @@ class Gpu(NamedTuple):
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--minutes", type=Minutes, default=9.0, help="longest time of this call")
     parser.add_argument("--seconds", type=Seconds, default=60.0, help="of one benchmark")
     parser.add_argument("--out", type=Path, help="default: docs/results/NAME OF THE GPU")

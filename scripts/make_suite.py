@@ -39,7 +39,7 @@ from jaxzero.programs import use_compilation_cache
 
 def suite_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--rows", type=BoardSide, default=5, help="rows of boxes")
     parser.add_argument("--cols", type=BoardSide, default=5, help="columns of boxes")
     add_source_options(parser)

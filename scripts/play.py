@@ -52,7 +52,7 @@ OF_PAGE = ("web", "host", "port")
 
 def play_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False, env_prefix=False)
+    parser = script_parser(__doc__)
 
     def add(name: str, kind: type, default: object, meaning: str) -> None:
         parser.add_argument(f"--{name}", type=kind, default=default, help=meaning)

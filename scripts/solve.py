@@ -17,7 +17,6 @@ import sys
 import time
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, run_script
 from jaxzero.config.ranges import BoardSide, Seconds
@@ -27,7 +26,7 @@ from jaxzero.programs import use_compilation_cache
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--rows", type=BoardSide, default=3, help="rows of boxes")
     parser.add_argument("--cols", type=BoardSide, default=3, help="columns of boxes")
     parser.add_argument(

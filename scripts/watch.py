@@ -26,7 +26,7 @@ Every = number(0.1, 3600)  # seconds between two looks
 
 def watch_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
     parser.add_argument("--every", type=Every, default=5.0, help="seconds between two looks")
     parser.add_argument("--once", action="store_true", help="look once, then end")

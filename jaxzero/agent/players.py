@@ -20,7 +20,8 @@ from jaxzero.agent.choosing import by_policy, by_search, choose, pick_at_random,
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
-from jaxzero.errors import InputError, nearest, shortened
+from jaxzero.config.ranges import split_list
+from jaxzero.errors import InputError, as_field, nearest, shortened
 from jaxzero.game import (
     DotsAndBoxes,
     State,
@@ -97,11 +98,13 @@ class Agent:
 Maker = Callable[[str, str, DotsAndBoxes, Agent | None], Player]
 
 
-def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Player:
-    """Return the player that `name` describes, such as `greedy` or `search:64`.
+def make_player(
+    name: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
+) -> Player:
+    """Return the player that `name`, given as `field`, describes, such as `greedy` or `search:64`.
 
-    Raises: InputError for an unknown name, a bad argument, or a player that needs a network
-    where there is none.
+    Raises: InputError for an unknown name, a bad argument, a player that needs a network where
+    there is none, or one that cannot play on this board.
     """
     kind, _, argument = name.partition(":")
     makers: dict[str, Maker] = {
@@ -115,15 +118,18 @@ def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Pl
     }
     if kind not in makers:
         raise InputError(
-            f"player: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
+            f"{field}: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
             f"(known: {', '.join(KNOWN)})"
         )
-    return makers[kind](name, argument, game, agent)
+    with as_field(field, "player", name):
+        return makers[kind](name, argument, game, agent)
 
 
-def make_players(names: str, game: DotsAndBoxes, agent: Agent | None = None) -> list[Player]:
-    """Return the players of a list of names separated by commas."""
-    return [make_player(name.strip(), game, agent) for name in names.split(",") if name.strip()]
+def make_players(
+    names: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "players"
+) -> list[Player]:
+    """Return the players of a list, given as `field`, of names with commas between them."""
+    return [make_player(name, game, agent, field) for name in split_list(field, names)]
 
 
 def _refuse_argument(name: str, argument: str) -> None:
