@@ -83,7 +83,9 @@ class HelpFormatter(DefaultHelpFormatter):
 
     def _get_type_str(self, action: Action) -> str | None:
         kind = getattr(action, "_typehint", None) or action.type
-        return None if kind is None else type_in_words(kind)
+        if kind is None or typing.get_origin(kind) is typing.Literal:  # choices stand beside it
+            return None
+        return type_in_words(kind)
 
     def _get_help_string(self, action: Action) -> str:
         text = super()._get_help_string(action).replace("(type: ", "(").replace(", type: ", ", ")
@@ -110,19 +112,22 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
 def refuse_unknown(parser: ArgumentParser, arguments: list[str]) -> None:
     """Raise an InputError for the first word that is no option of a parser and no value of one."""
     known = {name for action in parser._actions for name in action.option_strings}
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    names = [option[2:] for option in known if option.startswith("--")]
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         option, equals, value = word.partition("=")
-        if not option.startswith("--") or option in ("--", *known):
+        if option in known or not re.match("-[A-Za-z]|--.", word):
             continue
-        if not equals:
-            value = "" if following.startswith("--") else following
-        name, shown = option[2:], shortened(value)
         if not is_text(word):
             raise InputError(f"{shortened(ascii(word))}: is no option")
+        if not option.startswith("--"):
+            hint = did_you_mean(option[1:], names)
+            raise InputError(f"{shortened(option)!r}: is no option, they begin with --{hint}")
+        if not equals and not following.startswith("--"):
+            value = following
+        name, shown = option[2:], shortened(value)
         if name in RENAMED:
             raise InputError(f"{shortened(name)}: {shown!r}: is now {RENAMED[name]}")
-        hint = did_you_mean(name, [option[2:] for option in known if option.startswith("--")])
-        raise InputError(f"{shortened(name)}: {shown!r}: no such field{hint}")
+        raise InputError(f"{shortened(name)}: {shown!r}: no such field{did_you_mean(name, names)}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -226,9 +231,9 @@ def save_config(config: Config, path: Path) -> None:
 
 def read_config(path: str) -> dict[str, Any]:
     """Read a YAML mapping of fields that exist to values of their types. Raises: InputError."""
-    if why := why_no_file(Path(path)):
-        hint = f"{why}; shipped are {', '.join(shipped_configs())}"
-        raise InputError(f"config: {shortened(path)} cannot be read ({hint})")
+    if why := why_no_file(Path(path), "cannot be read (no such file)"):
+        hint = f"shipped are {', '.join(shipped_configs())}"
+        raise InputError(f"config: {shortened(path)} {why}; {hint}")
     content = read_yaml("config", Path(path)) or {}
     if not isinstance(content, dict):
         shown = shortened(repr(content))
@@ -269,7 +274,7 @@ def presets() -> str:
     import jax  # slow, and finds the device
 
     boards = {name: read_yaml("config", path)["game"] for name, path in shipped_configs().items()}
-    names = (f"{name} {board['rows']}x{board['cols']}" for name, board in boards.items())
+    names = (f"{name} ({board['rows']}x{board['cols']})" for name, board in boards.items())
     device, suits = jax.devices()[0], "cpu"
     if device.platform != "cpu":
         limit = (device.memory_stats() or {}).get("bytes_limit", 0)
@@ -398,6 +403,31 @@ def command_name(script: str) -> str:
 
 
 OPTIONS = ("run_dir", "weights", "checkpoint")
+CONFIG_FILE = "config.yaml"  # of a run
+
+
+def given_options(arguments: list[str]) -> dict[str, str]:
+    """Return the options that stand on a command line, each with its values as they stand there."""
+    given, name = {}, ""
+    for word in arguments:
+        if word.startswith("--"):
+            name, _, given[name] = word[2:].partition("=")
+        else:
+            given[name] = f"{given.get(name, '')} {word}".strip()
+    return given
+
+
+def refuse_given(arguments: list[str], names: Iterable[str], reason: str) -> None:
+    """Raise an InputError, with the reason, where one of `names` stands on a command line."""
+    for name, value in given_options(arguments).items():
+        if name in names:
+            shown = f"{shortened(value)} " if value else ""  # a flag has none
+            raise InputError(f"{name}: {shown}{reason}")
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether a folder is that of a training run."""
+    return is_file(folder / CONFIG_FILE)
 
 
 @dataclass(frozen=True)
@@ -413,6 +443,13 @@ class Source:
     def field(self) -> str:
         """The option that named it."""
         return ("weights" if self.run_dir is None else "run_dir") + self.number
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run, by whichever option; None for a network in files of its own."""
+        if self.run_dir is None and is_run(Path(self.weights)):
+            return Path(self.weights)
+        return self.run_dir
 
     @property
     def name(self) -> str:
@@ -442,8 +479,8 @@ def add_source_options(parser: ArgumentParser) -> None:
     parser.add_argument("--run_dir", type=Path, help="folder of the run")
     parser.add_argument(
         "--weights",
-        help="instead of a run: a network that is shipped, as 5x5, or an "
-        "exported one, by its .safetensors file or its folder",
+        help="a network that is shipped, as 5x5, an exported one, by its .safetensors file or its "
+        "folder, or that of a run, by its folder",
     )
     parser.add_argument(
         "--checkpoint", type=NonNegativeInt, help="iteration to take; default: the newest"

@@ -6,10 +6,8 @@ names the field and the file. There is no pickle, no YAML tag and no YAML alias.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
 import re
 import stat
 import zipfile
@@ -74,13 +72,15 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def why_no_file(path: Path) -> str:
-    """Return why no regular file can be read at `path`, or an empty string where one can."""
+def why_no_file(path: Path, absent: str) -> str:
+    """Return why no file can be read at `path`, `absent` where nothing is; "" where one can."""
     try:
         _refuse_special(path)
-        return os.strerror(errno.EISDIR) if path.is_dir() else ""
+        return "is a folder" if path.is_dir() else ""
+    except FileNotFoundError:
+        return absent
     except (OSError, ValueError) as error:
-        return getattr(error, "strerror", None) or str(error)
+        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
 
 
 def is_folder(path: Path) -> bool:

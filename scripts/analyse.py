@@ -22,12 +22,14 @@ from jaxzero.cli import (
     parse,
     required_source,
     run_script,
+    script_parser,
 )
 from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
-from jaxzero.errors import InputError
-from jaxzero.files import check_file, write_text
+from jaxzero.errors import InputError, shortened
+from jaxzero.files import write_text
 from jaxzero.programs import use_compilation_cache
 from jaxzero.readers import read_text
+from jaxzero.runs.run_dir import JSON, check_result_file
 
 if TYPE_CHECKING:
     from jaxzero.game import DotsAndBoxes
@@ -59,9 +61,9 @@ def analyse_parser() -> ArgumentParser:
 def check_options(options: Namespace) -> None:
     """Raise an InputError for values out of range."""
     if options.position is not None and options.load is not None:
-        raise InputError(f"position: {options.position[:40]!r} cannot stand beside --load")
+        raise InputError(f"position: {shortened(options.position)!r} cannot stand beside --load")
     if options.json not in (None, "-"):
-        check_file("json", Path(options.json))
+        check_result_file("json", Path(options.json), JSON)
 
 
 def main(arguments: list[str]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import parse, run_script
+from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import Port, number
 from jaxzero.errors import InputError, missing
 from jaxzero.interrupts import cleaned_up
@@ -36,18 +36,19 @@ def watch_parser() -> ArgumentParser:
     return parser
 
 
-def check_options(options: Namespace) -> None:
-    """Raise an InputError for values out of range."""
-    if options.web and options.once:
-        raise InputError("once: does not go with web")
-    for name in ("host", "port"):
-        if options[name] is not None and not options.web:
-            raise InputError(f"{name}: {options[name]} needs --web")
+def check_options(options: Namespace, arguments: list[str]) -> None:
+    """Raise an InputError for options that do not go together."""
+    if options.web:
+        refuse_given(arguments, ["once"], "cannot stand beside --web")
+    else:
+        refuse_given(arguments, ["host", "port"], "needs --web")
+    if options.once:
+        refuse_given(arguments, ["every"], "cannot stand beside --once")
 
 
 def main(arguments: list[str]) -> None:
     options = parse(watch_parser(), arguments)
-    check_options(options)
+    check_options(options, arguments)
     from rich.console import Console
     from rich.live import Live
 

@@ -79,9 +79,15 @@ def split_list(field: str, text: str) -> list[str]:
     entries = [entry.strip() for entry in text.split(",")] if text else []
     if not all(entries):
         raise InputError(f"{field}: {shortened(repr(text))} has an empty entry")
-    if twice := next((entry for entry in entries if entries.count(entry) > 1), None):
-        raise InputError(f"{field}: {shortened(repr(twice))} is there twice")
+    refuse_repeated(field, entries)
     return entries
+
+
+def refuse_repeated(field: str, entries: list[str]) -> None:
+    """Raise an InputError for an entry that is there twice."""
+    for entry in entries:
+        if entries.count(entry) > 1:
+            raise InputError(f"{field}: {shortened(repr(entry))} is there twice")
 
 
 def check_ranges(settings: Any, section: str = "") -> None:
@@ -118,11 +124,8 @@ def in_words(name: str) -> str:
 
 
 def type_in_words(kind: Any) -> str:
-    """Return what values of a type are: those of a range, of a list, one of several words."""
-    choices = typing.get_args(kind)
-    if typing.get_origin(kind) is typing.Literal:
-        return f"one of {', '.join(choices)}"
-    if choices:  # an optional value, or a list
-        return type_in_words(choices[0])
+    """Return what values of a type are, or the entries of a list: of a range, a path or text."""
+    if inner := typing.get_args(kind):
+        return type_in_words(inner[0])
     name = getattr(kind, "__name__", "")
     return "a path" if "Path" in name else in_words(name) or name
