@@ -82,12 +82,14 @@ class HelpFormatter(DefaultHelpFormatter):
     """Names types in words: `a whole number >= 1 and <= 20` in place of the name of a type."""
 
     def _get_type_str(self, action: Action) -> str | None:
-        kind = getattr(action, "_typehint", None) or action.type
-        if kind is None or typing.get_origin(kind) is typing.Literal:  # choices stand beside it
+        kind = getattr(action, "_typehint", None) or action.type or str
+        if action.nargs == 0 or typing.get_origin(kind) is typing.Literal:  # choices stand there
             return None
         return type_in_words(kind)
 
     def _get_help_string(self, action: Action) -> str:
+        if action.dest in _sections(Config):
+            return "fields of this section, as a mapping in YAML"
         text = super()._get_help_string(action).replace("(type: ", "(").replace(", type: ", ", ")
         if action.default is None:  # a help text of its own may say what stands for it
             said = "default:" in (action.help or "") or action.required

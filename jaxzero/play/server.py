@@ -372,7 +372,7 @@ def serve(
         listening = socket.create_server((host, port), family=family)
     except (OSError, TypeError, UnicodeError) as error:  # the last two: no valid name of a host
         number = getattr(error, "errno", None)
-        why = os.strerror(number) if number and number > 0 else error
+        why = os.strerror(number) if number and number > 0 else str(error).partition(" (while")[0]
         if number in OF_PORT:
             raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
         raise InputError(f"host: {shortened(host)} cannot be used ({why})") from error

@@ -55,6 +55,15 @@ def test_what_is_written_is_read_again(name, rows, cols):
         assert read_game(text) == game
 
 
+@pytest.mark.parametrize("name", sorted(LINES - {"sau"}))
+def test_a_game_is_read_as_an_east_asian_keyboard_writes_it(name):
+    game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
+    text = write_game(game, name)
+    wide = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1) if chr(code) != "#"}
+    assert read_game(text.translate(wide)) == game
+    assert read_game(text.replace(",", "、")) == game
+
+
 @pytest.mark.parametrize("name", sorted(LINES))
 def test_without_its_header_a_game_needs_its_board(name):
     game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
