@@ -105,9 +105,9 @@ def evaluate_parser() -> ArgumentParser:
 def check_options(options: Namespace, arguments: list[str]) -> None:
     """Raise an InputError for values out of range and options that need another."""
     refuse = partial(refuse_given, arguments)
+    if options.games % 2:
+        raise InputError(f"games: {options.games} must be even")
     matches, suite = options.opponents or options.ladder, options.suite
-    if not (matches or suite):
-        raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
     if options.ladder:
         if options.run_dir is None:
             raise InputError("ladder: needs --run_dir")
@@ -122,8 +122,8 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
         refuse(["games", "opening_plies"], "needs --opponents or --ladder")
         if options.players is not None:
             refuse(["simulations"], "cannot stand beside --players, which say their own")
-    if options.games % 2:
-        raise InputError(f"games: {options.games} must be even")
+    if not (matches or suite):
+        raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
 
 
 def main(arguments: list[str]) -> None:

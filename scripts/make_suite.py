@@ -119,7 +119,6 @@ def suite_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     options = parse(suite_parser(), arguments)
     source = source_of(options)
-    options.most = check_bands(options)
     if options.split and options.games < 2:
         raise InputError(f"games: {options.games} must be at least 2 for two suites")
     for path in out_files(options):
@@ -127,6 +126,7 @@ def main(arguments: list[str]) -> None:
         check_result_file("out", path)
         if path.is_file():
             raise InputError(f"out: {path} exists: delete it or name another file")
+    options.most = check_bands(options)
     make_suite(options, source)
 
 

@@ -218,7 +218,7 @@ REJECTED = {
     "5x5 swedisch": "line 1: start 'swedisch' is unknown, did you mean swedish?",
     "# start: h0,0": "line 1: start needs the size of the board before it",
     "2x2\n# start: h3,0": "line 2: edge h3,0 is not on a 2x2 board",
-    "2x2\n# start: h0,0 h0,0": "start[1]: edge h0,0 is already drawn",
+    "2x2\n# start: h0,0 h0,0": "line 2: edge h0,0 is listed twice",
     "2x2 icelandic\nh0,0": "line 2: move 1, h0,0, is already drawn",
     "A0T": "line 1: 'A0T' begins none",
     "# 2x2\nA3T": "line 2: A3T is not on a 2x2 board",
