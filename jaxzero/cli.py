@@ -113,11 +113,11 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
 
 def refuse_unknown(parser: ArgumentParser, arguments: list[str]) -> None:
     """Raise an InputError for the first word that is no option of a parser and no value of one."""
-    known = {name for action in parser._actions for name in action.option_strings}
+    known = [name for action in parser._actions for name in action.option_strings]
     names = [option[2:] for option in known if option.startswith("--")]
     for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         option, equals, value = word.partition("=")
-        if option in known or not re.match("-[A-Za-z]|--.", word):
+        if option in known or not re.match("-(?!inf|nan)[A-Za-z]|--.", word):
             continue
         if not is_text(word):
             raise InputError(f"{shortened(ascii(word))}: is no option")

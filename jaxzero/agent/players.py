@@ -146,7 +146,7 @@ def _count(name: str, argument: str, example: str) -> int:
 
 def _needed(name: str, agent: Agent | None) -> Agent:
     if agent is None:
-        raise InputError(f"player: {name!r} needs a trained network")
+        raise InputError(f"player: {shortened(repr(name))} needs a trained network")
     return agent
 
 

@@ -135,7 +135,7 @@ def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
             continue
         lists[name] = [entry.strip() for entry in text.split(",")]
         if not all(lists[name]):
-            raise InputError(f"{name}: {text!r} has an empty entry")
+            raise InputError(f"{name}: {shortened(repr(text))} has an empty entry")
     return rest, lists
 
 
