@@ -230,28 +230,33 @@ class Checkpoints:
     def _read(self, iteration: int, item: str, args: Any) -> Any:
         return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
 
-    def _saved_shapes(self, iteration: int) -> chex.ArrayTree:
-        """Return the shapes of the learner that was saved.
+    def _saved_shapes(self, iteration: int, item: str = "learner") -> chex.ArrayTree:
+        """Return the shapes of an item that was saved, as nested dicts.
 
         With them it is read to the host, without them to the device that it was saved from, which
         need not be there.
         """
         handler = ocp.StandardCheckpointHandler()
         try:
-            return handler.metadata(self.folder / str(iteration) / "learner").tree
+            return handler.metadata(self.folder / str(iteration) / item).tree
         finally:
             handler.close()
 
     def _read_replay(
         self, iteration: int, like: chex.ArrayTree | None, record: dict[str, Any]
     ) -> chex.ArrayTree | None:
-        """Return the replay, None where none or another kind is saved. Raises: DamagedReplay."""
+        """Return the replay, None where none or another kind is saved. Raises: DamagedReplay.
+
+        Fields that older checkpoints lack are ().
+        """
         where = self.folder / str(iteration)
         if like is None or not self._replay(iteration).is_dir():
             return None
         if layout := record.get("replay"):
             like = replay_shapes(like, layout["devices"], layout["capacity"])
         try:
+            missing = _fields(like).keys() - self._saved_shapes(iteration, "replay").keys()
+            like = like._replace(**dict.fromkeys(missing, ()))  # of an older checkpoint
             fields = ocp.args.StandardRestore(_zeros(_fields(like)))
             replay = like._replace(**self._read(iteration, "replay", fields))
             refuse_damaged(where, "replay", record, replay)

@@ -32,7 +32,7 @@ from jaxzero.training.parallel import (
     spread,
     spread_actor,
 )
-from jaxzero.training.replay import Replay, relayout
+from jaxzero.training.replay import Replay, relayout, with_sets
 
 
 class Progress(NamedTuple):
@@ -106,9 +106,10 @@ def resume(
         actor = _empty_actor(config, devices)
     else:
         block = config.positions_per_iteration // len(devices)
-        replay = relayout(restored.replay, shapes.actor.replay, block)
-        if replay is not restored.replay:
-            _say_what_was_kept(restored.replay, replay)
+        saved = with_sets(restored.replay)
+        replay = relayout(saved, shapes.actor.replay, block)
+        if replay is not saved:
+            _say_what_was_kept(saved, replay)
         actor = Actor(spread(replay, devices), _nothing_awaited(config, devices))
     record = restored.record
     # Older checkpoints do not say how many evaluations went into them.
@@ -185,7 +186,7 @@ def run_iteration(
         raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
     games = round(metrics["selfplay/games"])
     # Those that searches asked for: a device may make more to fill its batches.
-    evaluations = round(metrics["selfplay/moves"] * (metrics["selfplay/simulations"] + 1))
+    evaluations = round(metrics["selfplay/evaluations"])
     progress = Progress(
         learner,
         actor,
