@@ -16,7 +16,7 @@ from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
 from jaxzero.runs.checkpoint import Checkpoints
-from jaxzero.runs.resize import fits_all_boards, resize_params
+from jaxzero.runs.resize import fits_all_boards, params_of_any_board, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
 from jaxzero.training.adjudication import OF_ENDS, Adjudication, Adjudicator, init_adjudication
@@ -57,10 +57,15 @@ def refuse_misfit(network: Network, initial: InitialWeights) -> None:
 
 
 def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
-    """Return initial weights, resized where the network differs in its board alone."""
-    source = initial.network
-    alike = source.config == network.config and fits_all_boards(source)
-    return resize_params(source, network, initial.params) if alike else initial.params
+    """Return what a network can take of initial weights, resized where only the boards differ."""
+    source, params = initial.network, initial.params
+    if source.config.trunk != network.config.trunk:
+        return {}  # arrays of one name and shape do something else there
+    if source.game == network.game:
+        return params
+    if source.config == network.config and fits_all_boards(source):
+        return resize_params(source, network, params)
+    return params_of_any_board(source, params)
 
 
 def start(
