@@ -16,7 +16,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import by_policy, by_search, choose, pick_at_random, pick_best
+from jaxzero.agent.choosing import (
+    Choice,
+    Chooser,
+    by_policy,
+    by_search,
+    choose,
+    decide,
+    pick_at_random,
+    pick_best,
+)
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
@@ -33,6 +42,7 @@ from jaxzero.game import (
 
 Act = Callable[[chex.ArrayTree, jax.Array, State], jax.Array]
 HostAct = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Decide = Callable[[chex.ArrayTree, jax.Array, State], Choice]
 KNOWN = {
     "random": "any legal edge",
     "greedy": "takes a box, else gives none away, else anything",
@@ -59,6 +69,9 @@ class Player:
 
     On the device, `act(params, keys [B], State [B])` returns edges [B] int32 and can be jitted.
     With `on_host`, `act(seeds [B] uint32, drawn [B, A] bool)` takes and returns NumPy arrays.
+    A player that looks at quiet positions alone also has `decide`, with the arguments of `act`. It
+    returns move and value [B] of the quiet positions; all edges up to this move follow from them,
+    as `quiet_game.edge_to_draw` says.
     Randomness comes from the key or seed of each game alone, so a game does not depend on the
     batch it is played in.
     """
@@ -67,6 +80,7 @@ class Player:
     act: Act | HostAct
     params: chex.ArrayTree = ()
     on_host: bool = False
+    decide: Decide | None = None
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
         """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit."""
@@ -257,43 +271,58 @@ def _table(game: DotsAndBoxes):
 def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     _refuse_argument(name, argument)
     agent = _needed(name, agent)
-    act = partial(_act_policy, agent.network, agent.settings, agent.temperature)
-    return Player(name, act, agent.params)
+    chooser_of = partial(_by_policy, agent.network, agent.settings, agent.temperature)
+    return _network_player(name, agent, agent.settings, chooser_of)
 
 
-def _act_policy(
+def _by_policy(
     network: Network,
     settings: SearchConfig,
     temperature: float,
     params: chex.ArrayTree,
     keys: jax.Array,
-    state: State,
-) -> jax.Array:
+) -> Chooser:
     pick = partial(pick_at_random, temperature, keys) if temperature else pick_best
-    return choose(network.game, settings, by_policy(network, settings, params, pick), state).edge
+    return by_policy(network, settings, params, pick)
 
 
 def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     simulations = _count(name, argument, "search:64")
     agent = _needed(name, agent)
     settings = replace(agent.settings, simulations=simulations)
-    act = partial(_act_search, agent.network, settings, agent.temperature)
-    return Player(name, act, agent.params)
+    chooser_of = partial(_by_search, agent.network, settings, agent.temperature)
+    return _network_player(name, agent, settings, chooser_of)
 
 
-def _act_search(
+def _by_search(
     network: Network,
     settings: SearchConfig,
     temperature: float,
     params: chex.ArrayTree,
     keys: jax.Array,
-    state: State,
-) -> jax.Array:
+) -> Chooser:
     pick = partial(pick_at_random, temperature, keys) if temperature else None
     evaluate = network_evaluator(network, settings)
-    params = inference_copy(network, params, len(state.drawn))
-    chooser = by_search(network.game, settings, evaluate, params, pick)
-    return choose(network.game, settings, chooser, state).edge
+    params = inference_copy(network, params, len(keys))
+    return by_search(network.game, settings, evaluate, params, pick)
+
+
+def _network_player(
+    name: str,
+    agent: Agent,
+    settings: SearchConfig,
+    chooser_of: Callable[[chex.ArrayTree, jax.Array], Chooser],
+) -> Player:
+    """Return the player that chooses by `chooser_of(params, keys [B])`."""
+    game = agent.network.game
+
+    def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
+        return choose(game, settings, chooser_of(params, keys), state).edge
+
+    def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
+        return decide(game, settings, chooser_of(params, keys), state)[0]
+
+    return Player(name, act, agent.params, decide=of_turn if settings.nodes == "quiet" else None)
 
 
 def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:

@@ -365,6 +365,16 @@ class Config:
         return self.selfplay.games * (self.positions_per_game + self.solved_per_game)
 
     @property
+    def new_positions_per_iteration(self) -> int:
+        """Positions that an iteration adds to the replay, each counted once.
+
+        Games that start late may have fewer decisions than are stored: some are stored twice.
+        """
+        games = self.selfplay.games
+        played = self.lanes(games) * self.decisions_per_lane
+        return min(games * self.positions_per_game, played) + games * self.solved_per_game
+
+    @property
     def iterations_kept(self) -> int:
         """Iterations of positions in the full replay buffer."""
         return -(-self.replay.capacity // self.positions_per_iteration)
@@ -373,7 +383,7 @@ class Config:
     def replay_ratio(self) -> float:
         """Times each position is sampled for learning, on average."""
         sampled = self.learner.batch_size * self.learner.updates_per_iteration
-        return sampled / self.positions_per_iteration
+        return sampled / self.new_positions_per_iteration
 
     @property
     def evaluations_per_iteration(self) -> int:

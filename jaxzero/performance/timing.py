@@ -222,7 +222,8 @@ def random_positions(game: DotsAndBoxes, count: int) -> Positions:
     drawn = random_states(game, count).drawn
     legal = jnp.where(drawn, 0.0, 1.0)
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
-    return Positions(drawn, policy, jnp.zeros(count, jnp.int32), jnp.ones(count, bool))
+    yes = jnp.ones(count, bool)
+    return Positions(drawn, policy, jnp.zeros(count, jnp.int32), yes, ~yes)
 
 
 def full_ring(work: Workload) -> Replay:

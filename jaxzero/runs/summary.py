@@ -49,7 +49,7 @@ def print_header(
         f"replay        {positions:,} positions, {config.iterations_kept} iterations; "
         f"replay ratio {config.replay_ratio:.2f} "
         f"({config.learner.updates_per_iteration} updates of {config.learner.batch_size} for "
-        f"{config.positions_per_iteration:,} new positions)"
+        f"{config.new_positions_per_iteration:,} new positions)"
     )
     print(
         f"run           {run_length(config)}, {config.selfplay.games} games an iteration, "

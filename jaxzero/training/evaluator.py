@@ -17,7 +17,13 @@ from jaxzero.agent.players import Agent, make_player, make_players
 from jaxzero.cli import Source
 from jaxzero.config import Config
 from jaxzero.errors import InputError, as_field
-from jaxzero.evaluation.arena import MOST_AT_ONCE, MatchResult, Shares, play_match
+from jaxzero.evaluation.arena import (
+    MOST_AT_ONCE,
+    MatchResult,
+    Shares,
+    batch_size,
+    play_match,
+)
 from jaxzero.evaluation.rating import (
     draw_ladder,
     elo_ratings,
@@ -78,9 +84,10 @@ class Evaluator:
         with as_field("evaluation.suite", "suite", settings.suite):
             check_suite(settings.suite, game)
         matches = bool(self._opponents or settings.gate_threshold)
-        games = len(own_share(matches * max(settings.games, settings.final_games)))
+        # Also at the end of the run as many games at once as during it, see `_match`.
+        games = len(own_share(settings.games)) if matches else 0
         solved = BATCH * (suite_name(settings.suite, game) != "none")
-        _refuse_match("evaluation.simulations", simulations, max(games, solved), game)
+        _refuse_match("evaluation.simulations", simulations, games, game, solved)
         kinds = {"policy": 0, self.player_name: simulations}
         self._answering = {
             name: compile_answers(network, config.search, count) for name, count in kinds.items()
@@ -157,10 +164,16 @@ class Evaluator:
         )
 
 
-def _refuse_match(field: str, simulations: int, games: int, game: DotsAndBoxes) -> None:
-    """Raise an InputError where the trees of a match do not fit into the memory."""
+def _refuse_match(
+    field: str, simulations: int, games: int, game: DotsAndBoxes, positions: int = 0
+) -> None:
+    """Raise an InputError where the trees of a match do not fit into the memory.
+
+    Or those of so many other `positions` at once.
+    """
     limit = memory_limit_bytes(jax.local_devices()[:1])
-    refuse_match(field, simulations, min(games, MOST_AT_ONCE), game.num_edges, limit)
+    batch = max(batch_size(min(games, MOST_AT_ONCE)), positions)
+    refuse_match(field, simulations, batch, game.num_edges, limit)
 
 
 def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndBoxes) -> None:

@@ -41,6 +41,10 @@ class Actor(NamedTuple):
 
 
 Metrics = dict[str, jax.Array]
+# Metrics that are sums over all devices; the others are means.
+COUNTS = tuple(
+    f"selfplay/{name}" for name in ("games", "moves", "evaluations", "solved", "new_positions")
+)
 Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Actor, Metrics]]
 
 
@@ -82,8 +86,14 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
-        counts = {name: played[name] for name in ("selfplay/games", "selfplay/moves")}
+        # Where games begin late, fewer decisions may be played than are stored: some come twice.
+        new = jnp.minimum(played["selfplay/moves"], config.positions_per_game * games)
+        played["selfplay/new_positions"] = new + played.get("selfplay/solved", 0)
+        counts = {name: value for name, value in played.items() if name in COUNTS}
         played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)
+        if learnt:
+            samples = config.learner.updates_per_iteration * config.learner.batch_size
+            learnt["learn/replay_ratio"] = samples / played["selfplay/new_positions"]
         return (
             learner._replace(iteration=learner.iteration + 1),
             Actor(replay, state),

@@ -118,7 +118,9 @@ def sample_losses(
     chex.assert_shape(prediction.policy_logits, edges, custom_message="policy_logits")
     chex.assert_shape(target.policy, edges, custom_message="target.policy")
     chex.assert_shape(target.margin, (), custom_message="target.margin")
-    policy_loss, divergence = policy_losses(prediction.policy_logits, target.policy)
+    policy_loss, divergence = policy_losses(
+        prediction.policy_logits, target.policy, target.policy_is_set
+    )
     # Where no edge is left to draw all logits stand for impossible.
     logits = prediction.policy_logits, prediction.margin_logits
     sizes = (jnp.maximum(jax.nn.logsumexp(x), -MOST_SIZE) for x in logits)
@@ -153,14 +155,15 @@ def safe_end_losses(prediction: Prediction, target: Positions) -> dict[str, jax.
     return {"safe_end_loss": jnp.where(target.safe_end >= 0, both, 0.0)}
 
 
-def policy_losses(logits: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
+def policy_losses(
+    logits: jax.Array, target: jax.Array, is_set: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return the loss of a policy, and its divergence from the target: scalars, in nats.
 
-    A target [A] that sums to 1 is a policy to imitate: the loss is the cross-entropy. One that sums
-    to more has a 1 for each of several best moves. Which of them is played does not matter, so the
-    loss is -log of the probability of them all.
+    A target [A] is a policy to imitate: the loss is the cross-entropy. Where it `is_set` [], it has
+    a 1 for each of several best moves. Which of them is played does not matter, so the loss is -log
+    of the probability of them all.
     """
-    is_set = jnp.sum(target) > 1.5
     best = (target > 0) | ~is_set
     of_set = jax.nn.logsumexp(logits) - jax.nn.logsumexp(jnp.where(best, logits, -jnp.inf))
     of_policy = optax.safe_softmax_cross_entropy(logits, target)

@@ -16,7 +16,7 @@ from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
 from jaxzero.runs.checkpoint import Checkpoints
-from jaxzero.runs.resize import fits_all_boards, resize_params
+from jaxzero.runs.resize import fits_all_boards, params_of_any_board, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
 from jaxzero.training.adjudication import OF_ENDS, Adjudication, Adjudicator, init_adjudication
@@ -32,7 +32,7 @@ from jaxzero.training.parallel import (
     spread,
     spread_actor,
 )
-from jaxzero.training.replay import Replay, relayout
+from jaxzero.training.replay import Replay, relayout, with_sets
 
 
 class Progress(NamedTuple):
@@ -57,10 +57,15 @@ def refuse_misfit(network: Network, initial: InitialWeights) -> None:
 
 
 def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
-    """Return initial weights, resized where the network differs in its board alone."""
-    source = initial.network
-    alike = source.config == network.config and fits_all_boards(source)
-    return resize_params(source, network, initial.params) if alike else initial.params
+    """Return what a network can take of initial weights, resized where only the boards differ."""
+    source, params = initial.network, initial.params
+    if source.config.trunk != network.config.trunk:
+        return {}  # arrays of one name and shape do something else there
+    if source.game == network.game:
+        return params
+    if source.config == network.config and fits_all_boards(source):
+        return resize_params(source, network, params)
+    return params_of_any_board(source, params)
 
 
 def start(
@@ -106,9 +111,10 @@ def resume(
         actor = _empty_actor(config, devices)
     else:
         block = config.positions_per_iteration // len(devices)
-        replay = relayout(restored.replay, shapes.actor.replay, block)
-        if replay is not restored.replay:
-            _say_what_was_kept(restored.replay, replay)
+        saved = with_sets(restored.replay)
+        replay = relayout(saved, shapes.actor.replay, block)
+        if replay is not saved:
+            _say_what_was_kept(saved, replay)
         actor = Actor(spread(replay, devices), _nothing_awaited(config, devices))
     record = restored.record
     # Older checkpoints do not say how many evaluations went into them.
@@ -185,7 +191,7 @@ def run_iteration(
         raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
     games = round(metrics["selfplay/games"])
     # Those that searches asked for: a device may make more to fill its batches.
-    evaluations = round(metrics["selfplay/moves"] * (metrics["selfplay/simulations"] + 1))
+    evaluations = round(metrics["selfplay/evaluations"])
     progress = Progress(
         learner,
         actor,

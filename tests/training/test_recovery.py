@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import json
 import os
 import shutil
 from pathlib import Path
@@ -22,7 +23,15 @@ from jaxzero.cli import load_config
 from jaxzero.config.ranges import number as numbers_between
 from jaxzero.errors import InputError, RunError
 from jaxzero.interrupts import Stop
-from jaxzero.runs.checkpoint import Checkpoints, Restored
+from jaxzero.runs.checkpoint import (
+    CHECKSUMS,
+    OLD_CHECKSUMS,
+    Checkpoints,
+    Restored,
+    checksum,
+    nameless_checksum,
+    record_sum,
+)
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent, read_initial_weights
 from jaxzero.training.learner import init_learner
@@ -83,6 +92,29 @@ def test_a_flipped_bit_is_noticed_and_the_run_ends_as_if_nothing_was(item, run, 
     again = saved(short_config(), run, 6)
     jax.tree.map(np.testing.assert_array_equal, again.learner, expected.learner)
     jax.tree.map(np.testing.assert_array_equal, again.replay, expected.replay)
+
+
+def test_two_arrays_that_changed_places_are_noticed():
+    one, other = np.arange(6.0), np.arange(6.0)[::-1]
+    right = checksum({"a": one, "b": other})
+    assert checksum({"a": other, "b": one}) != right
+    assert checksum({"a": one.reshape(2, 3), "b": other}) != right
+    fields = {"learner": one, "replay": other, "record": one}  # a tree that was read is a dict
+    assert checksum(Restored(**fields)) == checksum(fields)
+
+
+@pytest.mark.parametrize("item", ["learner", "replay", "record"])
+def test_checksums_of_older_checkpoints_are_still_compared(item, run):
+    path = run / "checkpoints" / "6" / "record" / "metadata"
+    whole = saved(short_config(), run, 6)
+    record = {name: x for name, x in json.loads(path.read_text()).items() if name != CHECKSUMS}
+    sums = {name: nameless_checksum(getattr(whole, name)) for name in ("learner", "replay")}
+    sums["record"] = record_sum(record)
+    path.write_text(json.dumps({**record, OLD_CHECKSUMS: sums}))
+    assert saved(short_config(), run, 6).replay is not None
+    path.write_text(json.dumps({**record, OLD_CHECKSUMS: {**sums, item: sums[item] ^ 1}}))
+    with pytest.raises(InputError, match=f"its {item} has another checksum"):
+        saved(short_config(), run, 6)
 
 
 def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path, capsys):
