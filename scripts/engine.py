@@ -17,6 +17,7 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import add_source_options, parse, required_source, run_script
 from jaxzero.errors import InputError
 from jaxzero.play import LONGEST_CLOCK
+from jaxzero.status import waiting
 
 LONGEST = 3600.0  # seconds for a decision
 
@@ -77,7 +78,7 @@ def main(arguments: list[str]) -> None:
     print("jaxzero: ready", file=sys.stderr, flush=True)
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
-    for line in sys.stdin:
+    for line in iter(waiting()(sys.stdin.readline), ""):
         engine.stop_pondering()
         for answer in PROTOCOLS[options.protocol](engine, line):
             print(answer, flush=True)

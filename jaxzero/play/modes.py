@@ -21,6 +21,7 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.runs.resize import asked_board, resize
+from jaxzero.status import waiting
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
 # The default players.
@@ -155,7 +156,7 @@ def play_human(
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
     edges = game.board.num_edges
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
-    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides))
+    setup = Setup(sides, waiting()(input), print, seed, seconds, saver(save, game, sides))
     play_game(Record(game.board, game.moves, game.start), setup)
 
 
