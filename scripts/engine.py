@@ -17,7 +17,7 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import add_source_options, parse, required_source, run_script
 from jaxzero.errors import InputError
 from jaxzero.play import LONGEST_CLOCK
-from jaxzero.status import waiting
+from jaxzero.status import doing, waiting
 
 LONGEST = 3600.0  # seconds for a decision
 
@@ -74,7 +74,8 @@ def main(arguments: list[str]) -> None:
     engine = Session(agent, options.seconds, clock)
     # Standard output belongs to the protocol.
     print(f"jaxzero: compiling for {board}, half a minute at the first time", file=sys.stderr)
-    engine.get_ready()
+    with doing(f"compiling for {board}"):
+        engine.get_ready()
     print("jaxzero: ready", file=sys.stderr, flush=True)
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer

@@ -9,10 +9,11 @@ from tabulate import tabulate
 
 from jaxzero.agent.players import LEARNT, Agent, make_players
 from jaxzero.errors import InputError
-from jaxzero.evaluation.scoring import calibration, compare, named_answers, score
+from jaxzero.evaluation.scoring import Answers, calibration, compare, named_answers, score
 from jaxzero.evaluation.suite import BANDS, Suite, format_counts
 from jaxzero.files import make_folder, save_figure
 from jaxzero.game import DotsAndBoxes
+from jaxzero.status import doing
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
 COLUMNS = {
@@ -37,13 +38,18 @@ def score_suite(
     """
     (label, agent), *others = networks.items()
     print(f"Scoring the suite {suite.name} ...", flush=True)
-    answers = {player: named_answers(suite, player, agent, seed) for player in names}
+
+    def answers_of(player: str, agent: Agent) -> Answers:
+        with doing(f"{player} answers suite {suite.name}"):
+            return named_answers(suite, player, agent, seed)
+
+    answers = {player: answers_of(player, agent) for player in names}
     pairs = [(player, names[0]) for player in names[1:]]
     if others:
         ((other, second),) = others
         learnt = [player for player in names if player.startswith(LEARNT)]
         pairs = [(player, f"{player} of {other}") for player in learnt]
-        answers |= {renamed: named_answers(suite, one, second, seed) for one, renamed in pairs}
+        answers |= {renamed: answers_of(one, second) for one, renamed in pairs}
     scores = {player: score(suite, answer) for player, answer in answers.items()}
     calibrations = {
         player: calibration(suite, answer)

@@ -21,7 +21,7 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.runs.resize import asked_board, resize
-from jaxzero.status import waiting
+from jaxzero.status import doing, waiting
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
 # The default players.
@@ -73,7 +73,8 @@ def choose_player(
     name = name or (WITH_NETWORK if network else WITHOUT_NETWORK)
     try:
         player = make_player(name, board, network.agent if network else None)
-        warm_up(player, board)
+        with doing(f"getting {name} ready"):
+            warm_up(player, board)
     except InputError as error:
         words = str(error)
         if words.startswith("player:"):
@@ -182,7 +183,8 @@ def report_match(
         f"{games} games on {board}, seats swapped, openings of 0 to {opening_plies} random moves",
         flush=True,
     )
-    outcome, moves = play_recorded_match(board, *players, games, opening_plies, seed)
+    with doing(f"playing {games} games"):
+        outcome, moves = play_recorded_match(board, *players, games, opening_plies, seed)
     print("points [95 % interval], games, mean margin in boxes:")
     names = [f"{mark} {player.name}" for mark, player in zip("AB", players, strict=True)]
     width = max(map(len, names))
