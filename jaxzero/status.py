@@ -17,7 +17,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-SILENCE = 3.0  # seconds
+SILENCE = 4.0  # seconds
 OF_AGE = 1 / 40  # silence in a log, of the time since the script began: ten hours add 250 lines
 TICK = 0.5  # seconds
 MARK = "... "  # how each of these lines begins
@@ -61,7 +61,9 @@ def status_lines(words: str) -> Iterator[None]:
     _state.muted = False
     streams = {name: Heard(getattr(sys, name)) for name in ("stdout", "stderr")}
     before = {name: getattr(sys, name) for name in streams}
-    _state.heard, ended = time.monotonic(), threading.Event()
+    ended = threading.Event()
+    # Imports have taken a while before this.
+    _state.heard = time.monotonic() - min(time.process_time(), SILENCE / 2)
     thread = threading.Thread(target=_speak, args=(ended,), name="status", daemon=True)
     with doing(words):
         for name, stream in streams.items():

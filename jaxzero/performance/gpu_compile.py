@@ -223,7 +223,7 @@ PROGRAMS = {
 
 def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
     """Compile an iteration for a GPU; return the bytes that it holds at once, and its replay."""
-    with doing(f"compiling the program of an iteration for {gpu.name}"):
+    with doing(f"preparing the program of an iteration for {gpu.name}"):
         compiled = compile_part(config, "iteration", device_of(gpu))
     shapes = input_shapes(config, Network(config.game.board, config.network), 1)
     parts = least_bytes(config, shapes.learner, shapes.actor, 1)
@@ -256,7 +256,7 @@ class Counted(NamedTuple):
 
 def count_part(config: Config, part: str, device: jax.Device) -> Counted:
     """Compile one part and count."""
-    with doing(f"compiling and counting: {part}"):
+    with doing(f"preparing and counting {part}"):
         compiled = compile_part(config, part, device)
         program = read_program(compiled.as_text())
     plan = compiled.memory_analysis()

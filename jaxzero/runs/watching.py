@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import time
-from datetime import timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +24,8 @@ from jaxzero.errors import InputError
 from jaxzero.runs.health import Metrics, Warning, warnings_of
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE
-from jaxzero.runs.summary import SUMMARY_FILE, run_length
+from jaxzero.runs.summary import SUMMARY_FILE, run_length, time_left
+from jaxzero.status import spell
 
 BARS = " ▁▂▃▄▅▆▇█"
 CURVE = 26  # characters of a curve
@@ -66,7 +66,7 @@ def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Ta
     """Return how far a run is, how fast, and what it takes; `silent` seconds since a record."""
     last, seconds = metrics[-1], [line.get("speed/seconds", 0.0) for line in metrics[-20:]]
     done = config.fraction_done(last["iteration"], last.get("speed/minutes", 0.0))
-    usual = median(seconds)
+    usual, left = median(seconds), time_left(done, last.get("speed/minutes", 0.0))
     if ended:
         state = Text("complete", "bold green")
     elif silent > SILENT * max(usual, 1.0):
@@ -79,7 +79,7 @@ def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Ta
         "network": f"{network.trunk} {network.channels} x {network.blocks}",
         "done": f"{done:.0%} of {run_length(config)}: iteration {last['iteration']:,}, "
         f"{last.get('speed/games', 0):,} games, {last.get('speed/minutes', 0.0):.1f} minutes",
-        "time left": "" if ended else time_left(done, last.get("speed/minutes", 0.0)),
+        "time left": "" if ended else f"{left} of self-play and learning",
         "an iteration": f"{usual:.1f} s",
         "peak memory": f"{last.get('memory/peak_bytes', 0) / 2**20:,.0f} MiB",
         "lanes in play": f"{last.get('selfplay/used', 0.0):.0%}",
@@ -107,17 +107,6 @@ def _gpu(gpu: Any) -> str:
     use, memory = pynvml.nvmlDeviceGetUtilizationRates(gpu), pynvml.nvmlDeviceGetMemoryInfo(gpu)
     watts = pynvml.nvmlDeviceGetPowerUsage(gpu) / 1000
     return f"{use.gpu} % busy, {memory.used / 2**20:,.0f} MiB in use, {watts:.0f} W"
-
-
-def time_left(done: float, minutes: float) -> str:
-    """Return how long self-play and learning will still take at the speed so far."""
-    if not done:
-        return "not known yet"
-    return f"{spell(60 * minutes * (1 - done) / done)} of self-play and learning"
-
-
-def spell(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))
 
 
 def curves(metrics: Metrics) -> Table:

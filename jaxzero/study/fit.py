@@ -106,7 +106,9 @@ def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[CurvePoin
 
     def look(loss: float | None) -> CurvePoint:
         with doing("scoring on the positions held out"):
-            scores = score(labels.test, answer_suite(labels.test, answer, candidate_params(learner)))
+            scores = score(
+                labels.test, answer_suite(labels.test, answer, candidate_params(learner))
+            )
         point = CurvePoint(seconds, updates * batch, updates, loss, scores)
         say(point)
         return point

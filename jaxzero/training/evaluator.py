@@ -114,7 +114,8 @@ class Evaluator:
     @cached_property
     def _suite(self) -> Suite | None:
         # Built when first needed: a table takes seconds, and training can begin without.
-        return choose_suite(self._settings.suite, self._game)
+        with doing("reading the suite of solved positions"):
+            return choose_suite(self._settings.suite, self._game)
 
     def play(self, learner: Learner, games: int) -> dict[str, MatchResult]:
         """Play a match of `games` games against every opponent."""

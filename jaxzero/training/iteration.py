@@ -147,5 +147,5 @@ def lower_and_compile(
 ) -> jax.stages.Compiled:
     """Compile the iteration for inputs of these shapes, whatever memory it needs."""
     iteration = make_iteration(config, network, len(devices))
-    with doing("compiling the program of an iteration"):
+    with doing("preparing the program of an iteration"):
         return compile_shapes(parallelize(iteration, devices), shapes)

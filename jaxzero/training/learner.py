@@ -311,6 +311,7 @@ def learn(
     means = {name: values.sum() / taken for name, values in metrics.items()}
     means["skipped_updates"] = skipped.sum()
     means["skipped_in_a_row"], means["skipped_at_end"] = runs_of_ones(skipped)
+    means["skipped_at_start"] = jnp.cumprod(skipped).sum()
     # Another optimiser than before counts its own updates.
     count = learner.opt_state[-1].count - 1
     means["learning_rate"] = learning_rate(config.learner, count, fractions[-1])
