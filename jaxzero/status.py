@@ -109,9 +109,9 @@ def _speak(ended: threading.Event) -> None:
             _state.heard = now
             _write(line + "\n")
             continue
-        with _lock:
+        with _lock, suppress(OSError):  # the terminal may be gone
             _state.shown = True
-            _write(CLEAR + line[: os.get_terminal_size(2).columns - 1])
+            _write(CLEAR + line[: (os.get_terminal_size(2).columns or 80) - 1])
 
 
 def _compiling() -> str:

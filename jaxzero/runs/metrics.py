@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tqdm import tqdm
 
 from jaxzero.files import append_text, make_folder, save_figure, write_text
 from jaxzero.readers import read_json_lines
@@ -50,21 +47,15 @@ class MetricsWriter:
         self._board = EventsWriter(str(folder / "events"))
         # TensorBoard hides what an earlier file says of this iteration and later ones.
         self._show(step=first + 1, session_log=SessionLog(status=SessionLog.START))
-        self._bar = None
-        if sys.stdout.isatty():
-            self._bar = tqdm(
-                total=last or None, initial=first, unit="iteration", dynamic_ncols=True
-            )
         self._of = f"/{last}" if last else ""
 
     def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
         """Record an iteration (they count from 1); `headline` is its one line for people."""
         append_text(self._path, json.dumps({"iteration": iteration, **metrics}) + "\n")
         self._show(step=iteration, summary=scalars(metrics))
-        if self._bar is not None:
-            self._bar.update()
         write_text(self._path.with_name(PROMETHEUS), prometheus(self._run, iteration, metrics))
-        self.say(f"{iteration:>5}{self._of}  {headline}")
+        # One write, so that another thread's line cannot come before the end of this one.
+        print(f"{iteration:>5}{self._of}  {headline}\n", end="", flush=True)
 
     def _show(self, **event: Any) -> None:
         """Write one event of TensorBoard. Raises: OSError that names the file."""
@@ -76,17 +67,7 @@ class MetricsWriter:
         except OSError as error:
             raise OSError(error.errno, error.strerror, self._board._file_name) from error
 
-    def say(self, line: str) -> None:
-        """Print a line without tearing the bar."""
-        if self._bar is not None:
-            self._bar.write(line)
-        else:
-            # One write, so that another thread's line cannot come before the end of this one.
-            print(line + "\n", end="", flush=True)
-
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
         with suppress(OSError):  # what it could not write has been told
             self._board.close()
 
