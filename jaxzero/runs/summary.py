@@ -73,7 +73,7 @@ def print_needs(
 
 def time_left(done: float, minutes: float) -> str:
     """Return how long self-play and learning will still take at the speed so far."""
-    return spell(60 * minutes * (1 - done) / done) if done else "unknown"
+    return spell(60 * minutes * (1 - done) / done) if done and minutes else "unknown"
 
 
 def run_length(config: Config) -> str:

@@ -58,7 +58,7 @@ def watch_run(run_dir: Path) -> Group:
     ended = summary.exists() and summary.stat().st_mtime >= written
     return Group(
         Panel(overview(config, metrics, ended, silent), title=f"{run_dir}, {config.game.board}"),
-        curves(metrics),
+        *([shown] if (shown := curves(metrics)).rows else []),
         *([strength(metrics)] if any(map(is_strength, keys_of(metrics))) else []),
         report(warnings_of(config, metrics), not_judged(metrics)),
     )
