@@ -121,8 +121,8 @@ def curves(metrics: Metrics) -> Table:
     """Return the last value, the range and the course of each series."""
     table = Table(box=None, padding=(0, 2), header_style="dim")
     for heading, justify in (("", "left"), ("now", "right"), ("from", "right"), ("to", "right")):
-        table.add_column(heading, justify=justify)
-    table.add_column("course of the run")
+        table.add_column(heading, justify=justify, no_wrap=True)
+    table.add_column("course")  # takes the space that is left
     for name, key, form in CURVES:
         values = [line[key] for line in metrics if key in line]
         if values:
