@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 SILENCE = 4.0  # seconds
-OF_AGE = 1 / 40  # silence in a log, of the time since the script began: ten hours add 250 lines
+OF_AGE = 1 / 100  # silence in a log, of the time since the script began: ten hours add 550 lines
 TICK = 0.5  # seconds
 MARK = "... "  # how each of these lines begins
 CLEAR = "\r\x1b[K"
