@@ -74,7 +74,7 @@ def status_lines(words: str) -> Iterator[None]:
             yield
         finally:
             ended.set()
-            thread.join()
+            thread.join(1.0)  # it may be stuck in a write
             _clear()
             for name, stream in streams.items():
                 if getattr(sys, name) is stream:

@@ -8,10 +8,12 @@ import os
 import re
 import time
 import types
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from script_runner import run_here
 
 from jaxzero.cli import load_config, save_config
 from jaxzero.config import Config
@@ -208,3 +210,32 @@ def test_a_narrow_terminal_shows_the_newest_part_of_a_curve(speed, tmp_path):
     record(tmp_path, lines)
     (row,) = (line for line in shown(tmp_path).splitlines() if "evaluations/s" in line)
     assert len(row) <= 80 and row.rstrip().endswith("█")
+
+
+class Enough(Exception):
+    """The script has waited often enough."""
+
+
+@pytest.mark.parametrize(("options", "looks"), [((), 1), (("--every", "7"), 3), (("--once",), 1)])
+def test_without_a_terminal_it_looks_again_only_where_it_is_asked_to(
+    options, looks, tmp_path, monkeypatch
+):
+    record(tmp_path, healthy())
+    views, waits = [], []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise Enough
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(watching, "watch_run", lambda run_dir: views.append(run_dir) or "a view")
+    with pytest.raises(Enough) if looks > 1 else nullcontext():
+        assert run_here("watch.py", "--run_dir", tmp_path, *options).returncode == 0
+    assert len(views) == looks and set(waits) <= {7.0}
+
+
+def test_one_look_has_no_time_between_looks(tmp_path):
+    record(tmp_path, healthy())
+    done = run_here("watch.py", "--run_dir", tmp_path, "--once", "--every", "3")
+    assert done.returncode == 2 and done.stderr.startswith("error: every: 3.0 ")
