@@ -31,6 +31,7 @@ from jaxzero.config.ranges import NonNegativeInt, check_number, in_words, type_i
 from jaxzero.errors import LONGEST_VALUE, InputError, RunError, one_line, shortened
 from jaxzero.files import shipped_folder, write_text
 from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml, why_no_file
+from jaxzero.status import status_lines
 
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
@@ -372,7 +373,8 @@ def run_script(main: Callable[[list[str]], None]) -> None:
     """
     errors.print_less()
     try:
-        main(sys.argv[1:])
+        with status_lines(f"running {Path(sys.argv[0]).stem}"):
+            main(sys.argv[1:])
     except InputError as error:
         _end(error, 2)
     except RunError as error:

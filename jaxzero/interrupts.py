@@ -147,7 +147,7 @@ def _end(number: int) -> None:
     _state.ending = True
     # The main thread shall make no file while they are removed: this makes it run `_hold`.
     _thread.interrupt_main(number)
-    # A terminal has shown ^C, or the bar of a run, on this line.
+    # A terminal has shown ^C, or a line of status, on this line.
     end_now(128 + number, "\n" * os.isatty(2) + _state.message + "\n")
 
 
@@ -192,7 +192,7 @@ class Stop:
         """Ask to stop after the present iteration, and say so at once."""
         self.signal = signal
         words = "Finishing this iteration and saving. Ctrl-C again stops at once."
-        # On a terminal the line has a progress bar or ^C on it.
+        # On a terminal the line has ^C on it.
         print("\n" * sys.stdout.isatty() + words + "\n", end="", flush=True)
 
     def iteration_done(self) -> bool:

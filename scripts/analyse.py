@@ -30,6 +30,7 @@ from jaxzero.files import write_text
 from jaxzero.programs import use_compilation_cache
 from jaxzero.readers import read_text
 from jaxzero.runs.run_dir import JSON, check_result_file
+from jaxzero.status import doing
 
 if TYPE_CHECKING:
     from jaxzero.game import DotsAndBoxes
@@ -86,7 +87,8 @@ def main(arguments: list[str]) -> None:
     agent = resize(agent, record.game, f"{source.field}: {source.name}")
     if record.is_over:
         raise InputError("position: no edge is left")
-    found = analyse(agent, record.drawn, record.margin, options.simulations, options.seconds)
+    with doing("analysing"):
+        found = analyse(agent, record.drawn, record.margin, options.simulations, options.seconds)
     content = json.dumps(to_json(found))
     if options.json == "-":
         print(content)

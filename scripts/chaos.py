@@ -38,6 +38,7 @@ from jaxzero.runs.run_dir import (
     new_folder,
     refuse_run,
 )
+from jaxzero.status import MARK, doing
 
 ROOT = Path(__file__).parent.parent
 TRAIN = [sys.executable, ROOT / "scripts" / "train.py"]
@@ -90,11 +91,13 @@ def disturb(config: str, kills: int, chance: random.Random, folder: Path) -> Non
     finish([*TRAIN, "--run_dir", calm, *settings], "the run that is left alone")
     done = Chaos()
     while done.kills < kills:
-        done = one_life(command(wild, settings), wild, chance, done)
+        with doing(f"life {done.kills + 1} of the run that is killed {kills} times"):
+            done = one_life(command(wild, settings), wild, chance, done)
         print(f"{done}, {finished_checkpoints(wild / CHECKPOINTS)[-1:]}", flush=True)
     if os.geteuid() == 0 and sys.platform == "linux":
         for room in ROOMS:
-            done = full_disk(wild, folder / f"disk{room}", room, settings, done)
+            with doing(f"the run on a disk with {room} KiB left"):
+                done = full_disk(wild, folder / f"disk{room}", room, settings, done)
     else:
         print("The disk was not filled: that needs root on Linux.")
     finish(command(wild, settings), "the run that was disturbed")
@@ -110,7 +113,10 @@ def command(run_dir: Path, settings: list[str]) -> list:
 
 def finish(words: list, what: str) -> None:
     """Let a run come to its end. Raises: RunError where it does not."""
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS)
+    with doing(f"waiting for {what}"):
+        ended = subprocess.run(
+            words, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
+        )
     if ended.returncode:
         raise RunError(f"{what} ended with exit code {ended.returncode}: {ended.stderr[-500:]}")
 
@@ -185,7 +191,7 @@ def full_disk(run_dir: Path, disk: Path, room: int, settings: list[str], done: C
         ended = subprocess.run(
             command(small, settings), cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
         )
-        said = ended.stderr.strip().splitlines()
+        said = [line for line in ended.stderr.splitlines() if not line.startswith(MARK)]
         words = f"exit code {ended.returncode}, {len(said)} lines: {said[-1:]}"
         print(f"On a disk with {room} KiB left: {words}")
         if ended.returncode not in (1, 2) or len(said) != 1:

@@ -25,6 +25,7 @@ from jaxzero.cli import (
 )
 from jaxzero.config.ranges import BoardSide, number
 from jaxzero.play import LONGEST_CLOCK
+from jaxzero.status import doing, waiting
 
 Decision, Game = number(1e-3, 3600), number(1e-3, LONGEST_CLOCK)  # seconds
 
@@ -73,11 +74,12 @@ def main(arguments: list[str]) -> None:
     engine = Session(agent, options.seconds, clock)
     # Standard output belongs to the protocol.
     print(f"jaxzero: compiling for {board}, half a minute at the first time", file=sys.stderr)
-    engine.get_ready()
+    with doing(f"compiling for {board}"):
+        engine.get_ready()
     print("jaxzero: ready", file=sys.stderr, flush=True)
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
-    for line in sys.stdin:
+    for line in iter(waiting()(sys.stdin.readline), ""):
         engine.stop_pondering()
         for answer in PROTOCOLS[options.protocol](engine, line):
             print(answer, flush=True)

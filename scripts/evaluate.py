@@ -13,6 +13,7 @@ if __name__ == "__main__":
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -30,6 +31,10 @@ from jaxzero.errors import InputError
 from jaxzero.files import check_folder, write_json
 from jaxzero.programs import use_compilation_cache
 from jaxzero.runs.run_dir import JSON, check_result_file, refuse_run
+
+if TYPE_CHECKING:
+    from jaxzero.agent.players import Agent
+    from jaxzero.runs.weights import LoadedAgent
 
 
 def evaluate_parser() -> ArgumentParser:
@@ -126,6 +131,16 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
         raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
 
 
+def tell_apart(*networks: tuple[str, LoadedAgent]) -> dict[str, Agent]:
+    """Return two networks by names that differ: with their iterations where the sources do not."""
+    (name, first), (name2, second) = networks
+    if name == name2:
+        name, name2 = (f"{name}, iteration {one.iteration}" for one in (first, second))
+    if name == name2:
+        name2 = f"{name2} (2)"
+    return {name: first.agent, name2: second.agent}
+
+
 def main(arguments: list[str]) -> None:
     options = parse(evaluate_parser(), arguments)
     source, source2 = required_source(options), source_of(options, "2")
@@ -154,7 +169,9 @@ def main(arguments: list[str]) -> None:
     )
     if options.opponents or options.ladder:
         check_opening("opening_plies", options.opening_plies, board)
-    print(f"{source.field} {source.name}, iteration {loaded.iteration}, {board}")
+    for one, which in ((loaded, source), (loaded2, source2)):
+        if one:
+            print(f"{which.field} {which.name}, iteration {one.iteration}, {board}")
     names = options.players or f"policy,search:{options.simulations}"
     if options.suite:  # told before a match that may take an hour
         suite = load_suite(options.suite, board)
@@ -167,8 +184,7 @@ def main(arguments: list[str]) -> None:
     if options.suite:
         networks = {source.name: loaded.agent}
         if source2:
-            other = f"{source2.name} (2)" if source2.name in networks else source2.name
-            networks[other] = loaded2.agent
+            networks = tell_apart((source.name, loaded), (source2.name, loaded2))
             results |= {"source2": source2.name, "iteration2": loaded2.iteration}
         results |= score_suite(networks, suite, players, figures, options.seed)
     if options.ladder:

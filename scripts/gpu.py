@@ -31,6 +31,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import check_folder, write_json
 from jaxzero.readers import check_mapping, read_mapping
 from jaxzero.runs.run_dir import new_folder, refuse_run
+from jaxzero.status import doing
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
@@ -197,7 +198,9 @@ def run_steps(
             break
         print(f"{step.name}: at most {minutes:.1f} minutes, {logs / step.name}.log", flush=True)
         started = time.monotonic()
-        code = run(step, minutes, logs / f"{step.name}.log", "cuda,cpu" if state["gpu"] else "cpu")
+        platform = "cuda,cpu" if state["gpu"] else "cpu"
+        with doing(step.name):
+            code = run(step, minutes, logs / f"{step.name}.log", platform)
         record = after(step, state["steps"].get(step.name, {}), code, time.monotonic() - started)
         state["steps"][step.name] = record
         write_json(file, state)

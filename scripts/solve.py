@@ -23,6 +23,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, write_json
 from jaxzero.programs import use_compilation_cache
 from jaxzero.runs.run_dir import JSON, check_result_file
+from jaxzero.status import doing
 
 
 def main(arguments: list[str]) -> None:
@@ -65,10 +66,11 @@ def main(arguments: list[str]) -> None:
     game = GameConfig(options.rows, options.cols).board
     use_compilation_cache()
     begin = time.perf_counter()
-    if options.position is None:
-        solved = solve_board(game, options.table, options.seconds)
-    else:
-        solved = solve_drawn(game, options.position, options.seconds)
+    with doing(f"solving {what} of {game}"):
+        if options.position is None:
+            solved = solve_board(game, options.table, options.seconds)
+        else:
+            solved = solve_drawn(game, options.position, options.seconds)
     result = {
         "board": str(game),
         "value": solved.value,

@@ -19,6 +19,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import check_folder
 from jaxzero.programs import use_compilation_cache
 from jaxzero.runs.run_dir import check_new_folder, new_folder, refuse_run
+from jaxzero.status import doing
 
 
 def main(arguments: list[str]) -> None:
@@ -66,12 +67,14 @@ def study(config: Config, options) -> None:
 
     use_compilation_cache()
     print("Preparing labels ...", flush=True)
-    labels = make_labels(config, options.labels)
+    with doing("preparing labels"):
+        labels = make_labels(config, options.labels)
     print(f"labels from {labels.source}, {len(labels.test):,} positions held out", flush=True)
     budget = Budget(config.minutes, options.positions)
     with new_folder("out", options.out):
         done = fit(config, labels, budget, lambda point: print(point_line(point), flush=True))
-        result = result_of(config, labels, done)
+        with doing("measuring the speed of the network"):
+            result = result_of(config, labels, done)
         write_result(options.out, result)
     print("\n" + format_results({options.out.name: result}))
 

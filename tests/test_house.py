@@ -24,6 +24,7 @@ ROOMS = (
     *(
         "errors",
         "interrupts",
+        "status",
         "files",
         "host_memory",
         "programs",

@@ -22,6 +22,7 @@ from script_runner import TINY
 
 from jaxzero.interrupts import Stop
 from jaxzero.runs.metrics import MetricsWriter
+from jaxzero.status import MARK
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 60.0  # a stop takes a fraction of one; what hangs takes forever
@@ -30,7 +31,7 @@ HARD = "solve.py --rows 5 --cols 5 --position h0,0 --seconds 300"
 
 class Ended(NamedTuple):
     code: int
-    lines: list[str]  # on stderr, those about imports left out
+    lines: list[str]  # on stderr, those about imports and of status left out
     said: str  # on stdout
     seconds: float  # from the signal to the end
 
@@ -81,7 +82,7 @@ def send(
         process.kill()
     seconds = time.monotonic() - begin
     lines = (folder / "err").read_text().splitlines()
-    lines = [line for line in lines if not line.startswith("import time:")]
+    lines = [line for line in lines if not line.startswith(("import time:", MARK))]
     return Ended(code, lines, (folder / "out").read_text(), seconds)
 
 
@@ -143,7 +144,7 @@ def test_a_line_and_its_end_are_one_write(tmp_path, monkeypatch):
     output = SimpleNamespace(write=writes.append, flush=lambda: None, isatty=lambda: False)
     monkeypatch.setattr(sys, "stdout", output)
     with MetricsWriter(tmp_path, first=0, last=2) as metrics:
-        metrics.say("a line")
+        metrics.write(1, {}, "a line")
     Stop().request(signal.SIGINT)
     written = [text for text in writes if text]
     assert len(written) == 2 and all(text.endswith("\n") for text in written)

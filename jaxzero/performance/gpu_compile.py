@@ -28,6 +28,7 @@ from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
 from jaxzero.performance.timing import random_positions
 from jaxzero.readers import read_yaml
 from jaxzero.runs.memory import least_bytes, predicted_bytes
+from jaxzero.status import doing
 from jaxzero.training.iteration import input_shapes, lower_and_compile
 from jaxzero.training.learner import init_learner, update
 
@@ -223,7 +224,8 @@ PROGRAMS = {
 
 def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
     """Compile an iteration for a GPU; return the bytes that it holds at once, and its replay."""
-    compiled = compile_part(config, "iteration", device_of(gpu))
+    with doing(f"preparing the program of an iteration for {gpu.name}"):
+        compiled = compile_part(config, "iteration", device_of(gpu))
     shapes = input_shapes(config, Network(config.game.board, config.network), 1)
     parts = least_bytes(config, shapes.learner, shapes.actor, 1)
     return predicted_bytes(compiled), parts["replay.capacity"]
@@ -255,8 +257,9 @@ class Counted(NamedTuple):
 
 def count_part(config: Config, part: str, device: jax.Device) -> Counted:
     """Compile one part and count."""
-    compiled = compile_part(config, part, device)
-    program = read_program(compiled.as_text())
+    with doing(f"preparing and counting {part}"):
+        compiled = compile_part(config, part, device)
+        program = read_program(compiled.as_text())
     plan = compiled.memory_analysis()
     return Counted(
         part,

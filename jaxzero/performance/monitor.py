@@ -93,11 +93,8 @@ class Training:
 @contextmanager
 def training(config: Config, devices: list[jax.Device]) -> Iterator[Training]:
     """Yield a run whose metrics go to a temporary folder."""
-    with temporary_folder() as folder:
-        with redirect_stdout(io.StringIO()):  # no terminal: no progress bar
-            writer = MetricsWriter(folder, 0, config.iterations)
-        with writer:
-            yield Training(config, devices, writer)
+    with temporary_folder() as folder, MetricsWriter(folder, 0, config.iterations) as writer:
+        yield Training(config, devices, writer)
 
 
 class Utilisation(NamedTuple):

@@ -34,6 +34,7 @@ from jaxzero.files import append_text, locked_folder, make_folder, write_json, w
 from jaxzero.interrupts import end_with_parent
 from jaxzero.readers import check_mapping, read_json, read_json_lines, read_mapping
 from jaxzero.runs.run_dir import new_folder
+from jaxzero.status import doing
 
 # Numbers of a point that ran; the others may be unknown.
 MEASURED = (
@@ -185,7 +186,8 @@ def _run_points(grid: Grid, out: Path, rounds: int, point_minutes: float) -> lis
         key = json.dumps(point.settings)
         if key not in rows or may_end_now(rows[key], point_minutes):
             print(f"[{number}/{len(grid.points)}] measuring {point.settings} ...", flush=True)
-            row = {"settings": point.settings, **measure(point, out, rounds, point_minutes)}
+            with doing(f"measuring point {number} of {len(grid.points)}"):
+                row = {"settings": point.settings, **measure(point, out, rounds, point_minutes)}
             append_text(out / RESULTS_FILE, json.dumps(row) + "\n")
             print(f"[{number}/{len(grid.points)}] {headline(row)}", flush=True)
             rows[key] = row

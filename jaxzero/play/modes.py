@@ -21,6 +21,7 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.runs.resize import asked_board, resize
+from jaxzero.status import doing, waiting
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
 # The default players.
@@ -71,7 +72,7 @@ def choose_player(
     """Return the player of the option `field`, ready to move. Raises: InputError."""
     name = name or (WITH_NETWORK if network else WITHOUT_NETWORK)
     player = make_player(name, board, network.agent if network else None, field)
-    with as_field(field, "player", name):
+    with as_field(field, "player", name), doing(f"getting {name} ready"):
         warm_up(player, board)
     return player
 
@@ -150,7 +151,7 @@ def play_human(
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
     edges = game.board.num_edges
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
-    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides))
+    setup = Setup(sides, waiting()(input), print, seed, seconds, saver(save, game, sides))
     play_game(Record(game.board, game.moves, game.start), setup)
 
 
@@ -176,7 +177,8 @@ def report_match(
         f"{games} games on {board}, seats swapped, openings of 0 to {opening_plies} random moves",
         flush=True,
     )
-    outcome, moves = play_recorded_match(board, *players, games, opening_plies, seed)
+    with doing(f"playing {games} games"):
+        outcome, moves = play_recorded_match(board, *players, games, opening_plies, seed)
     print("points [95 % interval], games, mean margin in boxes:")
     names = [f"{mark} {player.name}" for mark, player in zip("AB", players, strict=True)]
     width = max(map(len, names))

@@ -51,6 +51,7 @@ from jaxzero.play.levels import (
     warm_up,
 )
 from jaxzero.solver.endgame import LARGEST_SIDE, solve
+from jaxzero.status import waiting
 
 WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
@@ -387,5 +388,5 @@ def serve(
     config = uvicorn.Config(
         make(hosts), log_level="error", timeout_keep_alive=30, timeout_graceful_shutdown=1
     )
-    with listening:
+    with listening, waiting():
         uvicorn.Server(config).run(sockets=[listening])

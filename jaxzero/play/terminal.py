@@ -14,6 +14,7 @@ from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, play_turn
 from jaxzero.solver.endgame import Solution, solve
+from jaxzero.status import doing
 
 PROMPT = "edge> "
 COMMANDS = {
@@ -69,7 +70,8 @@ def _take_turn(record: Record, setup: Setup) -> Record:
     side = setup.sides[record.player]
     if side.player is None:
         return _decide(record, setup)
-    after = play_turn(side.player, record, setup.seed)
+    with doing(f"{side.name} is thinking"):
+        after = play_turn(side.player, record, setup.seed)
     setup.write(turn_text(record, after, setup.sides))
     return after
 

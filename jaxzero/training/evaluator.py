@@ -52,6 +52,7 @@ from jaxzero.runs.weights import (
     to_half,
     training_record,
 )
+from jaxzero.status import doing
 from jaxzero.training.learner import (
     Learner,
     accept_candidate,
@@ -121,7 +122,8 @@ class Evaluator:
     @cached_property
     def _suite(self) -> Suite | None:
         # Built when first needed: a table takes seconds, and training can begin without.
-        return choose_suite(self._settings.suite, self._game)
+        with doing("reading the suite of solved positions"):
+            return choose_suite(self._settings.suite, self._game)
 
     def play(self, learner: Learner, games: int) -> dict[str, MatchResult]:
         """Play a match of `games` games against every opponent."""
@@ -133,10 +135,12 @@ class Evaluator:
         if self._suite is None:
             return {}
         params: chex.ArrayTree = local_copy(playing_params(learner))
-        return {
-            name: score(self._suite, answer_suite(self._suite, answer, params, PROCESSES))
-            for name, answer in self._answering.items()
-        }
+        scores = {}
+        for name, answer in self._answering.items():
+            with doing(f"scoring {name} on solved positions"):
+                answers = answer_suite(self._suite, answer, params, PROCESSES)
+                scores[name] = score(self._suite, answers)
+        return scores
 
     def gate(self, learner: Learner) -> tuple[Learner, dict[str, float]]:
         """Let the newest weights play from now on if they beat the best. No gate: do nothing."""
@@ -152,16 +156,17 @@ class Evaluator:
 
     def _match(self, first, second, games: int) -> MatchResult:
         # As many at once as during training, so that programs compiled then serve at the end.
-        return play_match(
-            self._game,
-            first,
-            second,
-            games,
-            self._settings.opening_plies,
-            self._seed,
-            at_once=len(own_share(self._settings.games)),
-            shares=PROCESSES,
-        )
+        with doing(f"playing {games} games against {second.name}"):
+            return play_match(
+                self._game,
+                first,
+                second,
+                games,
+                self._settings.opening_plies,
+                self._seed,
+                at_once=len(own_share(self._settings.games)),
+                shares=PROCESSES,
+            )
 
 
 def _refuse_match(
@@ -242,7 +247,8 @@ def play_matches(
     results = {}
     for opponent in players:
         print(f"Playing {games} games against {opponent.name} ...", flush=True)
-        result = play_match(game, me, opponent, games, opening_plies, seed)
+        with doing(f"playing {games} games against {opponent.name}"):
+            result = play_match(game, me, opponent, games, opening_plies, seed)
         print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
         results[opponent.name] = result.to_dict()
     return results
@@ -313,9 +319,10 @@ def strength(
     suite = choose_suite("auto", loaded.config.game.board, half="test")
     if suite is not None:
         record["suite_name"] = suite.name
-        record["suite"] = {
-            player: score(suite, agent_answers(suite, loaded.agent, count))
-            for player, count in (("policy", 0), (f"search:{simulations}", simulations))
-        }
+        record["suite"] = {}
+        for player, count in (("policy", 0), (f"search:{simulations}", simulations)):
+            with doing(f"scoring {player} on suite {suite.name}"):
+                answers = agent_answers(suite, loaded.agent, count)
+                record["suite"][player] = score(suite, answers)
         print(format_scores(record["suite"]))
     return record

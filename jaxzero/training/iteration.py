@@ -21,6 +21,7 @@ from jaxzero.runs.memory import (
     refuse_least,
     temporary_bytes,
 )
+from jaxzero.status import doing
 from jaxzero.training.adjudication import Adjudication, init_adjudication, take_answers
 from jaxzero.training.learner import Learner, init_learner, learn, playing_params
 from jaxzero.training.parallel import (
@@ -156,4 +157,5 @@ def lower_and_compile(
 ) -> jax.stages.Compiled:
     """Compile the iteration for inputs of these shapes, whatever memory it needs."""
     iteration = make_iteration(config, network, len(devices))
-    return compile_shapes(parallelize(iteration, devices), shapes)
+    with doing("preparing the program of an iteration"):
+        return compile_shapes(parallelize(iteration, devices), shapes)

@@ -313,15 +313,16 @@ def learn(
     taken = jnp.maximum(updates - skipped.sum(), 1.0)
     means = {name: values.sum() / taken for name, values in metrics.items()}
     means["skipped_updates"] = skipped.sum()
-    means["skipped_in_a_row"], means["skipped_at_end"] = runs_of_ones(skipped)
+    names = ("skipped_in_a_row", "skipped_at_start", "skipped_at_end")
+    means |= dict(zip(names, runs_of_ones(skipped), strict=True))
     # Another optimiser than before counts its own updates.
     count = learner.opt_state[-1].count - 1
     means["learning_rate"] = learning_rate(config.learner, count, fractions[-1])
     return learner, {f"learn/{name}": value for name, value in means.items()}
 
 
-def runs_of_ones(flags: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return how long the longest run of ones in zeros and ones [U] is, and the one at the end."""
+def runs_of_ones(flags: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return how many ones in zeros and ones [U] are in a row at most, at the start, at the end."""
     so_far = jnp.cumsum(flags)
     runs = so_far - jax.lax.cummax(jnp.where(flags > 0, 0.0, so_far))
-    return runs.max(), runs[-1]
+    return runs.max(), jnp.cumprod(flags).sum(), runs[-1]

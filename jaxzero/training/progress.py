@@ -44,6 +44,7 @@ class Progress(NamedTuple):
     minutes: float = 0.0  # of self-play and learning, earlier starts of the run included
     games: int = 0
     evaluations: int = 0  # of the network in these games
+    skipped: float = 0.0  # updates in a row at the end of the last iteration, since this start
 
     def fraction_done(self, config: Config) -> float:
         """Return the fraction of the run that is done, 0 to 1."""
@@ -185,9 +186,14 @@ def run_iteration(
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
-    skipped = metrics.get("learn/skipped_in_a_row", 0)
-    most = min(config.learner.skipped_updates, config.learner.updates_per_iteration)
-    if skipped and skipped >= most:
+    names = ("skipped_at_start", "skipped_at_end", "skipped_in_a_row")
+    at_start, at_end, in_a_row = (metrics.get(f"learn/{name}", 0.0) for name in names)
+    # The first updates of this iteration follow the last ones of the iteration before.
+    skipped = max(in_a_row, progress.skipped + at_start if at_start else 0.0)
+    settings = config.learner
+    if skipped >= settings.skipped_updates or (
+        skipped and in_a_row >= settings.updates_per_iteration
+    ):
         raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
     games = round(metrics["selfplay/games"])
     # Those that searches asked for: a device may make more to fill its batches.
@@ -199,6 +205,7 @@ def run_iteration(
         progress.minutes + seconds / 60,
         progress.games + games,
         progress.evaluations + evaluations,
+        at_end,
     )
     return progress, metrics | waits | {
         "speed/seconds": seconds,

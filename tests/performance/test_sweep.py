@@ -18,7 +18,14 @@ from jaxzero.errors import InputError
 from jaxzero.performance import sweep
 from jaxzero.performance.report import SPEED
 from jaxzero.performance.sweep import death, outcome, read_grid, read_rows, run_sweep
-from jaxzero.performance.sweep_report import choices, other_values, sweep_table, write_report
+from jaxzero.performance.sweep_report import (
+    advice,
+    choices,
+    names_of_choices,
+    other_values,
+    sweep_table,
+    write_report,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = ("--config", str(ROOT / "configs/tiny.yaml"))
@@ -247,6 +254,30 @@ def test_the_report_shows_every_row(tmp_path, capsys):
         assert [line["status"] for line in csv.DictReader(file)] == [r["status"] for r in rows]
     assert json.loads((tmp_path / "results.json").read_text())["best"]["selfplay.games"] == 16
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("speeds", "fits", "rises"),
+    [
+        ({(8, 4): 50, (16, 4): 100}, False, True),
+        ({(8, 4): 100, (16, 4): 50}, False, False),
+        ({(8, 4): 99, (16, 4): 100}, False, False),  # no more than noise
+        ({(8, 4): 50, (16, 4): 100, (32, 4): None}, True, False),
+        ({(8, 2): 10, (8, 4): 50, (16, 2): 5, (16, 4): 100}, False, True),
+        ({(8,): 50}, False, False),
+        ({(False,): 50, (True,): 100}, False, False),
+    ],
+)
+def test_the_largest_point_fits_only_where_one_did_not_and_a_rise_at_the_end_is_told(
+    speeds, fits, rises, tmp_path, capsys
+):
+    rows = rows_of(speeds)
+    best = choices(rows)["best"]
+    assert bool(advice(rows, best)) == rises
+    assert names_of_choices(rows)["largest"] == ("largest that fits" if fits else "largest tried")
+    write_report(tmp_path, {}, rows)
+    printed = capsys.readouterr().out
+    assert names_of_choices(rows)["largest"] in printed and advice(rows, best) in printed
 
 
 main = runpy.run_path(str(ROOT / "scripts" / "sweep.py"))["main"]

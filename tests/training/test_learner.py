@@ -198,6 +198,7 @@ def test_runs_of_ones():
         runs = [len(run) for run in digits.split("0")]
         assert tuple(longest(jnp.array([float(digit) for digit in digits]))) == (
             max(runs),
+            runs[0],
             runs[-1],
         )
 

@@ -8,7 +8,9 @@ import gc
 import json
 import os
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +37,7 @@ from jaxzero.runs.checkpoint import (
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent, read_initial_weights
 from jaxzero.training.learner import init_learner
+from jaxzero.training.progress import Progress, run_iteration
 from jaxzero.training.trainer import train
 
 pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
@@ -251,6 +254,52 @@ def test_a_checkpoint_waits_for_an_update_that_was_taken(tmp_path, monkeypatch):
     assert kept == [3, 4, 7]
     rate = short_config().learner.learning_rate
     assert load_config(tmp_path / "config.yaml").learner.learning_rate == rate
+
+
+@pytest.mark.parametrize(("stop", "kept"), [(None, [3, 5, 7]), (Stop(max_iterations=1), [2])])
+def test_a_run_ends_where_every_iteration_ends_with_a_skipped_update(
+    stop, kept, tmp_path, monkeypatch
+):
+    real = trainer_module.run_iteration
+
+    def last_update_skipped(*arguments):
+        progress, metrics = real(*arguments)
+        assert progress.iteration < 9, "it goes on for ever"
+        return progress, metrics | {"learn/skipped_at_end": 1.0}
+
+    monkeypatch.setattr(trainer_module, "run_iteration", last_update_skipped)
+    assert train(short_config("--keep_checkpoints=9"), tmp_path, stop=stop) == (stop is None)
+    assert sorted(int(path.name) for path in (tmp_path / "checkpoints").iterdir()) == kept
+
+
+@pytest.mark.parametrize(
+    ("rows", "diverges"),
+    [
+        ([(0, 2, 2), (1, 0, 1)], False),  # three in a row
+        ([(0, 2, 2), (2, 0, 2)], True),  # four
+        ([(0, 2, 2), (0, 0, 0), (2, 0, 2)], False),
+        ([(0, 1, 1), (1, 2, 2), (1, 0, 1)], False),
+        ([(0, 0, 4)], True),
+        ([(3, 3, 3)], False),
+    ],
+)
+def test_updates_that_are_skipped_in_a_row_count_across_iterations(rows, diverges):
+    config = short_config("--learner.skipped_updates=4", "--learner.updates_per_iteration=9")
+    names = ("skipped_at_start", "skipped_at_end", "skipped_in_a_row")
+    played = {"selfplay/games": 16, "selfplay/moves": 100, "selfplay/simulations": 4}
+    results = iter(rows)
+
+    def compiled(learner, actor, _key, _span):
+        skipped = zip(names, map(float, next(results)), strict=True)
+        return learner, actor, played | {f"learn/{name}": count for name, count in skipped}
+
+    def play() -> None:
+        progress = Progress(None, SimpleNamespace(adjudication=()))
+        for _ in rows:
+            progress, _ = run_iteration(config, compiled, jax.random.key(0), progress)
+
+    with pytest.raises(FloatingPointError) if diverges else nullcontext():
+        play()
 
 
 WRITE = "Error writing run/checkpoints/8.orbax-checkpoint-tmp/learner"
