@@ -120,6 +120,19 @@ def test_checksums_of_older_checkpoints_are_still_compared(item, run):
         saved(short_config(), run, 6)
 
 
+def test_the_replay_of_an_older_checkpoint_is_read(run, capsys):
+    """It lacks a field, which says where policies are sets."""
+    whole = saved(short_config(), run, 6)
+    older = jax.tree.map(jnp.asarray, whole.replay._replace(policy_is_set=()))
+    with Checkpoints(run) as checkpoints:
+        checkpoints.save(8, whole.learner._replace(iteration=np.int32(8)), older, whole.record)
+    assert saved(short_config(), run, 8).replay.policy_is_set == ()
+    assert train(short_config("--iterations=9"), run, resume=True)
+    assert "starts empty" not in capsys.readouterr().out
+    again = saved(short_config(), run, 9).replay
+    assert not again.policy_is_set.any() and (again.size == whole.replay.size).all()  # full
+
+
 def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path, capsys):
     run_dir = tmp_path / "run"
     assert not train(short_config(), run_dir, stop=Stop(max_iterations=2))
