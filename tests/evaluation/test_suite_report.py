@@ -100,7 +100,7 @@ def test_a_figure_has_one_colour_for_a_player_and_no_empty_panel(tmp_path, monke
 
 
 def test_unknown_players_are_refused(small):
-    with pytest.raises(InputError, match="player: 'nobody' is unknown"):
+    with pytest.raises(InputError, match="players: 'nobody' is unknown"):
         scored_players("policy,nobody", small.network.game, small, 1)
 
 
