@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import typing
@@ -27,8 +26,10 @@ from jsonargparse import (
 from jaxzero import errors
 from jaxzero.config import Config
 from jaxzero.config.ranges import NonNegativeInt, check_number, in_words
+from jaxzero.environment import memory_advice
 from jaxzero.errors import InputError, RunError, nearest, one_line, shortened
 from jaxzero.files import shipped_folder, write_text
+from jaxzero.interrupts import ends_at_once
 from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml
 
 if TYPE_CHECKING:
@@ -282,22 +283,24 @@ def run_script(main: Callable[[list[str]], None]) -> None:
     Exit code 2 for bad input, 1 for what else ends a run, such as a full disk.
     """
     errors.print_less()
+    with ends_at_once():
+        _run(main)
+
+
+def _run(main: Callable[[list[str]], None]) -> None:
     try:
         main(sys.argv[1:])
     except InputError as error:
         _end(error, 2)
     except RunError as error:
         _end(error, 1)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except MemoryError as error:
         _end(f"out of memory ({error})", 1)
     except RuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+        if not errors.OUT_OF_MEMORY.search(str(error)):
             raise
-        advice = "fewer games at once, simulations or samples a batch need less"
-        _end(f"out of memory on the device ({shortened(str(error).splitlines()[0])}): {advice}", 1)
+        reason = shortened(str(error).splitlines()[0])
+        _end(f"out of memory on the device ({reason}): {memory_advice()}", 1)
     except OSError as error:
         about = error.filename or error.filename2
         words = f"{shortened(str(about))}: {error.strerror}" if about else str(error)

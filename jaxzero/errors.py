@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import threading
 from collections.abc import Iterable
@@ -15,6 +16,11 @@ LONGEST_LINE = 1000
 LOOP_IS_CLOSED = "Event loop is closed"
 # The machine is to blame, not the program: no room, no quota, a broken disk, too large a file.
 SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)
+
+# What XLA and the libraries of a GPU say where they cannot allocate.
+OUT_OF_MEMORY = re.compile(
+    "RESOURCE_EXHAUSTED|OUT_OF_MEMORY|[Oo]ut of memory|STATUS_(NOT_INITIALIZED|ALLOC_FAILED)"
+)
 
 
 class InputError(ValueError):

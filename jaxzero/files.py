@@ -18,6 +18,7 @@ from typing import Any
 
 from jaxzero.errors import SYSTEM_ERRORS, InputError
 from jaxzero.interrupts import cleaned_up
+from jaxzero.streams import outlive_reader
 
 FIGURES = ("", ".png", ".svg", ".pdf")
 LOCK_FILE = ".lock"
@@ -33,7 +34,7 @@ def shipped_folder(name: str) -> Path:
 def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
     """Raise an InputError unless a file can be written at `path`, if given. Touches nothing.
 
-    With `suffixes` its name must end with one of them.
+    With `suffixes` its name must end with one of them. The script outlives who reads its output.
     """
     if path is None:
         return
@@ -48,12 +49,13 @@ def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -
         raise _unwritable(option, path, error) from error
     if suffixes and path.suffix not in suffixes and not _is_special(path):
         raise InputError(f"{option}: {path} must end with {' or '.join(filter(None, suffixes))}")
+    outlive_reader()
 
 
 def check_folder(option: str, path: Path | None) -> None:
     """Raise an InputError unless `path`, if given, is or can be a folder of files to write.
 
-    Touches nothing.
+    Touches nothing. The script outlives who reads its output.
     """
     if path is None:
         return
@@ -66,6 +68,7 @@ def check_folder(option: str, path: Path | None) -> None:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     except (OSError, RuntimeError) as error:
         raise _unwritable(option, path, error) from error
+    outlive_reader()
 
 
 def _unwritable(option: str, path: Path, error: Exception) -> InputError:
