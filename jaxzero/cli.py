@@ -35,10 +35,7 @@ from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
 
-set_parsing_settings(docstring_parse_attribute_docstrings=True)
-# Whatever the parsers read as YAML is plain: no tags, aliases or depth.
-PLAIN = "plain"
-set_loader(PLAIN, parse_yaml, (ValueError,))
+PLAIN = "plain"  # a mode of parsers of our own: what they read as YAML has no tags or aliases
 
 # Settings of earlier versions, with their names of today.
 RENAMED = {
@@ -69,6 +66,7 @@ def config_parser(description: str) -> ArgumentParser:
         action="config",
         help="YAML file with settings or the name of a shipped one, as quick; options override it",
     )
+    set_parsing_settings(docstring_parse_attribute_docstrings=True)
     parser.add_class_arguments(Config, None)
     return parser
 
@@ -84,6 +82,7 @@ class HelpFormatter(DefaultHelpFormatter):
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     """Parse a command line. Raises an InputError, one line naming field and value."""
+    set_loader(PLAIN, parse_yaml, (ValueError,))
     parser.parser_mode = PLAIN
     parser.allow_abbrev = False  # or a name of earlier versions would stand for a longer one
     try:
@@ -303,7 +302,8 @@ def _run(main: Callable[[list[str]], None]) -> None:
         _end(f"out of memory on the device ({reason}): {memory_advice()}", 1)
     except OSError as error:
         about = error.filename or error.filename2
-        words = f"{shortened(str(about))}: {error.strerror}" if about else str(error)
+        words = error.strerror or str(error)
+        words = f"{shortened(str(about))}: {words}" if about else words
         _end(words, 1 if error.errno in errors.SYSTEM_ERRORS else 2)
 
 

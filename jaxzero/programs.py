@@ -21,9 +21,11 @@ import jax
 from jax import export
 
 from jaxzero.environment import check_devices
+from jaxzero.errors import InputError, shortened
 from jaxzero.files import atomic_write
 from jaxzero.interrupts import at_stop
 
+BUCKETS = ("gs://", "s3://", "az://", "hf://")
 # jax names an entry by a program and its digest; the second kind says when it was read last.
 ENTRY = re.compile(r".+-[0-9a-f]{64}-(cache|atime)")
 
@@ -31,11 +33,15 @@ ENTRY = re.compile(r".+-[0-9a-f]{64}-(cache|atime)")
 def use_compilation_cache() -> None:
     """Find the devices, and keep compiled programs between runs in the user's cache folder.
 
-    Raises: InputError where the environment asks for devices that are not there.
+    Raises: InputError where the environment asks for devices or a cache that cannot be.
     """
     check_devices()
-    if jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(_cache_home() / "jaxzero"))
+    named = jax.config.jax_compilation_cache_dir
+    folder = str(_cache_home() / "jaxzero") if named is None else named.removeprefix("file://")
+    if "://" in folder and not folder.startswith(BUCKETS):
+        words = f"must be a folder or begin with {' or '.join(BUCKETS)}"
+        raise InputError(f"JAX_COMPILATION_CACHE_DIR: {shortened(folder)!r} {words}")
+    jax.config.update("jax_compilation_cache_dir", folder)
     at_stop(drop_open_entries)
 
 

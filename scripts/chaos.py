@@ -28,7 +28,7 @@ from jsonargparse import ArgumentParser
 
 from jaxzero.cli import find_config, parse, run_script
 from jaxzero.errors import InputError, RunError
-from jaxzero.files import temporary_folder
+from jaxzero.files import check_folder, make_folder, temporary_folder
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import FILE_NAME
 from jaxzero.runs.run_dir import CHECKPOINTS, UNFINISHED, finished_checkpoints
@@ -64,9 +64,12 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the disturbances")
     parser.add_argument("--work", type=Path, help="folder for the runs; default: a temporary one")
     options = parse(parser, arguments)
+    check_folder("work", options.work)
     if not 0 < options.kills <= 10_000:
         raise InputError(f"kills: {options.kills} must be > 0 and <= 10000")
     config = str(Path(find_config(options.config)).resolve())
+    if options.work is not None:
+        make_folder("work", options.work)
     with temporary_folder(options.work and options.work.resolve()) as folder:
         disturb(config, options.kills, random.Random(options.seed), folder)
 
@@ -99,9 +102,17 @@ def command(run_dir: Path, settings: list[str]) -> list:
 
 def finish(words: list, what: str) -> None:
     """Let a run come to its end. Raises: RunError where it does not."""
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS)
+    ended = run(words, what)
     if ended.returncode:
         raise RunError(f"{what} ended with exit code {ended.returncode}: {ended.stderr[-500:]}")
+
+
+def run(words: list, what: str) -> subprocess.CompletedProcess:
+    """Run a command. Raises: RunError where it takes too long."""
+    try:
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"{what} took more than {MOST_SECONDS:g} s") from error
 
 
 def one_life(words: list, run_dir: Path, chance: random.Random, done: Chaos) -> Chaos:
@@ -171,9 +182,7 @@ def full_disk(run_dir: Path, disk: Path, room: int, settings: list[str], done: C
                 while True:
                     file.write(bytes(2**12))
             file.truncate(file.tell() - 2**10 * room)
-        ended = subprocess.run(
-            command(small, settings), cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
-        )
+        ended = run(command(small, settings), "the run on a full disk")
         said = ended.stderr.strip().splitlines()
         words = f"exit code {ended.returncode}, {len(said)} lines: {said[-1:]}"
         print(f"On a disk with {room} KiB left: {words}")

@@ -11,14 +11,13 @@ from pathlib import Path
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import UNFINISHED, InputError
 from jaxzero.files import locked_folder, make_folder
 from jaxzero.interrupts import cleaned_up
 from jaxzero.runs.metrics import read_metrics
 
 CONFIG_FILE = "config.yaml"
 CHECKPOINTS = "checkpoints"
-UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
