@@ -57,7 +57,7 @@ class _Input(io.FileIO):
 
     def readinto(self, buffer) -> int:
         try:
-            while (count := super().readinto(buffer)) is None:  # another program made it so
+            while (count := super().readinto(buffer)) is None:  # non-blocking
                 select.select([self], [], [])
         except OSError:
             return 0
@@ -68,15 +68,18 @@ class _Output(io.FileIO):
     """A descriptor that stands for /dev/null after the first error."""
 
     def write(self, data) -> int:
+        left = memoryview(data)
         try:
-            while (count := super().write(data)) is None:  # another program made it so
-                select.select([], [self], [])
+            while left:  # another program may have made the descriptor non-blocking
+                count = super().write(left)
+                if count is None:
+                    select.select([], [self], [])
+                left = left[count or 0 :]
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if self.fileno() == OUTPUT:
                 _lose_output(error)
-            return len(data)
-        return count
+        return len(data)
 
 
 def _lose_output(error: OSError) -> None:

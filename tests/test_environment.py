@@ -51,7 +51,7 @@ def test_what_jax_reads_passes(name, value, monkeypatch):
 def test_two_names_of_one_setting_are_refused(monkeypatch):
     for name in ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"):
         monkeypatch.setenv(name, "0.5")
-    with pytest.raises(InputError, match=r"^XLA_PYTHON_CLIENT_MEM_FRACTION: .* XLA_CLIENT_MEM_FRAC"):
+    with pytest.raises(InputError, match=r"^XLA_PYTHON_CLIENT_MEM_FRACTION: .* XLA_CLIENT_"):
         check_environment()
 
 
