@@ -245,6 +245,33 @@ def test_the_server_of_the_page_stops_while_something_compiles(name, tmp_path, m
     assert_polite(send(process, tmp_path, number), 128 + number)
 
 
+COMPILES = """
+import threading, time, jax
+from jaxzero.cli import run_script
+
+def compile_for_ever():
+    while True:
+        jax.clear_caches()
+        jax.jit(lambda x: sum(jax.numpy.sin(x * k) for k in range(200))).lower(1.0).compile()
+
+def main(_words):
+    threading.Thread(target=compile_for_ever, daemon=True).start()
+    time.sleep(3)
+    print("ready")
+    raise SystemExit(7)
+
+run_script(main)
+"""
+
+
+def test_a_compiler_in_a_thread_does_not_abort_a_script_that_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+    code = "from jaxzero import interrupts\ninterrupts.install()\n" + COMPILES
+    process = start(["-c", code], tmp_path)
+    assert process.wait(SECONDS) == 7
+    assert [(tmp_path / name).read_text() for name in ("out", "err")] == ["ready\n", ""]
+
+
 def test_cleanups_run_once_and_what_was_printed_arrives(tmp_path):
     code = """
 import sys, time

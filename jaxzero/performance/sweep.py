@@ -28,6 +28,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import config_of, dotted, load_config, parse, save_config
 from jaxzero.config import Config
+from jaxzero.environment import check_devices
 from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
 from jaxzero.files import append_text, locked_folder, write_json, write_text
 from jaxzero.interrupts import end_with_parent
@@ -372,6 +373,7 @@ def outcome(config: Config, rounds: int) -> Row:
     from jaxzero.runs.memory import DoesNotFit
 
     try:
+        check_devices()
         return {"status": "ok", **measure_point(config, rounds)}
     except DoesNotFit as error:
         sizes = {"predicted_memory_bytes": error.needed, "device_memory_bytes": error.limit}
