@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import PurePath
 from types import TracebackType
@@ -73,8 +74,9 @@ def memory_advice() -> str:
     import jax
 
     advice = "fewer games at once, simulations or samples a batch need less"
-    if jax.default_backend() == "cpu":
-        return advice
+    with suppress(RuntimeError):  # a device with too little memory to begin
+        if jax.default_backend() == "cpu":
+            return advice
     return (
         f"{advice}. Another process may hold the memory (nvidia-smi lists them): end it, or let "
         f"jax reserve less with {FRACTIONS[0]}=0.4 or {PREALLOCATE}=false in the environment"

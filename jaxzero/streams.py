@@ -29,7 +29,7 @@ def guard_streams() -> None:
             os.fstat(number)
         except OSError:  # closed; the next file would take its number
             os.open(os.devnull, os.O_RDWR)
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(_Input(INPUT, closefd=False)))
+    sys.stdin = sys.__stdin__ = _reader(sys.stdin)
     sys.stdout = sys.__stdout__ = _writer(OUTPUT, sys.stdout)
     sys.stderr = sys.__stderr__ = _writer(ERROR, sys.stderr)
 
@@ -39,8 +39,14 @@ def outlive_reader() -> None:
     _state.outlives = True
 
 
+def _reader(before: io.TextIOWrapper | None) -> io.TextIOWrapper:
+    """Return a text stream like `before`, which Python leaves out where it is closed."""
+    buffer = io.BufferedReader(_Input(INPUT, closefd=False))
+    return io.TextIOWrapper(buffer, before and before.encoding, before and before.errors)
+
+
 def _writer(number: int, before: io.TextIOWrapper | None) -> io.TextIOWrapper:
-    """Return a text stream like the one of `before`, which Python leaves out where it is closed."""
+    """Return a text stream like `before`, which Python leaves out where it is closed."""
     raw = _Output(number, "w", closefd=False)
     unbuffered = before is not None and before.write_through and number == OUTPUT  # python -u
     return io.TextIOWrapper(
