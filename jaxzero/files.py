@@ -118,8 +118,12 @@ def _locked(path: Path) -> int:
         except OSError:  # a file system without locks
             pass
         if _is_file(lock, path):
-            os.ftruncate(lock, 0)
-            os.write(lock, f"{os.getpid()}\n".encode())
+            try:
+                os.ftruncate(lock, 0)
+                os.write(lock, f"{os.getpid()}\n".encode())
+            except OSError:  # a full disk
+                _unlock(lock, path)
+                raise
             return lock
         os.close(lock)  # its last owner has removed it since
 

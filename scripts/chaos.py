@@ -71,7 +71,10 @@ def main(arguments: list[str]) -> None:
     if options.work is not None:
         make_folder("work", options.work)
     with temporary_folder(options.work and options.work.resolve()) as folder:
-        disturb(config, options.kills, random.Random(options.seed), folder)
+        try:
+            disturb(config, options.kills, random.Random(options.seed), folder)
+        except RunError as error:  # the folder is gone by then
+            raise RunError(str(error).replace(str(folder), str(folder.parent))) from error
 
 
 def disturb(config: str, kills: int, chance: random.Random, folder: Path) -> None:

@@ -282,6 +282,18 @@ def test_a_read_only_file_system_is_called_so(tmp_path, monkeypatch):
                 check("out", tmp_path / "a")
 
 
+def test_a_lock_on_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    def write(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", write)
+    words = rf"^out: {tmp_path} cannot be written \(No space left"
+    with pytest.raises(RunError, match=words), locked_folder("out", tmp_path):
+        raise AssertionError
+    monkeypatch.undo()
+    assert everything(tmp_path) == []
+
+
 def test_a_locked_folder_that_cannot_be_is_named_itself(tmp_path):
     words = rf"^out: {tmp_path}/none cannot be written "
     with pytest.raises(InputError, match=words), locked_folder("out", tmp_path / "none"):
