@@ -5,7 +5,7 @@ The scripts are the same files: in a checkout those of `scripts/`, in a wheel `j
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.interrupts import ends_at_once, install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a moment, a script's own a second
@@ -47,7 +47,13 @@ def usage() -> str:
 def main() -> None:
     """Run the script that the first argument names; bad input ends with exit code 2."""
     install()
-    match sys.argv[1:]:
+    with ends_at_once():
+        run(sys.argv[1:])
+
+
+def run(words: list[str]) -> None:
+    """Run a command line without its first word."""
+    match words:
         case ["--version"]:
             print(f"jaxzero {__version__}")
         case [] | ["-h" | "--help"]:

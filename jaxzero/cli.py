@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import typing
@@ -28,18 +27,17 @@ from jsonargparse import (
 from jaxzero import errors
 from jaxzero.config import Config
 from jaxzero.config.ranges import NonNegativeInt, check_number, in_words, type_in_words
+from jaxzero.environment import memory_advice
 from jaxzero.errors import LONGEST_VALUE, InputError, RunError, one_line, shortened
 from jaxzero.files import shipped_folder, write_text
+from jaxzero.interrupts import ends_at_once
 from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml, why_no_file
 from jaxzero.status import status_lines
 
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
 
-set_parsing_settings(docstring_parse_attribute_docstrings=True)
-# Whatever the parsers read as YAML is plain: no tags, aliases or depth.
-PLAIN = "plain"
-set_loader(PLAIN, parse_yaml, (ValueError,))
+PLAIN = "plain"  # a mode of parsers of our own: what they read as YAML has no tags or aliases
 
 # Settings of earlier versions, with their names of today.
 RENAMED = {
@@ -75,6 +73,7 @@ def config_parser(description: str) -> ArgumentParser:
         action="config",
         help="YAML file with settings or the name of a shipped one, as quick; options override it",
     )
+    set_parsing_settings(docstring_parse_attribute_docstrings=True)
     parser.add_class_arguments(Config, None)
     return parser
 
@@ -100,6 +99,7 @@ class HelpFormatter(DefaultHelpFormatter):
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     """Parse a command line. Raises an InputError, one line naming field and value."""
+    set_loader(PLAIN, parse_yaml, (ValueError,))
     parser.parser_mode = PLAIN
     parser.allow_abbrev = False  # or a name of earlier versions would stand for a longer one
     try:
@@ -372,6 +372,11 @@ def run_script(main: Callable[[list[str]], None]) -> None:
     Exit code 2 for bad input, 1 for what else ends a run, such as a full disk.
     """
     errors.print_less()
+    with ends_at_once():
+        _run(main)
+
+
+def _run(main: Callable[[list[str]], None]) -> None:
     try:
         with status_lines(f"running {Path(sys.argv[0]).stem}"):
             main(sys.argv[1:])
@@ -379,19 +384,17 @@ def run_script(main: Callable[[list[str]], None]) -> None:
         _end(error, 2)
     except RunError as error:
         _end(error, 1)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except MemoryError as error:
         _end(f"out of memory ({error})", 1)
     except RuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+        if not errors.OUT_OF_MEMORY.search(str(error)):
             raise
-        advice = "fewer games at once, simulations or samples a batch need less"
-        _end(f"out of memory on the device ({shortened(str(error).splitlines()[0])}): {advice}", 1)
+        reason = shortened(str(error).splitlines()[0])
+        _end(f"out of memory on the device ({reason}): {memory_advice()}", 1)
     except OSError as error:
         about = error.filename or error.filename2
-        words = f"{shortened(str(about))}: {error.strerror}" if about else str(error)
+        words = error.strerror or str(error)
+        words = f"{shortened(str(about))}: {words}" if about else words
         _end(words, 1 if error.errno in errors.SYSTEM_ERRORS else 2)
 
 

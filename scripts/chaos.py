@@ -80,7 +80,10 @@ def main(arguments: list[str]) -> None:
             refuse_run("work", work)
             stack.enter_context(new_folder("work", work))
         folder = stack.enter_context(temporary_folder(work and work.resolve()))
-        disturb(config, options.kills, random.Random(options.seed), folder)
+        try:
+            disturb(config, options.kills, random.Random(options.seed), folder)
+        except RunError as error:  # the folder is gone by then
+            raise RunError(str(error).replace(str(folder), str(folder.parent))) from error
 
 
 def disturb(config: str, kills: int, chance: random.Random, folder: Path) -> None:
@@ -114,11 +117,17 @@ def command(run_dir: Path, settings: list[str]) -> list:
 def finish(words: list, what: str) -> None:
     """Let a run come to its end. Raises: RunError where it does not."""
     with doing(f"waiting for {what}"):
-        ended = subprocess.run(
-            words, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
-        )
+        ended = run(words, what)
     if ended.returncode:
         raise RunError(f"{what} ended with exit code {ended.returncode}: {ended.stderr[-500:]}")
+
+
+def run(words: list, what: str) -> subprocess.CompletedProcess:
+    """Run a command. Raises: RunError where it takes too long."""
+    try:
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"{what} took more than {MOST_SECONDS:g} s") from error
 
 
 def one_life(words: list, run_dir: Path, chance: random.Random, done: Chaos) -> Chaos:
@@ -188,9 +197,7 @@ def full_disk(run_dir: Path, disk: Path, room: int, settings: list[str], done: C
                 while True:
                     file.write(bytes(2**12))
             file.truncate(file.tell() - 2**10 * room)
-        ended = subprocess.run(
-            command(small, settings), cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
-        )
+        ended = run(command(small, settings), "the run on a full disk")
         said = [line for line in ended.stderr.splitlines() if not line.startswith(MARK)]
         words = f"exit code {ended.returncode}, {len(said)} lines: {said[-1:]}"
         print(f"On a disk with {room} KiB left: {words}")

@@ -5,7 +5,7 @@ Example: jaxzero engine --protocol gtp --weights 5x5 --seconds 2
 
 from __future__ import annotations
 
-from jaxzero.interrupts import end_now, install
+from jaxzero.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -88,8 +88,6 @@ def main(arguments: list[str]) -> None:
         if options.ponder:
             engine.ponder()
     engine.stop_pondering()
-    if engine.is_compiling:  # for a minute perhaps, which no call of Python ends
-        end_now(0)
 
 
 if __name__ == "__main__":

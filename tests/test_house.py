@@ -23,6 +23,8 @@ PACKAGE = "jaxzero"
 ROOMS = (
     *(
         "errors",
+        "environment",
+        "streams",
         "interrupts",
         "status",
         "files",

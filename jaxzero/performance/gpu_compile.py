@@ -7,7 +7,6 @@ a config fits and how many kernels it launches. Only seconds have to wait for th
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -21,6 +20,7 @@ import numpy as np
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator, search
 from jaxzero.config import Config
+from jaxzero.environment import NEEDS_CUDA_BUILD, has_cuda_build
 from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import initial_states
 from jaxzero.game.structure import structure
@@ -33,7 +33,6 @@ from jaxzero.training.iteration import input_shapes, lower_and_compile
 from jaxzero.training.learner import init_learner, update
 
 PARTS = ("structure", "network", "search", "update", "iteration")
-NEEDED = 'needs the CUDA build of jax: pip install -e ".[cuda13]" (or cuda12)'
 
 INNER_ROUNDS = 3  # of a loop of unknown length inside a search: about the depth of a tree
 
@@ -124,15 +123,6 @@ def gpu_named(name: str) -> Gpu:
     return found
 
 
-def has_cuda_build() -> bool:
-    """Return whether the jax that is installed can compile for a GPU."""
-    names = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
-    try:
-        return any(importlib.util.find_spec(name) for name in names)
-    except ModuleNotFoundError:
-        return False
-
-
 def device_of(gpu: Gpu) -> jax.Device:
     """Return a device to compile for, from the description of a GPU.
 
@@ -140,7 +130,7 @@ def device_of(gpu: Gpu) -> jax.Device:
     Raises: InputError without the CUDA build of jax.
     """
     if not has_cuda_build():
-        raise InputError(f"target: {gpu.name} {NEEDED}")
+        raise InputError(f"target: {gpu.name} {NEEDS_CUDA_BUILD}")
     from jax.experimental import topologies
 
     jax.config.update("jax_platforms", "cpu")

@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
-from jaxzero.files import make_folder, temporary_folder
+from jaxzero.files import atomic_write, make_folder, temporary_folder
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
 from jaxzero.runs.summary import headline
@@ -208,8 +208,12 @@ def take_trace(run: Callable[[], object], folder: Path) -> dict[str, str]:
     with temporary_folder() as fresh:
         with jax.profiler.trace(str(fresh), create_perfetto_trace=True):
             run()
-        shutil.copytree(fresh, folder, dirs_exist_ok=True)
-        files = [folder / path.relative_to(fresh) for path in sorted(fresh.rglob("*"))]
+        found = [path for path in sorted(fresh.rglob("*")) if path.is_file()]
+        files = [folder / path.relative_to(fresh) for path in found]
+        for path, file in zip(found, files, strict=True):
+            make_folder("trace", file.parent)
+            with atomic_write(file) as temporary:
+                shutil.copyfile(path, temporary)
     return {
         program: str(file)
         for program, pattern in TRACE_FILES.items()

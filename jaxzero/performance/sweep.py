@@ -29,7 +29,8 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import config_of, dotted, load_config, parse, refuse_given, save_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError, shortened
+from jaxzero.environment import check_devices
+from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
 from jaxzero.files import append_text, locked_folder, make_folder, write_json, write_text
 from jaxzero.interrupts import end_with_parent
 from jaxzero.readers import check_mapping, read_json, read_json_lines, read_mapping
@@ -322,7 +323,7 @@ def death(code: int, log: str) -> Row:
     last = lines[-1] if lines else "no message"
     if code == -signal.SIGKILL:
         return {"status": "out of memory", "error": "killed, as systems do where memory ends"}
-    if re.search(r"bad_alloc|RESOURCE_EXHAUSTED|[Oo]ut of memory|MemoryError", log):
+    if re.search("bad_alloc|MemoryError", log) or OUT_OF_MEMORY.search(log):
         return {"status": "out of memory", "error": last}
     cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return {"status": "failed", "error": f"{cause}: {last}"}
@@ -384,6 +385,7 @@ def outcome(config: Config, rounds: int) -> Row:
     from jaxzero.runs.memory import DoesNotFit
 
     try:
+        check_devices()
         return {"status": "ok", **measure_point(config, rounds)}
     except DoesNotFit as error:
         sizes = {"predicted_memory_bytes": error.needed, "device_memory_bytes": error.limit}

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 import shutil
 import time
-import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -26,21 +24,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from jaxzero import __version__
-from jaxzero.errors import SYSTEM_ERRORS, InputError, RunError
-from jaxzero.runs.run_dir import CHECKPOINTS, UNFINISHED, finished_checkpoints
-
-
-def _tells_more(record: logging.LogRecord) -> bool:
-    """Return whether asyncio logs something else than a write that failed beside another one."""
-    error = record.exc_info[1] if record.exc_info else None
-    full = isinstance(error, OSError) and error.errno in SYSTEM_ERRORS
-    return not full and UNFINISHED not in str(error)
-
-
-logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs what it raises
-# Orbax raises what the first write met. On a full disk others fail too, and nobody asks for them.
-logging.getLogger("asyncio").addFilter(_tells_more)
-warnings.filterwarnings("ignore", "coroutine 'async_serialize", RuntimeWarning)
+from jaxzero.errors import InputError, RunError
+from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
 CHECKSUMS, OLD_CHECKSUMS = "checksums", "sums"  # in the record, by item; the old ones: nameless
 Say = Callable[[str], None]

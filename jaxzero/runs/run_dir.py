@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jaxzero.cli import CONFIG_FILE, is_run, load_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import UNFINISHED, InputError
 from jaxzero.files import check_file, check_folder, locked_folder, make_folder
 from jaxzero.interrupts import cleaned_up
 from jaxzero.readers import is_file, is_folder
@@ -25,7 +25,6 @@ OF_TRAINING = (
 )
 JSON = (".json",)  # endings of results that newer ones may replace
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a queue, which may be there first
-UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
 
 
 def refuse_run(option: str, folder: Path) -> None:
