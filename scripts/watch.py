@@ -76,11 +76,10 @@ def serve_view(options: Namespace) -> None:
     try:
         from starlette.applications import Starlette
         from starlette.middleware import Middleware
-        from starlette.middleware.trustedhost import TrustedHostMiddleware
         from starlette.responses import HTMLResponse
         from starlette.routing import Route
 
-        from jaxzero.play.server import serve
+        from jaxzero.play.server import OnlyHosts, serve
     except ModuleNotFoundError as error:
         raise missing("web", error) from error
     from jaxzero.runs.watching import as_html, watch_run
@@ -92,7 +91,7 @@ def serve_view(options: Namespace) -> None:
             return HTMLResponse(as_html(str(error), options.every), 404)
 
     def make(hosts: tuple[str, ...]) -> Starlette:
-        guard = Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
+        guard = Middleware(OnlyHosts, hosts=hosts)
         return Starlette(routes=[Route("/", show)], middleware=[guard])
 
     port = 8001 if options.port is None else options.port
