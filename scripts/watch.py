@@ -76,10 +76,11 @@ def serve_view(options: Namespace) -> None:
     try:
         from starlette.applications import Starlette
         from starlette.middleware import Middleware
+        from starlette.middleware.trustedhost import TrustedHostMiddleware
         from starlette.responses import HTMLResponse
         from starlette.routing import Route
 
-        from jaxzero.play.server import OnlyHosts, serve
+        from jaxzero.play.server import serve
     except ModuleNotFoundError as error:
         raise missing("web", error) from error
     from jaxzero.runs.watching import as_html, watch_run
@@ -91,7 +92,7 @@ def serve_view(options: Namespace) -> None:
             return HTMLResponse(as_html(str(error), options.every), 404)
 
     def make(hosts: tuple[str, ...]) -> Starlette:
-        guard = Middleware(OnlyHosts, hosts=hosts)
+        guard = Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
         return Starlette(routes=[Route("/", show)], middleware=[guard])
 
     port = 8001 if options.port is None else options.port

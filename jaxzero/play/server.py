@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import numpy as np
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -61,7 +61,7 @@ PATIENCE = 30.0  # seconds for a client to send its question, or to read a line
 SIMULATIONS, MOST_SECONDS = (0, 16, 64, 256, 1024), 60  # each number compiles a program
 DEFAULT, DEFAULT_SIMULATIONS = DotsAndBoxes(5, 5), 256  # of the page at its start
 REVIEW_SECONDS = 1.0  # of the solver for each position of a review
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 HEADERS = {
     # Nothing from another host, and no page of another host may show this one.
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
@@ -119,7 +119,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     ]
     middleware = [
         Middleware(WithHeaders),
-        Middleware(OnlyHosts, hosts=hosts),
+        Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
     ]
     return Starlette(routes=routes, middleware=middleware)
 
@@ -138,27 +138,6 @@ class WithHeaders:
             await send(message)
 
         await self.app(scope, receive, send_more if scope["type"] == "http" else send)
-
-
-class OnlyHosts:
-    """Refuse requests to other hosts than these, `*`: any (ASGI).
-
-    That of Starlette knows no IPv6 address before version 1.2.
-    """
-
-    def __init__(self, app, hosts: tuple[str, ...]):
-        self.app, self.hosts = app, hosts
-
-    async def __call__(self, scope, receive, send):
-        app = self.app
-        if scope["type"] == "http" and "*" not in self.hosts:
-            try:
-                host = urlsplit("//" + Request(scope).headers.get("host", "")).hostname
-            except ValueError:
-                host = None
-            if host not in self.hosts:
-                app = PlainTextResponse("Invalid host header", 400)
-        await app(scope, receive, send)
 
 
 @dataclass(frozen=True)
