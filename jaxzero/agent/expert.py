@@ -28,7 +28,7 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.programs import kept_program
 from jaxzero.solver import endgame, proof
-from jaxzero.solver.cancellation import check_cancelled, result_of
+from jaxzero.solver.cancellation import check_cancelled, holding, result_of
 from jaxzero.solver.endgame import TranspositionTable
 
 # Simulations of a search. Each number compiles a program, so there are few. The first is always
@@ -85,7 +85,7 @@ def _warm_up(game: DotsAndBoxes) -> None:
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
-    with _turn(expert.network.game):
+    with holding(_turn(expert.network.game)):
         simulations = prepare(expert)
         return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
 

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from jaxzero.game import DotsAndBoxes
+from jaxzero.solver.cancellation import holding
 
 MOST_BOARDS = 8
 MOST_OF_BOARD = 32  # more than the server makes for one board
@@ -35,7 +36,7 @@ class Recent:
             self._entries.move_to_end(key)
             if len(self._entries) > self._most:
                 self._entries.popitem(last=False)
-        with entry.lock:
+        with holding(entry.lock):
             if entry.value is None:
                 entry.value = make()
             return entry.value

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import TypeVar
 
-LOOK_SECONDS = 0.05  # between two looks at whether a result is wanted
+LOOK_SECONDS = 0.05  # between two calls of the check
 
 Result = TypeVar("Result")
 
@@ -35,6 +36,17 @@ def check_cancelled() -> None:
     """Raise what the check of this thread raises, if the work is cancelled."""
     if check := _check.get():
         check()
+
+
+@contextmanager
+def holding(lock: Lock) -> Iterator[None]:
+    """Hold a lock in a block; cancelled while it waits, raise what the check raises."""
+    while not lock.acquire(timeout=LOOK_SECONDS):
+        check_cancelled()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def result_of(running: Future[Result], seconds: float | None = None) -> Result:

@@ -24,6 +24,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.play import analysis, desk, levels, looking, server
 from jaxzero.play.analysis import Analysis
 from jaxzero.play.game import Record
+from jaxzero.play.recent import of_board
 from jaxzero.play.server import LOOPBACK, lines_in_turn, make_app
 from jaxzero.solver.endgame import solve
 
@@ -133,6 +134,22 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
     stay_and_leave([Client("/api/move", question) for _ in range(8)], app)
     assert len(drawn) <= desk.AT_ONCE, "one edge each, of those whose turn it was"
     assert anyio.run(Client("/api/move", question).ask, app).status == 200
+
+
+def test_who_waits_for_what_another_compiles_may_leave(monkeypatch):
+    """The turn comes back before the other is done."""
+    gate, game, kept = threading.Event(), DotsAndBoxes(13, 2), []
+
+    def wait(*_):
+        kept.append(of_board(game).get("program", lambda: gate.wait(PATIENCE)))
+        yield NOTHING
+
+    monkeypatch.setattr(server, "analyses_of", wait)
+    other = threading.Thread(target=of_board(game).get, args=("program", gate.wait), daemon=True)
+    other.start()
+    stay_and_leave([Client("/api/analyse", GAME) for _ in range(2)], make_app())
+    assert kept == [] and other.is_alive()
+    gate.set()
 
 
 @pytest.fixture
