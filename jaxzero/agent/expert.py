@@ -12,9 +12,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import chex
@@ -27,6 +28,7 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.programs import kept_program
 from jaxzero.solver import endgame, proof
+from jaxzero.solver.cancellation import check_cancelled, holding, result_of
 from jaxzero.solver.endgame import TranspositionTable
 
 # Simulations of a search. Each number compiles a program, so there are few. The first is always
@@ -58,8 +60,6 @@ class Expert:
     seconds: float
     searches: dict[int, Callable] = field(default_factory=dict)  # by simulations
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
-    # One decision at a time: they share the searches and the table of the board.
-    lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
     def think(self, simulations: int, drawn: np.ndarray) -> Opinion:
         """Search one position [A] bool."""
@@ -85,13 +85,14 @@ def _warm_up(game: DotsAndBoxes) -> None:
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
-    with expert.lock:
+    with holding(_turn(expert.network.game)):
         simulations = prepare(expert)
         return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
 
 
 def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
     """Choose an edge in one position [A] bool; a long search has so many `simulations`."""
+    check_cancelled()  # others may have taken their time
     begin = time.monotonic()
     if np.count_nonzero(~drawn) > PROVEN_UNDRAWN:
         return int(expert.think(simulations, drawn).edge)
@@ -104,7 +105,8 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
         try:
             opinion = expert.think(SIMULATIONS[0], drawn)
             proving = pool.submit(proof.prove_value, problem, float(opinion.value))
-            wait([proving], max(0.0, at(PROOF_ALONE) - time.monotonic()))
+            with suppress(TimeoutError):
+                result_of(proving, max(0.0, at(PROOF_ALONE) - time.monotonic()))
             if not proving.done() and simulations > SIMULATIONS[0]:
                 opinion = expert.think(simulations, drawn)
             proof.finish(problem, proving, at(PROOF_ENDS))
@@ -168,6 +170,7 @@ def _longest(expert: Expert, known: tuple[int, ...]) -> int:
 
 def _compile(expert: Expert, simulations: int) -> None:
     """Compile a search and measure how long it takes."""
+    check_cancelled()
     settings = replace(expert.settings, simulations=simulations)
     empty, durations = np.zeros(expert.network.game.num_edges, bool), []
     search = kept_program(partial(_think, expert.network, settings), expert.params, empty)
@@ -186,6 +189,12 @@ def _think(
     """Search one position [A] bool; return the fields of an Opinion."""
     choice, found = search_one(network, settings, params, drawn)
     return choice.edge, choice.value, found.policy[0]
+
+
+@cache
+def _turn(game: DotsAndBoxes) -> threading.Lock:
+    """Return the lock of a board: one decision at a time, as experts share the table."""
+    return threading.Lock()
 
 
 @lru_cache(maxsize=2)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -23,6 +22,7 @@ from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over, margin_bins
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
+from jaxzero.play.recent import of_board
 from jaxzero.programs import kept_program
 from jaxzero.runs.weights import param_shapes
 
@@ -50,7 +50,7 @@ class Thought(NamedTuple):
 
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool: NumPy."""
-    found = _once(_compiled_rules, structure, game)(drawn)
+    found = _compiled_rules(structure, game)(drawn)
     return Structure(*jax.device_get(found))
 
 
@@ -60,7 +60,7 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     The outer edges of a chain of two are no move: they are worse than its middle. They hold -1, as
     drawn edges do.
     """
-    return jax.device_get(_once(_compiled_rules, _moves, game)(drawn))[0]
+    return jax.device_get(_compiled_rules(_moves, game)(drawn))[0]
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
@@ -87,41 +87,44 @@ def line_of_play(
     return tuple(line)
 
 
-def prepare(agent: Agent, simulations: int) -> None:
-    """Compile what the functions above need for an agent; 0 simulations: no search."""
+def prepare(agent: Agent, simulations: int) -> Iterator[None]:
+    """Compile what the functions above need for an agent; 0 simulations: no search.
+
+    Yields between the programs.
+    """
     empty = np.zeros(agent.network.game.num_edges, bool)
+    structure_of(agent.network.game, empty)
+    yield
     moves_of(agent.network.game, empty)
+    yield
     look_at(agent, empty)
+    yield
     line_of_play(agent, empty, edges=1)
+    yield
     if simulations:
         think(agent, empty, simulations)
 
 
-# Whoever asks for what another thread compiles waits for it, in place of compiling it again.
-_compiling: dict[tuple, threading.Lock] = {}
-
-
-def _once(compile_: Callable, *what: Any) -> Callable:
-    with _compiling.setdefault((compile_, *what), threading.Lock()):
-        return compile_(*what)
-
-
-@lru_cache(maxsize=128)
 def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
+    """Return a function of one position [A] bool, compiled once for a board."""
     shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
-    return kept_program(partial(function, game), shape).lower(shape).compile()
+    return of_board(game).get(function, lambda: _compile(partial(function, game), shape))
 
 
 def _call(function: Callable, agent: Agent, settings: SearchConfig, drawn: np.ndarray) -> Any:
     """Return the NumPy arrays of a function of one position [A], compiled once for a network."""
-    act = _once(_compiled, function, agent.network, settings)
+    network, game = agent.network, agent.network.game
+
+    def compile_() -> Callable:
+        shapes = param_shapes(network), jax.ShapeDtypeStruct((game.num_edges,), bool)
+        return _compile(partial(function, network, settings), *shapes)
+
+    act = of_board(game).get((function, network, settings), compile_)
     return jax.device_get(act(agent.params, drawn))
 
 
-@lru_cache(maxsize=256)
-def _compiled(function: Callable, network: Network, settings: SearchConfig) -> Callable:
-    shapes = param_shapes(network), jax.ShapeDtypeStruct((network.game.num_edges,), bool)
-    return kept_program(partial(function, network, settings), *shapes).lower(*shapes).compile()
+def _compile(function: partial, *shapes: Any) -> Callable:
+    return kept_program(function, *shapes).lower(*shapes).compile()
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
