@@ -5,7 +5,7 @@ The scripts are the same files: in a checkout those of `scripts/`, in a wheel `j
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.interrupts import ends_at_once, install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a moment, a script's own a second
@@ -14,7 +14,7 @@ import runpy
 import sys
 
 from jaxzero import __version__
-from jaxzero.errors import nearest
+from jaxzero.errors import nearest, shortened
 from jaxzero.files import shipped_folder
 
 COMMANDS = {
@@ -47,7 +47,13 @@ def usage() -> str:
 def main() -> None:
     """Run the script that the first argument names; bad input ends with exit code 2."""
     install()
-    match sys.argv[1:]:
+    with ends_at_once():
+        run(sys.argv[1:])
+
+
+def run(words: list[str]) -> None:
+    """Run a command line without its first word."""
+    match words:
         case ["--version"]:
             print(f"jaxzero {__version__}")
         case [] | ["-h" | "--help"]:
@@ -61,7 +67,7 @@ def main() -> None:
             run_script(script["main"])
         case [name, *_]:
             hint = nearest(name, COMMANDS) or f" (known: {', '.join(COMMANDS)})"
-            print(f"error: command: {name!r} is unknown{hint}", file=sys.stderr)
+            print(f"error: command: {shortened(repr(name))} is unknown{hint}", file=sys.stderr)
             sys.exit(2)
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import errno
+import logging
+import re
 import sys
 import threading
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
 LONGEST_VALUE = 80  # characters of a value in a message
 LONGEST_LINE = 1000
+UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
 # A writer of checkpoints has this to say where another has ended with an error, which is told.
 LOOP_IS_CLOSED = "Event loop is closed"
 # The machine is to blame, not the program: no room, no quota, a broken disk, too large a file.
 SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)
+# What XLA and the libraries of a GPU say where they cannot allocate.
+OUT_OF_MEMORY = re.compile(
+    "RESOURCE_EXHAUSTED|OUT_OF_MEMORY|[Oo]ut of memory|STATUS_(NOT_INITIALIZED|ALLOC_FAILED)"
+)
 
 
 class InputError(ValueError):
@@ -23,6 +32,21 @@ class InputError(ValueError):
 
 class RunError(RuntimeError):
     """A run that cannot go on: one line that says what to do. Scripts print it and exit with 1."""
+
+
+@contextmanager
+def as_field(field: str, inner: str, value: str) -> Iterator[None]:
+    """Let an InputError of a block name `field`, which has `value`.
+
+    It takes the place of `inner`, the name that the block knows it by; what else the block names
+    stands in brackets.
+    """
+    try:
+        yield
+    except InputError as error:
+        name, _, rest = str(error).partition(": ")
+        said = rest if name == inner else f"{shortened(repr(value))} cannot be used here ({error})"
+        raise InputError(f"{field}: {said}") from error
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -53,8 +77,22 @@ def one_line(message: str) -> str:
 
 
 def print_less() -> None:
-    """Let threads that the machine stops print one line, and writers that are told of none."""
+    """Let threads that the machine stops print one line, and writers that are told of none.
+
+    Scripts call it: the package changes nothing of other libraries when it is imported.
+    """
     sys.unraisablehook, threading.excepthook = _print_unraisable, _print_of_thread
+    logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs what it raises
+    # Orbax raises what the first write met. On a full disk others fail too, and nobody asks.
+    logging.getLogger("asyncio").addFilter(_tells_more)
+    warnings.filterwarnings("ignore", "coroutine 'async_serialize", RuntimeWarning)
+
+
+def _tells_more(record: logging.LogRecord) -> bool:
+    """Return whether asyncio logs something else than a write that failed beside another one."""
+    error = record.exc_info[1] if record.exc_info else None
+    full = isinstance(error, OSError) and error.errno in SYSTEM_ERRORS
+    return not full and UNFINISHED not in str(error)
 
 
 def _print_unraisable(ignored: Any) -> None:

@@ -11,13 +11,14 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxzero.errors import SYSTEM_ERRORS, InputError
+from jaxzero.errors import SYSTEM_ERRORS, InputError, RunError
 from jaxzero.interrupts import cleaned_up
+from jaxzero.streams import outlive_reader
 
 FIGURES = ("", ".png", ".svg", ".pdf")
 LOCK_FILE = ".lock"
@@ -33,7 +34,7 @@ def shipped_folder(name: str) -> Path:
 def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
     """Raise an InputError unless a file can be written at `path`, if given. Touches nothing.
 
-    With `suffixes` its name must end with one of them.
+    With `suffixes` its name must end with one of them. The script outlives who reads its output.
     """
     if path is None:
         return
@@ -48,12 +49,13 @@ def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -
         raise _unwritable(option, path, error) from error
     if suffixes and path.suffix not in suffixes and not _is_special(path):
         raise InputError(f"{option}: {path} must end with {' or '.join(filter(None, suffixes))}")
+    outlive_reader()
 
 
 def check_folder(option: str, path: Path | None) -> None:
     """Raise an InputError unless `path`, if given, is or can be a folder of files to write.
 
-    Touches nothing.
+    Touches nothing. The script outlives who reads its output.
     """
     if path is None:
         return
@@ -66,19 +68,25 @@ def check_folder(option: str, path: Path | None) -> None:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     except (OSError, RuntimeError) as error:
         raise _unwritable(option, path, error) from error
+    outlive_reader()
 
 
-def _unwritable(option: str, path: Path, error: Exception) -> InputError:
+def _unwritable(
+    option: str, path: Path, error: Exception, what: str = "written"
+) -> InputError | RunError:
+    """Return the error of a path that was named wrongly, or that the machine fails to write."""
     words = getattr(error, "strerror", None) or error
-    return InputError(f"{option}: {path} cannot be written ({words})")
+    number = getattr(error, "errno", None)
+    fails = number in SYSTEM_ERRORS and number != errno.EROFS
+    return (RunError if fails else InputError)(f"{option}: {path} cannot be {what} ({words})")
 
 
 def make_folder(option: str, path: Path) -> None:
-    """Create a folder and those it is in. Raises: InputError where that cannot be."""
+    """Create a folder and those it is in. Raises: InputError, RunError where that cannot be."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{option}: {path} cannot be made ({error.strerror})") from error
+        raise _unwritable(option, path, error, "made") from error
 
 
 @contextmanager
@@ -93,7 +101,7 @@ def locked_folder(option: str, folder: Path) -> Iterator[None]:
     except BlockingIOError as error:
         raise InputError(f"{option}: {folder} is in use by process {error}") from error
     except OSError as error:
-        raise _unwritable(option, path, error) from error
+        raise _unwritable(option, folder, error) from error
     with cleaned_up(partial(_unlock, lock, path)):
         yield
 
@@ -110,8 +118,12 @@ def _locked(path: Path) -> int:
         except OSError:  # a file system without locks
             pass
         if _is_file(lock, path):
-            os.ftruncate(lock, 0)
-            os.write(lock, f"{os.getpid()}\n".encode())
+            try:
+                os.ftruncate(lock, 0)
+                os.write(lock, f"{os.getpid()}\n".encode())
+            except OSError:  # a full disk
+                _unlock(lock, path)
+                raise
             return lock
         os.close(lock)  # its last owner has removed it since
 
@@ -137,7 +149,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
     Raises: InputError where it cannot be written; OSError where the machine is to blame.
     """
-    try:
+    with _about(path):
         target = path.resolve()
         temporary = target.with_name(f".{secrets.token_hex(4)}{target.suffix}")
         if _is_special(path):  # such as /dev/stdout, which is not to be replaced
@@ -148,6 +160,16 @@ def atomic_write(path: Path) -> Iterator[Path]:
             if target.exists():
                 shutil.copymode(target, temporary)
             temporary.replace(target)
+
+
+@contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """Let an error of a block name `path`, not what it has met: a temporary file, or no name.
+
+    Raises: InputError where it cannot be written; OSError where the machine is to blame.
+    """
+    try:
+        yield
     except OSError as error:
         if error.errno in SYSTEM_ERRORS:
             raise OSError(error.errno, error.strerror, str(path)) from error
@@ -161,18 +183,15 @@ def write_text(path: Path, text: str) -> None:
 
 
 def append_text(path: Path, text: str) -> None:
-    """Write whole lines at the end of a text file. Raises: OSError that names the file.
+    """Write whole lines at the end of a text file. Raises: as `atomic_write`.
 
     A line that a full disk cut off before ends where it is, so that it spoils no other.
     """
-    try:
-        with path.open("a+b") as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                text = text if file.read() == b"\n" else "\n" + text
-            file.write(text.encode())
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    with _about(path), path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            text = text if file.read() == b"\n" else "\n" + text
+        file.write(text.encode())
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -199,11 +218,22 @@ def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
 
 @contextmanager
 def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder, in `parent` or where temporary files go; it is gone at the end."""
-    folder = Path(parent or tempfile.gettempdir()) / f".jaxzero-{secrets.token_hex(4)}"
+    """Yield a new folder, in `parent` or where temporary files go; it is gone at the end.
+
+    Raises: as `atomic_write`, also for errors of a block that name no file or one of the folder.
+    """
+    parent = Path(parent or tempfile.gettempdir())
+    folder = parent / f".jaxzero-{secrets.token_hex(4)}"
     with cleaned_up(partial(shutil.rmtree, folder, ignore_errors=True)):
-        folder.mkdir(mode=0o700)
-        yield folder
+        with _about(parent):
+            folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        except OSError as error:
+            name = error.filename and Path(str(error.filename))
+            ours = name.is_relative_to(folder) if name else error.errno in SYSTEM_ERRORS
+            with _about(parent) if ours else nullcontext():
+                raise
 
 
 def _need(path: Path, access: int) -> None:
@@ -212,7 +242,8 @@ def _need(path: Path, access: int) -> None:
     if not path.is_dir() and access & os.X_OK:
         raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     if not os.access(path, access):
-        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        number = errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(number, os.strerror(number))
 
 
 def _is_special(path: Path) -> bool:

@@ -1,5 +1,8 @@
 """Ctrl-C and SIGTERM end a script at once: one line, exit code 130 or 143, nothing half-written.
 
+So do the signals of a terminal that closes (SIGHUP) and of schedulers (SIGUSR1, SIGUSR2). Signals
+within half a second are one: `timeout` sends two, to the process and to its group.
+
 Scripts install this before their other imports. Importing the package changes nothing: in a
 notebook Ctrl-C stays an exception.
 
@@ -7,11 +10,15 @@ Python makes an exception of Ctrl-C in the main thread, between two of its own i
 compiler may keep it waiting there for a minute, and libraries print or swallow the exception. So a
 thread of its own waits for the signal, holds the main thread, cleans up and ends the process.
 A training run takes the first signal as a request to stop after its iteration (`Stop`).
+
+The end of the main thread ends a script at once, too: a compiler in a thread may go on for a
+minute, and it aborts a process that Python is taking down.
 """
 
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
 import signal
 import sys
@@ -19,15 +26,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from types import SimpleNamespace
+from types import SimpleNamespace, TracebackType
 from typing import NoReturn
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from jaxzero.environment import check_environment, refused_by_jax
+from jaxzero.errors import InputError
+from jaxzero.streams import OutputLost, guard_streams
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+TOGETHER_SECONDS = 0.5  # signals within it are one
 FLUSH_SECONDS = 0.5  # that the rest of the output may take; its reader may be stuck
 
 Request = Callable[[int], None]
 
-_state = SimpleNamespace(installed=False, ending=False, message="Stopped.")
+_state = SimpleNamespace(installed=False, ending=False, message="Stopped.", code=None)
 _requests: list[Request] = []  # the next signal calls the last of them
 _cleanups: list[Callable[[], None]] = []
 
@@ -38,14 +50,24 @@ def end_with(message: str) -> None:
 
 
 def install() -> None:
-    """Let signals end this process. Only the main thread of a script calls this."""
+    """Guard the streams, the environment and the end of this process; let signals end it.
+
+    Only the main thread of a script calls this, before it imports anything else.
+    """
     if _state.installed:
         return
     _state.installed = True
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
+    guard_streams()
+    sys.excepthook = _explain
+    atexit.register(_leave)  # first, so called last
+    try:
+        check_environment()
+    except InputError as error:
+        end_now(2, f"error: {error}\n")
+    reader, _state.writer = os.pipe()
+    os.set_blocking(_state.writer, False)
     threading.Thread(target=_watch, args=(reader,), name="interrupts", daemon=True).start()
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(_state.writer, warn_on_full_buffer=False)
     for number in _heeded():
         signal.signal(number, _hold)
 
@@ -75,16 +97,24 @@ def first_calls(request: Request) -> Iterator[None]:
 
 @contextmanager
 def _handlers(request: Request) -> Iterator[None]:
-    """Let the first signal call `request`, and put the handlers of before back for the second."""
+    """Let the first signal call `request`, and the second the handlers of before."""
     before = {number: signal.getsignal(number) for number in _heeded()}
+    is_new = _new_signals()
 
     def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
     def handle(number: int, _frame: object) -> None:
-        restore()
-        request(number)
+        nonlocal request
+        if not is_new():
+            return
+        if request is None:
+            restore()
+            signal.raise_signal(number)
+        else:
+            asked, request = request, None
+            asked(number)
 
     for number in before:
         signal.signal(number, handle)
@@ -122,17 +152,37 @@ def end_with_parent(parent: int) -> None:
     threading.Thread(target=wait, name="end with parent", daemon=True).start()
 
 
-def _hold(_number: int, _frame: object) -> None:
+def _hold(number: int, _frame: object) -> None:
     """Hold the main thread while the watching thread ends the process."""
     while _state.ending:
         time.sleep(1)
+    taken_by = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(taken_by, warn_on_full_buffer=False)
+    if taken_by != _state.writer:  # an event loop that is running: the watching thread saw nothing
+        os.write(_state.writer, bytes([number]))
+
+
+def _new_signals() -> Callable[[], bool]:
+    """Return a function to call at each signal: whether it is another one than the last."""
+    last = -TOGETHER_SECONDS
+
+    def is_new() -> bool:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < TOGETHER_SECONDS:
+            return False
+        last = now
+        return True
+
+    return is_new
 
 
 def _watch(reader: int) -> None:
     """Wait for signals; call what was requested, else end the process."""
+    is_new = _new_signals()
     while True:
         for number in os.read(reader, 64):
-            if number not in SIGNALS:
+            if number not in SIGNALS or not is_new():
                 continue
             try:
                 request = _requests.pop()
@@ -147,7 +197,7 @@ def _end(number: int) -> None:
     _state.ending = True
     # The main thread shall make no file while they are removed: this makes it run `_hold`.
     _thread.interrupt_main(number)
-    # A terminal has shown ^C, or the bar of a run, on this line.
+    # A terminal has shown ^C, or a line of status, on this line.
     end_now(128 + number, "\n" * os.isatty(2) + _state.message + "\n")
 
 
@@ -160,9 +210,42 @@ def end_now(code: int, message: str = "") -> NoReturn:
         flush = threading.Thread(target=sys.__stdout__.flush, daemon=True)
         flush.start()
         flush.join(FLUSH_SECONDS)
-    with suppress(OSError):
+    with suppress(Exception):
+        sys.stderr.flush()
         os.write(2, message.encode())
     os._exit(code)
+
+
+@contextmanager
+def ends_at_once() -> Iterator[None]:
+    """Let this process end right after a block, whatever its other threads are doing."""
+    _state.code = 1
+    try:
+        yield
+        _state.code = 0
+    except SystemExit as end:
+        _state.code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        raise
+
+
+def _leave() -> None:
+    """End the process with what `ends_at_once` has found, once its output has arrived."""
+    message = ""
+    try:
+        sys.stdout.flush()
+    except OutputLost as error:
+        _state.code, message = _state.code or 1, str(error)
+    if _state.code is not None:
+        end_now(_state.code, message)
+
+
+def _explain(kind: type, error: BaseException, trace: TracebackType | None) -> None:
+    """Print the traceback of an error, one line where it is no fault of the program."""
+    if isinstance(error, OutputLost):
+        end_now(1, str(error))
+    if line := refused_by_jax(error, trace):
+        end_now(2, f"error: {line}\n")
+    sys.__excepthook__(kind, error, trace)
 
 
 class Stop:
@@ -192,7 +275,7 @@ class Stop:
         """Ask to stop after the present iteration, and say so at once."""
         self.signal = signal
         words = "Finishing this iteration and saving. Ctrl-C again stops at once."
-        # On a terminal the line has a progress bar or ^C on it.
+        # On a terminal the line has ^C on it.
         print("\n" * sys.stdout.isatty() + words + "\n", end="", flush=True)
 
     def iteration_done(self) -> bool:
@@ -202,5 +285,5 @@ class Stop:
         return self.over or self._iterations_left == 0
 
     def on_signals(self) -> AbstractContextManager[None]:
-        """Take the first Ctrl-C or SIGTERM in a block as a request to stop."""
+        """Take the first signal in a block as a request to stop."""
         return first_calls(self.request)

@@ -6,7 +6,9 @@ long as reading that, in every process anew.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,15 +20,37 @@ import chex
 import jax
 from jax import export
 
+from jaxzero.environment import check_devices
+from jaxzero.errors import InputError, shortened
 from jaxzero.files import atomic_write
 from jaxzero.interrupts import at_stop
 
+BUCKETS = ("gs://", "s3://", "az://", "hf://")
+# jax names an entry by a program and its digest; the second kind says when it was read last.
+ENTRY = re.compile(r".+-[0-9a-f]{64}-(cache|atime)")
+
 
 def use_compilation_cache() -> None:
-    """Keep compiled programs between runs in the user's cache folder."""
-    if jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(_cache_home() / "jaxzero"))
-    at_stop(lambda: drop_open_entries(Path(jax.config.jax_compilation_cache_dir)))
+    """Find the devices, and keep compiled programs between runs in the user's cache folder.
+
+    Raises: InputError where the environment asks for devices or a cache that cannot be.
+    """
+    check_devices()
+    named = jax.config.jax_compilation_cache_dir
+    folder = str(_cache_home() / "jaxzero") if named is None else named.removeprefix("file://")
+    if "://" in folder and not folder.startswith(BUCKETS):
+        words = f"must be a folder or begin with {' or '.join(BUCKETS)}"
+        raise InputError(f"JAX_COMPILATION_CACHE_DIR: {shortened(folder)!r} {words}")
+    jax.config.update("jax_compilation_cache_dir", folder)
+    at_stop(drop_open_entries)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of this machine in which jax keeps compiled programs, None without one."""
+    named = jax.config.jax_compilation_cache_dir
+    if not named or "://" in named or not jax.config.jax_enable_compilation_cache:
+        return None
+    return Path(named).absolute()
 
 
 def _cache_home() -> Path:
@@ -38,15 +62,17 @@ def _cache_home() -> Path:
         return Path(tempfile.gettempdir())
 
 
-def drop_open_entries(cache: Path) -> None:
-    """Remove what this process is about to write to a cache of compiled programs.
+def drop_open_entries() -> None:
+    """Remove the entries that jax is writing to its cache of compiled programs.
 
-    jax does not write an entry whole, and would warn about a torn one in every later run.
+    It does not write an entry whole, and would warn about a torn one in every later run.
     """
-    for link in Path("/proc/self/fd").iterdir():
+    folder = cache_folder()
+    for link in Path("/proc/self/fd").iterdir() if folder else ():
         with suppress(OSError):
-            path = link.readlink()
-            if path.parent == cache.resolve():
+            path, mode = link.readlink(), fcntl.fcntl(int(link.name), fcntl.F_GETFL)
+            is_entry = path.parent == folder.resolve() and ENTRY.fullmatch(path.name)
+            if is_entry and mode & os.O_ACCMODE != os.O_RDONLY:
                 path.unlink()
 
 
@@ -57,14 +83,14 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
     that says all of it. Files lie beside those of jax; where jax keeps none, neither does this.
     """
     shapes = jax.tree.map(jax.api_util.shaped_abstractify, arguments)
-    folder = jax.config.jax_compilation_cache_dir
+    folder = cache_folder()
 
     def plain(*given: chex.ArrayTree) -> tuple[jax.Array, ...]:
         return tuple(function(*given))
 
     if folder is None:
         return jax.jit(plain)
-    path = Path(folder) / "traced" / f"{program_key(function, shapes)}.jax"
+    path = folder / "traced" / f"{program_key(function, shapes)}.jax"
     # A file that cannot be read or written, whatever the reason, costs time and nothing else.
     with suppress(Exception):
         return jax.jit(export.deserialize(bytearray(path.read_bytes())).call)
@@ -79,7 +105,9 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
 def program_key(function: partial, shapes: chex.ArrayTree) -> str:
     """Return a name for all that a traced program depends on."""
     bound = function.func.__module__, function.func.__qualname__, function.args, function.keywords
-    machine = jax.__version__, jax.default_backend(), jax.config.jax_enable_x64
+    # Every setting of jax: those that change no program cost a trace and nothing else.
+    settings = sorted((name, repr(value)) for name, value in jax.config.values.items())
+    machine = jax.__version__, jax.default_backend(), settings
     return sha256(repr((bound, shapes, machine, _sources())).encode()).hexdigest()
 
 

@@ -19,19 +19,26 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jsonargparse import ArgumentParser
 
-from jaxzero.cli import find_config, parse, run_script
-from jaxzero.errors import InputError, RunError
-from jaxzero.files import temporary_folder
+from jaxzero.cli import find_config, load_config, parse, run_script, script_parser
+from jaxzero.config.ranges import Seed, whole
+from jaxzero.errors import RunError
+from jaxzero.files import check_folder, temporary_folder
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import FILE_NAME
-from jaxzero.runs.run_dir import CHECKPOINTS, UNFINISHED, finished_checkpoints
+from jaxzero.runs.run_dir import (
+    CHECKPOINTS,
+    UNFINISHED,
+    finished_checkpoints,
+    new_folder,
+    refuse_run,
+)
+from jaxzero.status import MARK, doing
 
 ROOT = Path(__file__).parent.parent
 TRAIN = [sys.executable, ROOT / "scripts" / "train.py"]
@@ -44,6 +51,7 @@ ROOMS = (0, 256)  # KiB left there: nothing, and too little for a checkpoint
 MOST_SECONDS = 600.0  # of one life of a run
 LOOK_SECONDS = 0.002
 DAMAGED = 0.3  # of the kills
+Kills = whole(1, 10_000)
 STARTING = 0.2  # of the kills come before the first iteration
 
 
@@ -58,17 +66,24 @@ class Chaos(NamedTuple):
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--config", default="configs/tiny.yaml", help="settings of both runs")
-    parser.add_argument("--kills", type=int, default=50, help="how often the run is killed")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the disturbances")
+    parser.add_argument("--kills", type=Kills, default=50, help="how often the run is killed")
+    parser.add_argument("--seed", type=Seed, default=0, help="seed of the disturbances")
     parser.add_argument("--work", type=Path, help="folder for the runs; default: a temporary one")
     options = parse(parser, arguments)
-    if not 0 < options.kills <= 10_000:
-        raise InputError(f"kills: {options.kills} must be > 0 and <= 10000")
     config = str(Path(find_config(options.config)).resolve())
-    with temporary_folder(options.work and options.work.resolve()) as folder:
-        disturb(config, options.kills, random.Random(options.seed), folder)
+    load_config(config, *SETTINGS.split(), "--iterations=1")  # a wrong one is told at once
+    with ExitStack() as stack:
+        if work := options.work:
+            check_folder("work", work)
+            refuse_run("work", work)
+            stack.enter_context(new_folder("work", work))
+        folder = stack.enter_context(temporary_folder(work and work.resolve()))
+        try:
+            disturb(config, options.kills, random.Random(options.seed), folder)
+        except RunError as error:  # the folder is gone by then
+            raise RunError(str(error).replace(str(folder), str(folder.parent))) from error
 
 
 def disturb(config: str, kills: int, chance: random.Random, folder: Path) -> None:
@@ -79,11 +94,13 @@ def disturb(config: str, kills: int, chance: random.Random, folder: Path) -> Non
     finish([*TRAIN, "--run_dir", calm, *settings], "the run that is left alone")
     done = Chaos()
     while done.kills < kills:
-        done = one_life(command(wild, settings), wild, chance, done)
+        with doing(f"life {done.kills + 1} of the run that is killed {kills} times"):
+            done = one_life(command(wild, settings), wild, chance, done)
         print(f"{done}, {finished_checkpoints(wild / CHECKPOINTS)[-1:]}", flush=True)
     if os.geteuid() == 0 and sys.platform == "linux":
         for room in ROOMS:
-            done = full_disk(wild, folder / f"disk{room}", room, settings, done)
+            with doing(f"the run on a disk with {room} KiB left"):
+                done = full_disk(wild, folder / f"disk{room}", room, settings, done)
     else:
         print("The disk was not filled: that needs root on Linux.")
     finish(command(wild, settings), "the run that was disturbed")
@@ -99,9 +116,18 @@ def command(run_dir: Path, settings: list[str]) -> list:
 
 def finish(words: list, what: str) -> None:
     """Let a run come to its end. Raises: RunError where it does not."""
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS)
+    with doing(f"waiting for {what}"):
+        ended = run(words, what)
     if ended.returncode:
         raise RunError(f"{what} ended with exit code {ended.returncode}: {ended.stderr[-500:]}")
+
+
+def run(words: list, what: str) -> subprocess.CompletedProcess:
+    """Run a command. Raises: RunError where it takes too long."""
+    try:
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"{what} took more than {MOST_SECONDS:g} s") from error
 
 
 def one_life(words: list, run_dir: Path, chance: random.Random, done: Chaos) -> Chaos:
@@ -171,10 +197,8 @@ def full_disk(run_dir: Path, disk: Path, room: int, settings: list[str], done: C
                 while True:
                     file.write(bytes(2**12))
             file.truncate(file.tell() - 2**10 * room)
-        ended = subprocess.run(
-            command(small, settings), cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS
-        )
-        said = ended.stderr.strip().splitlines()
+        ended = run(command(small, settings), "the run on a full disk")
+        said = [line for line in ended.stderr.splitlines() if not line.startswith(MARK)]
         words = f"exit code {ended.returncode}, {len(said)} lines: {said[-1:]}"
         print(f"On a disk with {room} KiB left: {words}")
         if ended.returncode not in (1, 2) or len(said) != 1:

@@ -16,19 +16,25 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import parse, run_script
+from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import Port, number
 from jaxzero.errors import InputError, missing
 from jaxzero.interrupts import cleaned_up
+from jaxzero.status import waiting
 
 Every = number(0.1, 3600)  # seconds between two looks
+DEFAULT_EVERY = 5.0
 
 
 def watch_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--every", type=Every, default=5.0, help="seconds between two looks")
+    parser.add_argument(
+        "--every",
+        type=Every,
+        help="seconds between two looks; default: 5, and without a terminal one look alone",
+    )
     parser.add_argument("--once", action="store_true", help="look once, then end")
     parser.add_argument("--web", action="store_true", help="serve a page instead; it only shows")
     parser.add_argument("--host", help="address to serve the page on; default: 127.0.0.1")
@@ -36,36 +42,49 @@ def watch_parser() -> ArgumentParser:
     return parser
 
 
-def check_options(options: Namespace) -> None:
-    """Raise an InputError for values out of range."""
-    if options.web and options.once:
-        raise InputError("once: does not go with web")
-    for name in ("host", "port"):
-        if options[name] is not None and not options.web:
-            raise InputError(f"{name}: {options[name]} needs --web")
+def check_options(options: Namespace, arguments: list[str]) -> None:
+    """Raise an InputError for options that do not go together."""
+    if options.web:
+        refuse_given(arguments, ["once"], "cannot stand beside --web")
+    else:
+        refuse_given(arguments, ["host", "port"], "needs --web")
+    if options.once:
+        refuse_given(arguments, ["every"], "cannot stand beside --once")
 
 
 def main(arguments: list[str]) -> None:
     options = parse(watch_parser(), arguments)
-    check_options(options)
+    check_options(options, arguments)
     from rich.console import Console
     from rich.live import Live
 
     from jaxzero.runs.watching import watch_run
 
     view = watch_run(options.run_dir)  # an unknown run is told at once
-    console = Console()
+    console, again = Console(), options.every
+    if options.every is None:
+        options.every = DEFAULT_EVERY
     if options.web:
         serve_view(options)
-    elif options.once or not console.is_terminal:
+    elif not console.is_terminal:
+        console.print(view)
+        while again:
+            sleep(again)
+            console.print(watch_run(options.run_dir))
+    elif options.once:
         console.print(view)
     else:
         # Ctrl-C, the way out, ends the process without the end of this block.
         shown = cleaned_up(lambda: console.show_cursor(True))
         with shown, Live(view, console=console, auto_refresh=False) as live:
             while True:
-                time.sleep(options.every)
+                sleep(options.every)
                 live.update(watch_run(options.run_dir), refresh=True)
+
+
+def sleep(seconds: float) -> None:
+    with waiting():
+        time.sleep(seconds)
 
 
 def serve_view(options: Namespace) -> None:

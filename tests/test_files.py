@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from jaxzero import errors
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, RunError
 from jaxzero.files import (
     FIGURES,
     append_text,
@@ -23,6 +24,7 @@ from jaxzero.files import (
     check_file,
     check_folder,
     locked_folder,
+    make_folder,
     save_figure,
     temporary_folder,
     write_csv,
@@ -178,19 +180,20 @@ def test_arrays_are_compared_with_their_headers_before_they_are_read(tmp_path):
 
 
 COMMAND_LINES = (
-    "benchmark.py --json BAD",
+    "benchmark.py --config tiny --json BAD",
+    "chaos.py --work BAD",
     "compare.py --runs nowhere --out BAD",
-    "diagnose.py --json BAD",
-    "diagnose.py --trace BAD",
+    "diagnose.py --config tiny --json BAD",
+    "diagnose.py --config tiny --trace BAD",
     "evaluate.py --weights 2x2 --suite table --json BAD",
     "evaluate.py --weights 2x2 --suite table --figures BAD",
     "export.py --weights 2x2 --out BAD",
     "make_suite.py --out BAD",
     "solve.py --json BAD",
     "solve.py --table BAD",
-    "study.py --out BAD",
-    "sweep.py --out BAD",
-    "train.py --run_dir BAD",
+    "study.py --config tiny --out BAD",
+    "sweep.py --config tiny --preset batch --out BAD",
+    "train.py --config tiny --run_dir BAD",
 )
 ONE_AFTER_THE_OTHER = """
 import json, sys
@@ -244,6 +247,57 @@ def test_a_full_disk_ends_a_run_also_where_only_tensorboard_meets_it(tmp_path):
         with pytest.raises(OSError, match=r"No space left .*tfevents") as raised:
             writer.write(1, {"learn/loss": 1.0}, "")
     assert raised.value.errno == errno.ENOSPC
+
+
+def test_no_error_shows_a_temporary_name_or_only_a_number(tmp_path, monkeypatch):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    for error in (full, OSError(errno.ENOSPC, "full", str(tmp_path / "folder" / "file"))):
+        with pytest.raises(OSError) as raised, temporary_folder(tmp_path) as folder:
+            if error.filename:
+                error.filename = str(folder / "file")
+            raise error
+        assert raised.value.filename == str(tmp_path) and raised.value.errno == errno.ENOSPC
+    words = rf"^{tmp_path}/none cannot be written "
+    with pytest.raises(InputError, match=words), temporary_folder(tmp_path / "none"):
+        raise AssertionError
+    other = OSError(errno.EACCES, "denied", str(tmp_path / "other"))
+    with pytest.raises(OSError) as raised, temporary_folder(tmp_path):
+        raise other
+    assert raised.value is other
+
+    def mkdir(*_args, **_options):
+        raise full
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(RunError, match=rf"^out: {tmp_path}/new cannot be made \(No space left"):
+        make_folder("out", tmp_path / "new")
+
+
+def test_a_read_only_file_system_is_called_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for flag, words in ((os.ST_RDONLY, "Read-only file system"), (0, "Permission denied")):
+        monkeypatch.setattr(os, "statvfs", lambda _, flag=flag: SimpleNamespace(f_flag=flag))
+        for check in (check_file, check_folder):
+            with pytest.raises(InputError, match=f"^out: {tmp_path}/a cannot be written .{words}"):
+                check("out", tmp_path / "a")
+
+
+def test_a_lock_on_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    def write(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", write)
+    words = rf"^out: {tmp_path} cannot be written \(No space left"
+    with pytest.raises(RunError, match=words), locked_folder("out", tmp_path):
+        raise AssertionError
+    monkeypatch.undo()
+    assert everything(tmp_path) == []
+
+
+def test_a_locked_folder_that_cannot_be_is_named_itself(tmp_path):
+    words = rf"^out: {tmp_path}/none cannot be written "
+    with pytest.raises(InputError, match=words), locked_folder("out", tmp_path / "none"):
+        raise AssertionError
 
 
 def test_a_line_that_was_cut_off_spoils_no_other(tmp_path):

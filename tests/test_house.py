@@ -23,7 +23,10 @@ PACKAGE = "jaxzero"
 ROOMS = (
     *(
         "errors",
+        "environment",
+        "streams",
         "interrupts",
+        "status",
         "files",
         "host_memory",
         "programs",

@@ -20,8 +20,9 @@ import numpy as np
 import pytest
 from script_runner import TINY
 
-from jaxzero.interrupts import Stop
+from jaxzero.interrupts import TOGETHER_SECONDS, Stop
 from jaxzero.runs.metrics import MetricsWriter
+from jaxzero.status import MARK
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 60.0  # a stop takes a fraction of one; what hangs takes forever
@@ -30,7 +31,7 @@ HARD = "solve.py --rows 5 --cols 5 --position h0,0 --seconds 300"
 
 class Ended(NamedTuple):
     code: int
-    lines: list[str]  # on stderr, those about imports left out
+    lines: list[str]  # on stderr, those about imports and of status left out
     said: str  # on stdout
     seconds: float  # from the signal to the end
 
@@ -81,7 +82,7 @@ def send(
         process.kill()
     seconds = time.monotonic() - begin
     lines = (folder / "err").read_text().splitlines()
-    lines = [line for line in lines if not line.startswith("import time:")]
+    lines = [line for line in lines if not line.startswith(("import time:", MARK))]
     return Ended(code, lines, (folder / "out").read_text(), seconds)
 
 
@@ -129,7 +130,9 @@ def start_training(folder: Path) -> subprocess.Popen:
 
 
 def test_the_first_interrupt_of_training_saves_and_says_so(tmp_path):
-    ended = send(start_training(tmp_path), tmp_path)
+    process = start_training(tmp_path)
+    process.send_signal(signal.SIGINT)  # as `timeout` does: to the process, then to its group
+    ended = send(process, tmp_path, group=True)
     assert ended.code == 130 and ended.lines == []
     said = ended.said.splitlines()
     first = said.index("Finishing this iteration and saving. Ctrl-C again stops at once.")
@@ -143,7 +146,7 @@ def test_a_line_and_its_end_are_one_write(tmp_path, monkeypatch):
     output = SimpleNamespace(write=writes.append, flush=lambda: None, isatty=lambda: False)
     monkeypatch.setattr(sys, "stdout", output)
     with MetricsWriter(tmp_path, first=0, last=2) as metrics:
-        metrics.say("a line")
+        metrics.write(1, {}, "a line")
     Stop().request(signal.SIGINT)
     written = [text for text in writes if text]
     assert len(written) == 2 and all(text.endswith("\n") for text in written)
@@ -153,6 +156,7 @@ def test_the_second_interrupt_of_training_stops_at_once(tmp_path):
     process = start_training(tmp_path)
     process.send_signal(signal.SIGINT)
     await_text(process, tmp_path / "out", "Finishing this iteration")
+    time.sleep(2 * TOGETHER_SECONDS)
     ended = send(process, tmp_path)
     assert ended.code == 130 and len(ended.lines) <= 1 and ended.seconds < SECONDS
     command = ["scripts/train.py", "--run_dir", str(tmp_path / "run"), "--resume"]
@@ -203,8 +207,70 @@ def test_an_interrupt_where_python_cannot_raise_it(code, tmp_path):
     assert_polite(run_code(code, tmp_path))
 
 
-def test_sigterm_ends_a_script_too(tmp_path):
-    assert_polite(run_code(SWALLOWED, tmp_path, signal.SIGTERM), 143)
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"])
+def test_other_signals_end_a_script_too(name, tmp_path):
+    number = signal.Signals[name]
+    assert_polite(run_code(SWALLOWED, tmp_path, number), 128 + number)
+
+
+ASKED = """
+def ask(number):
+    print("asked", number, flush=True)
+with interrupts.first_calls(ask):
+    print("ready")
+    while True:
+        pass
+"""
+
+
+def test_signals_within_half_a_second_are_one(tmp_path):
+    code = "from jaxzero import interrupts\ninterrupts.install()\n" + ASKED
+    process = start(["-u", "-c", code], tmp_path)
+    await_text(process, tmp_path / "out", "ready", 60)
+    process.send_signal(signal.SIGUSR1)
+    process.send_signal(signal.SIGTERM)
+    await_text(process, tmp_path / "out", "asked", 60)
+    time.sleep(2 * TOGETHER_SECONDS)
+    assert process.poll() is None
+    assert_polite(send(process, tmp_path, signal.SIGTERM), 143)
+    assert (tmp_path / "out").read_text().count("asked") == 1
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_the_server_of_the_page_stops_while_something_compiles(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))  # an empty one
+    process = start(["-u", "scripts/play.py", "--web", "--port", "0"], tmp_path)
+    await_text(process, tmp_path / "out", "Play at")
+    time.sleep(1.0)  # an event loop is running, which takes the signals
+    number = signal.Signals[name]
+    assert_polite(send(process, tmp_path, number), 128 + number)
+
+
+COMPILES = """
+import threading, time, jax
+from jaxzero.cli import run_script
+
+def compile_for_ever():
+    while True:
+        jax.clear_caches()
+        jax.jit(lambda x: sum(jax.numpy.sin(x * k) for k in range(200))).lower(1.0).compile()
+
+def main(_words):
+    threading.Thread(target=compile_for_ever, daemon=True).start()
+    time.sleep(3)
+    print("ready")
+    raise SystemExit(7)
+
+run_script(main)
+"""
+
+
+def test_a_compiler_in_a_thread_does_not_abort_a_script_that_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+    code = "from jaxzero import interrupts\ninterrupts.install()\n" + COMPILES
+    process = start(["-c", code], tmp_path)
+    assert process.wait(SECONDS) == 7
+    assert [(tmp_path / name).read_text() for name in ("out", "err")] == ["ready\n", ""]
 
 
 def test_cleanups_run_once_and_what_was_printed_arrives(tmp_path):
@@ -245,33 +311,45 @@ with atomic_write(Path({str(tmp_path / "result.json")!r})) as temporary:
 def test_a_torn_entry_of_the_compilation_cache_goes(tmp_path):
     cache = tmp_path / "cache"
     cache.mkdir()
+    entries = [f"jit_f-{digit * 64}-cache" for digit in "abc"]
     code = f"""
+import contextlib
 from pathlib import Path
-from jaxzero.programs import drop_open_entries
+import jax
+from jaxzero.programs import use_compilation_cache
 cache = Path({str(cache)!r})
-interrupts.at_stop(lambda: drop_open_entries(cache))
-(cache / "whole").write_text("whole")
-with (cache / "torn").open("w") as file, open({str(tmp_path / "other")!r}, "w"):
-    print("torn", file=file, flush=True)
+jax.config.update("jax_compilation_cache_dir", str(cache))
+use_compilation_cache()
+whole, torn, read = (cache / name for name in {entries})
+whole.write_text("whole"), read.write_text("whole")
+others = [cache / "log.txt", cache / "results-cache", Path({str(tmp_path / "other")!r})]
+with contextlib.ExitStack() as stack:
+    for path in (torn, *others):
+        print("mine", file=stack.enter_context(path.open("w")), flush=True)
+    stack.enter_context(read.open())
     print("ready")
     while True:
         pass
 """
     assert_polite(run_code(code, tmp_path))
-    assert [path.name for path in cache.iterdir()] == ["whole"]
+    kept = {entries[0], entries[2], "log.txt", "results-cache"}
+    assert {path.name for path in cache.iterdir()} == kept
     assert (tmp_path / "other").exists()
 
 
 def test_importing_the_package_changes_no_signal():
     code = (
-        "import signal, jaxzero, jaxzero.cli, jaxzero.interrupts, jaxzero.interrupts as s\n"
+        "import signal, time, jaxzero, jaxzero.cli, jaxzero.interrupts, jaxzero.interrupts as s\n"
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
-        "assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\n"
+        "for number in s.SIGNALS[1:]:\n"
+        "    assert signal.getsignal(number) is signal.SIG_DFL\n"
         "assert signal.set_wakeup_fd(-1) == -1\n"
         "stop = s.Stop()\n"
         "with stop.on_signals():\n"
         "    signal.raise_signal(signal.SIGTERM)\n"
         "    assert stop.requested and stop.exit_code == 143\n"
+        "    signal.raise_signal(signal.SIGINT)  # together with the first one\n"
+        "    time.sleep(2 * s.TOGETHER_SECONDS)\n"
         "    try:\n"
         "        signal.raise_signal(signal.SIGINT)\n"
         "    except KeyboardInterrupt:\n"

@@ -10,7 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.programs import kept_program, use_compilation_cache
+from jaxzero.errors import InputError
+from jaxzero.programs import (
+    cache_folder,
+    drop_open_entries,
+    kept_program,
+    use_compilation_cache,
+)
 
 pytest.importorskip("flatbuffers", reason="jax needs it to write programs")
 TRACED: list[float] = []
@@ -90,4 +96,71 @@ def test_where_nothing_can_be_written_programs_run(folder):
     call()
     jax.config.update("jax_compilation_cache_dir", None)
     call()
+    assert len(TRACED) == 2
+
+
+@pytest.mark.parametrize("named", [None, "", "gs://nowhere/x", "s3://nowhere"])
+def test_a_cache_that_is_off_or_elsewhere_gets_nothing(named, folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    if named is None:
+        jax.config.update("jax_enable_compilation_cache", False)
+    else:
+        jax.config.update("jax_compilation_cache_dir", named)
+    try:
+        use_compilation_cache()
+        assert cache_folder() is None
+        x = {"a": np.arange(3, dtype=np.float32)}
+        kept_program(partial(scaled, 2.0), x).lower(x)  # jax itself would ask the network
+        drop_open_entries()
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+    assert list(folder.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(("named", "kept"), [(".", "traced"), ("file://{}/sub", "sub/traced")])
+def test_a_cache_of_this_machine_is_found_by_every_name(named, kept, folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    jax.config.update("jax_compilation_cache_dir", named.format(folder.parent))
+    use_compilation_cache()
+    call()
+    assert len(list((folder.parent / kept).iterdir())) == 1
+    with Path("log.txt").open("w") as file:  # in the same folder
+        print("mine", file=file, flush=True)
+        drop_open_entries()
+        assert Path("log.txt").read_text() == "mine\n"
+
+
+def test_a_cache_that_cannot_be_is_named(folder):
+    jax.config.update("jax_compilation_cache_dir", "banana://x")
+    with pytest.raises(InputError, match=r"^JAX_COMPILATION_CACHE_DIR: 'banana://x' "):
+        use_compilation_cache()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("jax_default_matmul_precision", "float32"),
+        ("jax_default_prng_impl", "rbg"),
+        ("jax_threefry_partitionable", False),
+        ("jax_numpy_dtype_promotion", "strict"),
+        ("jax_debug_nans", True),
+    ],
+)
+def test_other_settings_of_jax_trace_anew(name, value, folder):
+    before = getattr(jax.config, name)
+    call()
+    jax.config.update(name, value)
+    try:
+        call()
+    finally:
+        jax.config.update(name, before)
+    assert len(TRACED) == 2
+    call()
+    assert len(TRACED) == 2
+
+
+def test_settings_of_a_thread_count_too(folder):
+    call()
+    with jax.default_matmul_precision("float32"):
+        call()
     assert len(TRACED) == 2

@@ -38,14 +38,25 @@ Chooser = Callable[[State, chex.ArrayTree], Choice]  # (searched positions [B], 
 
 def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State) -> Choice:
     """Choose an edge in every position of a batch (State [B]), with free boxes or without."""
+    rules = game_of(settings)
+    (move, value), view = decide(game, settings, chooser, state)
+    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
+    return Choice(edge, jax.vmap(rules.total)(view, value, value))
+
+
+def decide(
+    game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State
+) -> tuple[Choice, chex.ArrayTree]:
+    """Choose in the position that is searched for each one of a batch (State [B]).
+
+    Returns the choices [B] and the views [B] of the positions of the batch.
+    """
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     rules = game_of(settings)
     view = jax.vmap(partial(rules.view, game))(state.drawn)
     searched = jax.vmap(rules.searched)(state, view)
     move, value = chooser(searched, view)
-    value = jnp.where(is_over(searched), 0.0, value)
-    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
-    return Choice(edge, jax.vmap(rules.total)(view, value, value))
+    return Choice(move, jnp.where(is_over(searched), 0.0, value)), view
 
 
 def pick_best(logits: jax.Array) -> jax.Array:

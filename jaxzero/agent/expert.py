@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import chex
 import jax
@@ -25,6 +26,7 @@ from jaxzero.agent.single import Thought
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.solver import endgame, proof
+from jaxzero.solver.cancellation import check_cancelled, holding, result_of
 from jaxzero.solver.endgame import TranspositionTable
 
 # Simulations of a search. The first orders the moves at once, and shows how fast the network is here.
@@ -46,8 +48,6 @@ class Expert:
     settings: SearchConfig
     seconds: float
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
-    # One decision at a time: they share the table of the board.
-    lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
     def think(self, simulations: int, drawn: np.ndarray) -> Thought:
         """Search one position [A] bool; remember how long that takes at best."""
@@ -77,13 +77,14 @@ def _warm_up(game: DotsAndBoxes) -> None:
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
-    with expert.lock:
+    with holding(_turn(expert.network.game)):
         simulations = prepare(expert)
         return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
 
 
 def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
     """Choose an edge in one position [A] bool; a long search has so many `simulations`."""
+    check_cancelled()  # others may have taken their time
     begin = time.monotonic()
     if np.count_nonzero(~drawn) > PROVEN_UNDRAWN:
         return int(expert.think(simulations, drawn).edge)
@@ -96,7 +97,8 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
         try:
             opinion = expert.think(SIMULATIONS[0], drawn)
             proving = pool.submit(proof.prove_value, problem, float(opinion.value))
-            wait([proving], max(0.0, at(PROOF_ALONE) - time.monotonic()))
+            with suppress(TimeoutError):
+                result_of(proving, max(0.0, at(PROOF_ALONE) - time.monotonic()))
             if not proving.done() and simulations > SIMULATIONS[0]:
                 opinion = expert.think(simulations, drawn)
             proof.finish(problem, proving, at(PROOF_ENDS))
@@ -136,6 +138,12 @@ def longest(expert: Expert) -> int:
     cost = expert.durations[shortest] / shortest  # of a simulation
     fits = [n for n in SIMULATIONS if expert.durations.get(n, cost * n) <= allowed]
     return max(fits, default=shortest)
+
+
+@cache
+def _turn(game: DotsAndBoxes) -> threading.Lock:
+    """Return the lock of a board: one decision at a time, as experts share the table."""
+    return threading.Lock()
 
 
 @lru_cache(maxsize=2)

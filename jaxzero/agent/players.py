@@ -16,11 +16,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import by_policy, by_search, choose, pick_at_random, pick_best
+from jaxzero.agent import single
+from jaxzero.agent.choosing import (
+    Choice,
+    Chooser,
+    by_policy,
+    by_search,
+    choose,
+    decide,
+    pick_at_random,
+    pick_best,
+)
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
-from jaxzero.errors import InputError, nearest, shortened
+from jaxzero.config.ranges import split_list
+from jaxzero.errors import InputError, as_field, nearest, shortened
 from jaxzero.game import (
     DotsAndBoxes,
     State,
@@ -32,6 +43,7 @@ from jaxzero.game import (
 
 Act = Callable[[chex.ArrayTree, jax.Array, State], jax.Array]
 HostAct = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Decide = Callable[[chex.ArrayTree, jax.Array, State], Choice]
 KNOWN = {
     "random": "any legal edge",
     "greedy": "takes a box, else gives none away, else anything",
@@ -58,6 +70,10 @@ class Player:
 
     On the device, `act(params, keys [B], State [B])` returns edges [B] int32 and can be jitted.
     With `on_host`, `act(seeds [B] uint32, drawn [B, A] bool)` takes and returns NumPy arrays.
+    A player that looks at quiet positions alone also has `decide`, with the arguments of `act`. It
+    returns move and value [B] of the quiet positions; all edges up to this move follow from them,
+    as `quiet_game.edge_to_draw` says.
+    `one(drawn [A] bool)` returns the same edge in one position by a program that players share.
     Randomness comes from the key or seed of each game alone, so a game does not depend on the
     batch it is played in.
     """
@@ -66,12 +82,16 @@ class Player:
     act: Act | HostAct
     params: chex.ArrayTree = ()
     on_host: bool = False
+    decide: Decide | None = None
+    one: Callable[[np.ndarray], int] | None = None
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
         """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit."""
         if self.on_host:
             # A copy: what comes from the device is read-only, which compiled players refuse.
             return self.act(seeds(keys), np.array(state.drawn))
+        if self.one and len(state.drawn) == 1:
+            return np.array([self.one(np.array(state.drawn[0]))], np.int32)
         # Compiled once for a player that is made once: jit remembers by function.
         return np.asarray(jax.jit(self.act)(self.params, keys, state))
 
@@ -97,11 +117,13 @@ class Agent:
 Maker = Callable[[str, str, DotsAndBoxes, Agent | None], Player]
 
 
-def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Player:
-    """Return the player that `name` describes, such as `greedy` or `search:64`.
+def make_player(
+    name: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
+) -> Player:
+    """Return the player that `name`, given as `field`, describes, such as `greedy` or `search:64`.
 
-    Raises: InputError for an unknown name, a bad argument, or a player that needs a network
-    where there is none.
+    Raises: InputError for an unknown name, a bad argument, a player that needs a network where
+    there is none, or one that cannot play on this board.
     """
     kind, _, argument = name.partition(":")
     makers: dict[str, Maker] = {
@@ -115,15 +137,18 @@ def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Pl
     }
     if kind not in makers:
         raise InputError(
-            f"player: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
+            f"{field}: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
             f"(known: {', '.join(KNOWN)})"
         )
-    return makers[kind](name, argument, game, agent)
+    with as_field(field, "player", name):
+        return makers[kind](name, argument, game, agent)
 
 
-def make_players(names: str, game: DotsAndBoxes, agent: Agent | None = None) -> list[Player]:
-    """Return the players of a list of names separated by commas."""
-    return [make_player(name.strip(), game, agent) for name in names.split(",") if name.strip()]
+def make_players(
+    names: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "players"
+) -> list[Player]:
+    """Return the players of a list, given as `field`, of names with commas between them."""
+    return [make_player(name, game, agent, field) for name in split_list(field, names)]
 
 
 def _refuse_argument(name: str, argument: str) -> None:
@@ -140,7 +165,7 @@ def _count(name: str, argument: str, example: str) -> int:
 
 def _needed(name: str, agent: Agent | None) -> Agent:
     if agent is None:
-        raise InputError(f"player: {name!r} needs a trained network")
+        raise InputError(f"player: {shortened(repr(name))} needs a trained network")
     return agent
 
 
@@ -251,43 +276,74 @@ def _table(game: DotsAndBoxes):
 def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     _refuse_argument(name, argument)
     agent = _needed(name, agent)
-    act = partial(_act_policy, agent.network, agent.settings, agent.temperature)
-    return Player(name, act, agent.params)
+    chooser_of = partial(_by_policy, agent.network, agent.settings, agent.temperature)
+    player = _network_player(name, agent, agent.settings, chooser_of)
+    if agent.temperature:
+        return player
+    return replace(
+        player,
+        one=lambda drawn: int(
+            single.choose_by_policy(agent.network, agent.settings, agent.params, drawn).edge
+        ),
+    )
 
 
-def _act_policy(
+def _by_policy(
     network: Network,
     settings: SearchConfig,
     temperature: float,
     params: chex.ArrayTree,
     keys: jax.Array,
-    state: State,
-) -> jax.Array:
+) -> Chooser:
     pick = partial(pick_at_random, temperature, keys) if temperature else pick_best
-    return choose(network.game, settings, by_policy(network, settings, params, pick), state).edge
+    return by_policy(network, settings, params, pick)
 
 
 def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     simulations = _count(name, argument, "search:64")
     agent = _needed(name, agent)
     settings = replace(agent.settings, simulations=simulations)
-    act = partial(_act_search, agent.network, settings, agent.temperature)
-    return Player(name, act, agent.params)
+    chooser_of = partial(_by_search, agent.network, settings, agent.temperature)
+    player = _network_player(name, agent, settings, chooser_of)
+    if agent.temperature or settings.win_weight or settings.engine != "rounds":
+        return player
+    return replace(
+        player,
+        one=lambda drawn: int(
+            single.think(agent.network, settings, agent.params, drawn, simulations).edge
+        ),
+    )
 
 
-def _act_search(
+def _by_search(
     network: Network,
     settings: SearchConfig,
     temperature: float,
     params: chex.ArrayTree,
     keys: jax.Array,
-    state: State,
-) -> jax.Array:
+) -> Chooser:
     pick = partial(pick_at_random, temperature, keys) if temperature else None
     evaluate = network_evaluator(network, settings)
-    params = inference_copy(network, params, len(state.drawn))
-    chooser = by_search(network.game, settings, evaluate, params, pick)
-    return choose(network.game, settings, chooser, state).edge
+    params = inference_copy(network, params, len(keys))
+    return by_search(network.game, settings, evaluate, params, pick)
+
+
+def _network_player(
+    name: str,
+    agent: Agent,
+    settings: SearchConfig,
+    chooser_of: Callable[[chex.ArrayTree, jax.Array], Chooser],
+) -> Player:
+    """Return the player that chooses by `chooser_of(params, keys [B])`."""
+    game = agent.network.game
+
+    def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
+        return choose(game, settings, chooser_of(params, keys), state).edge
+
+    def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
+        return decide(game, settings, chooser_of(params, keys), state)[0]
+
+    return Player(name, act, agent.params, decide=of_turn if settings.nodes == "quiet" else None)
 
 
 def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:

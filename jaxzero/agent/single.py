@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import search_one
+from jaxzero.agent.choosing import Choice, by_policy, choose, search_one
 from jaxzero.agent.gumbel import Rounds, padded_rounds
-from jaxzero.agent.network import Network
+from jaxzero.agent.network import Network, inference_copy
+from jaxzero.agent.recent import of_board
 from jaxzero.agent.tree import ROOT
 from jaxzero.config import SearchConfig
+from jaxzero.game import State
 from jaxzero.programs import kept_program
 
 # Simulations of the program. Its tree has room for all of them, which costs a few MiB and no time;
@@ -61,25 +63,31 @@ def _think(
     return Thought(choice.edge, choice.value, found.policy[0], found.visits[0], values)
 
 
-def call(function: Callable, network: Network, settings: SearchConfig, *inputs: Any) -> Any:
-    """Return the NumPy arrays of `function(network, settings, *inputs)`, compiled once.
+def choose_by_policy(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
+) -> Choice:
+    """Choose in one position [A] bool without a search: NumPy. The first call compiles."""
+    settings = SearchConfig(nodes=settings.nodes)  # nothing else matters
+    return Choice(*call(_choose_by_policy, network, settings, params, drawn))
 
-    Whoever asks for what another thread compiles waits for it, in place of compiling it again.
+
+def _choose_by_policy(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+) -> Choice:
+    chooser = by_policy(network, settings, inference_copy(network, params, 1))
+    zero = jnp.zeros(1, jnp.int32)
+    choice = choose(network.game, settings, chooser, State(drawn[None], zero, zero))
+    return Choice(choice.edge[0], choice.value[0])
+
+
+def call(function: Callable, network: Network, settings: SearchConfig, *inputs: Any) -> Any:
+    """Return the NumPy arrays of `function(network, settings, *inputs)`, a tuple.
+
+    It is compiled once for a network and for inputs of these shapes, as long as its board is kept.
     """
     shapes = jax.tree.map(jax.api_util.shaped_abstractify, inputs)
-    leaves, tree = jax.tree.flatten(shapes)
-    what = function, network, settings, tuple(leaves), tree
-    with _compiling.setdefault(what, threading.Lock()):
-        program = _compiled(*what)
+    key = function, network, settings, *map(str, jax.tree.leaves(shapes[1:]))
+    bound = partial(function, network, settings)
+    kept = of_board(network.game)
+    program = kept.get(key, lambda: kept_program(bound, *shapes).lower(*shapes).compile())
     return jax.device_get(program(*inputs))
-
-
-_compiling: dict[tuple, threading.Lock] = {}
-
-
-@lru_cache(maxsize=256)
-def _compiled(
-    function: Callable, network: Network, settings: SearchConfig, leaves: tuple, tree: Any
-) -> Callable:
-    shapes = jax.tree.unflatten(tree, leaves)
-    return kept_program(partial(function, network, settings), *shapes).lower(*shapes).compile()

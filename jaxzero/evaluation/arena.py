@@ -1,4 +1,4 @@
-"""Matches between two players; all games advance together, ply by ply."""
+"""Matches between two players; the games of a match advance in batches."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxzero.agent import quiet_game
+from jaxzero.agent.choosing import Choice
 from jaxzero.agent.players import Player, seeds
-from jaxzero.game import DotsAndBoxes, State, initial_states, is_over, step
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, State, initial_states, step
 
 MOST_AT_ONCE = 8192  # games, so that memory does not grow with a match
 TRIES = 32  # draws of an opening before a repeated one is accepted
@@ -158,7 +161,7 @@ def play_match(
     as there are enough. `at_once` games are played at a time, 0: all. The result does not depend on
     `at_once` and `shares`: the randomness of a game comes from its number. But where the solver of
     `perfect` runs out of nodes, its table, which outlives a game, helps it.
-    Raises: ValueError for an odd number of games.
+    Raises: ValueError for an odd number of games or none, InputError for a move that is none.
     """
     settings = games, opening_plies, seed, at_once, shares
     return play_recorded_match(game, first, second, *settings)[0]
@@ -178,8 +181,8 @@ def play_recorded_match(
 
     The moves begin with the opening. `first` moves first in even games, `second` in odd ones.
     """
-    if games % 2:
-        raise ValueError(f"games: {games} must be even (pairs with swapped seats)")
+    if games < 2 or games % 2:
+        raise ValueError(f"games: {games} must be even and at least 2 (pairs with swapped seats)")
     # Weights from a file are on the host. Copy them to the device once, not at every ply.
     players = tuple(
         player
@@ -214,33 +217,63 @@ def play_games(
     """Play the games `numbers` [B] from the `openings` [P] of their pairs to the end.
 
     Returns the final margins of `players[0]` [B] and the edges of every ply [B, A], -1 after the
-    end. `players[0]` is side 0 of the State in even games, side 1 in odd games.
+    end. `players[0]` is side 0 of the State in even games, side 1 in odd games. Raises: InputError
+    for a move that is none.
+
+    One player at a time decides in half of the games, the one that more games wait for. So no
+    position is searched whose move is not played, and while no game is over every batch is full.
     """
-    # On the device like all later states; otherwise the first ply would compile separately.
-    put = partial(jax.device_put, device=jax.local_devices()[0])
-    state = put(jax.tree.map(lambda leaf: leaf[numbers // 2], openings))
-    seat, game_keys = put((numbers % 2).astype(np.int32)), put(_fold(key, numbers))
-    moves = []
-    for ply in range(game.num_edges):
-        keys = _fold_in(game_keys, ply)
-        edges = [_ask(player, keys, state, seat, number) for number, player in enumerate(players)]
-        state, edge = _advance(game, state, seat, *edges)
-        moves.append(edge)
-    end, seat, moves = jax.device_get((state, seat, moves))
-    return np.where(end.player == seat, end.margin, -end.margin), np.stack(moves, axis=1)
+    state = jax.tree.map(lambda leaf: np.array(leaf)[numbers // 2], openings)
+    seat, opening = numbers % 2, state.drawn.sum(axis=1)
+    moves = np.full(state.drawn.shape, -1, np.int32)
+    quiet = np.array([player.decide is not None for player in players])
+    # What the side to move has decided: a move, and for captures on the way to it a value.
+    move, value = np.zeros(len(numbers), np.int32), np.zeros(len(numbers), np.float32)
+    decided, size = np.zeros(len(numbers), bool), batch_size(len(numbers))
+    while not (over := state.drawn.all(axis=1)).all():
+        ply, mover = state.drawn.sum(axis=1) - opening, (state.player != seat).astype(int)
+        waiting = [np.flatnonzero(~over & ~decided & (mover == number)) for number in (0, 1)]
+        number = int(len(waiting[1]) > len(waiting[0]))
+        draws = decided.any() and len(waiting[number]) < size
+        rows = np.flatnonzero(decided) if draws else waiting[number]
+        # The games that are behind go first, so that all end together.
+        rows = rows[np.argsort(ply[rows], kind="stable")][:size]
+        batch, count = np.resize(rows, size), len(rows)  # filled up with copies
+        part = State(*(leaf[batch] for leaf in state))
+        if not draws:
+            keys = _keys(key, numbers[batch], ply[batch])
+            move[rows], value[rows] = _ask(players[number], keys, part, count)
+            decided[rows] = True
+            continue
+        decision = Choice(move[batch], value[batch])
+        drawn = _draw(game, bool(quiet.any()), part, decision, quiet[mover[batch]])
+        edge, after, lasts = jax.device_get(drawn)
+        if (same := (after.drawn == part.drawn).all(axis=1)).any():
+            name = players[mover[batch[same.argmax()]]].name
+            raise InputError(f"player: {name} chose edge {edge[same][0]}, which cannot be drawn")
+        moves[rows, ply[rows]] = edge[:count]
+        decided[rows] = (lasts & ~after.drawn.all(axis=1))[:count]
+        for old, new in zip(state, after, strict=True):
+            old[rows] = new[:count]
+    return np.where(state.player == seat, state.margin, -state.margin), moves
 
 
-def _ask(player: Player, keys: jax.Array, state: State, seat: jax.Array, number: int) -> jax.Array:
-    """Return the edges [B] of player `number`, valid in games where it is to move."""
-    if not player.on_host:
-        # Does not wait for the device. jit compiles once for each function object.
-        return jax.jit(player.act)(player.params, keys, state)
-    drawn, mover, seat = (np.array(part) for part in (state.drawn, state.player, seat))
-    turn = ((mover == seat) == (number == 0)) & ~drawn.all(axis=1)
-    edge = np.zeros(len(drawn), np.int32)
-    if turn.any():
-        edge[turn] = player.act(seeds(keys)[turn], drawn[turn])
-    return jax.device_put(edge, jax.local_devices()[0])
+def batch_size(games: int) -> int:
+    """Return in how many of so many games a player decides at once."""
+    return -(-games // 2)
+
+
+def _ask(
+    player: Player, keys: jax.Array, state: State, count: int
+) -> tuple[np.ndarray, np.ndarray | float]:
+    """Return what a player decides in the first `count` positions: moves and values."""
+    if player.on_host:
+        return player.act(seeds(keys)[:count], state.drawn[:count]), 0.0
+    # jit compiles once for each function object.
+    if player.decide is None:
+        return np.asarray(jax.jit(player.act)(player.params, keys, state))[:count], 0.0
+    move, value = jax.device_get(jax.jit(player.decide)(player.params, keys, state))
+    return move[:count], value[:count]
 
 
 def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> State:
@@ -286,27 +319,26 @@ def _replay(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
     return played(edge, state, moved)
 
 
-@partial(jax.jit, static_argnums=0)
-def _advance(
-    game: DotsAndBoxes, state: State, seat: jax.Array, first: jax.Array, second: jax.Array
-) -> tuple[State, jax.Array]:
-    """Play the edge of the player to move in every game, given the edges of both players [B].
+@partial(jax.jit, static_argnums=(0, 1))
+def _draw(
+    game: DotsAndBoxes, captures: bool, state: State, decision: Choice, quiet: jax.Array
+) -> tuple[jax.Array, State, jax.Array]:
+    """Draw the next edge of a decision in every game, before `quiet` [B] moves that of a capture.
 
-    Returns the states and the edges played, -1 in finished games.
+    Without `captures` no move is quiet. Returns edges, states, and whether the decisions say the
+    next edge too: [B] each.
     """
-    edge = jnp.where(state.player == seat, first, second)
-    over = jax.vmap(is_over)(state)
-    moved, _ = jax.vmap(partial(step, game))(state, edge)
-    return jax.vmap(_unless_over)(state, moved), jnp.where(over, -1, edge)
-
-
-def _unless_over(state: State, moved: State) -> State:
-    return jax.tree.map(lambda old, new: jnp.where(is_over(state), old, new), state, moved)
-
-
-_fold_in = jax.jit(jax.vmap(jax.random.fold_in, in_axes=(0, None)))
+    edge = decision.edge
+    if captures:
+        view = jax.vmap(partial(quiet_game.view, game))(state.drawn)
+        following = jax.vmap(partial(quiet_game.edge_to_draw, game))
+        edge = jnp.where(quiet, following(state.drawn, view, decision.value, edge), edge)
+    after, again = jax.vmap(partial(step, game))(state, edge)
+    # A decision ends with its move, or with the turn.
+    return edge, after, again & (edge != decision.edge)
 
 
 @jax.jit
-def _fold(key: jax.Array, numbers: jax.Array) -> jax.Array:
-    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, numbers)
+def _keys(key: jax.Array, numbers: jax.Array, plies: jax.Array) -> jax.Array:
+    fold_in = jax.random.fold_in
+    return jax.vmap(lambda number, ply: fold_in(fold_in(key, number), ply))(numbers, plies)

@@ -21,6 +21,7 @@ from jaxzero.game.structure import structure
 from jaxzero.readers import read_arrays
 from jaxzero.solver.endgame import move_bounds, new_table
 from jaxzero.solver.tablebase import ILLEGAL
+from jaxzero.status import doing
 
 CHUNK = 1 << 16  # positions analysed in one call
 REPORT_EVERY = 500  # positions between two lines of progress
@@ -75,12 +76,12 @@ def collect(
     Raises: InputError where no game has such a position.
     """
     fewest, most = undrawn
-    bands = [(max(low, fewest), min(high, most)) for low, high in BANDS]
-    bands = [(low, high) for low, high in bands if low <= high]
+    bands = bands_between(fewest, most)
     wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
     found, seen = [], set()
     for number, (name, player) in enumerate(players.items()):
-        boards = self_play(game, player, games.count, seed + number, games.noise)
+        with doing(f"playing {games.count} games of {name} against itself"):
+            boards = self_play(game, player, games.count, seed + number, games.noise)
         source = np.tile(np.arange(games.count), len(boards) // games.count)
         half = np.random.default_rng((seed, number)).permutation(games.count)[source] % 2
         left = (~boards).sum(axis=1)
@@ -99,6 +100,12 @@ def collect(
         raise InputError(f"fewest: {fewest} to most: {most}: no game has such a position")
     _, _, *columns = zip(*sorted(found, key=lambda entry: entry[:2]), strict=True)
     return Candidates(*map(np.array, columns))
+
+
+def bands_between(fewest: int, most: int) -> list[tuple[int, int]]:
+    """Return the bands of undrawn edges, the lowest and the highest as far as they lie between."""
+    cut = [(max(low, fewest), min(high, most)) for low, high in BANDS]
+    return [(low, high) for low, high in cut if low <= high]
 
 
 def thin(rows: np.ndarray, source: np.ndarray, per_game: int) -> np.ndarray:
@@ -181,7 +188,8 @@ def solve_all(
     began = saved = time.monotonic()
     for row, board in enumerate(drawn):
         if board.tobytes() not in known:
-            lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
+            with doing(f"solving position {row + 1} of {len(drawn)}"):
+                lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
             known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
         moves[row], solved[row] = known[board.tobytes()]
         done, last = row + 1, row + 1 == len(drawn)

@@ -25,6 +25,7 @@ from jaxzero.errors import InputError, nearest
 from jaxzero.evaluation.arena import Z_95, MatchResult, play_match
 from jaxzero.files import save_figure
 from jaxzero.game import DotsAndBoxes
+from jaxzero.status import doing
 
 ELO_PER_LOG_ODDS = 400 / math.log(10)
 
@@ -83,14 +84,13 @@ def play_pairs(
     for first, second in pairs:
         if first is second:
             raise InputError(f"players: {first.name!r} is paired with itself")
-    return [
-        Match(
-            first.name,
-            second.name,
-            play_match(game, first, second, games, opening_plies, pair_seed(seed, first, second)),
-        )
-        for first, second in pairs
-    ]
+    matches = []
+    for number, (first, second) in enumerate(pairs, start=1):
+        with doing(f"match {number} of {len(pairs)}: {first.name} against {second.name}"):
+            own_seed = pair_seed(seed, first, second)
+            result = play_match(game, first, second, games, opening_plies, own_seed)
+        matches.append(Match(first.name, second.name, result))
+    return matches
 
 
 def pair_seed(seed: int, first: Player, second: Player) -> int:

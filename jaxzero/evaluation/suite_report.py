@@ -9,10 +9,11 @@ from tabulate import tabulate
 
 from jaxzero.agent.players import LEARNT, Agent, make_players
 from jaxzero.errors import InputError
-from jaxzero.evaluation.scoring import calibration, compare, named_answers, score
+from jaxzero.evaluation.scoring import Answers, calibration, compare, named_answers, score
 from jaxzero.evaluation.suite import BANDS, Suite, format_counts
 from jaxzero.files import make_folder, save_figure
 from jaxzero.game import DotsAndBoxes
+from jaxzero.status import doing
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
 COLUMNS = {
@@ -30,20 +31,28 @@ def score_suite(
 ) -> dict[str, dict]:
     """Score players on a suite, print, draw and return the results.
 
-    `networks` are one or two agents of one board, by name; `names` are of `scored_players`. Of one
-    network, all players are compared with the first of them; of two, every player of the first
-    network that has one with the same player of the second. `seed` is for players that choose at
-    random.
+    `networks` are one or two agents of one board, by names that differ; `names` are of
+    `scored_players`. Of one network, all players are compared with the first of them; of two, every
+    player of the first network that has one with the same player of the second. `seed` is for
+    players that choose at random.
     """
     (label, agent), *others = networks.items()
     print(f"Scoring the suite {suite.name} ...", flush=True)
-    answers = {player: named_answers(suite, player, agent, seed) for player in names}
-    pairs = [(player, names[0]) for player in names[1:]]
-    if others:
+
+    def answers_of(player: str, agent: Agent) -> Answers:
+        with doing(f"{player} answers suite {suite.name}"):
+            return named_answers(suite, player, agent, seed)
+
+    whose = {player: player for player in names}
+    if others:  # then a name alone does not say which network it is
         ((other, second),) = others
         learnt = [player for player in names if player.startswith(LEARNT)]
-        pairs = [(player, f"{player} of {other}") for player in learnt]
-        answers |= {renamed: named_answers(suite, one, second, seed) for one, renamed in pairs}
+        whose |= {player: f"{player} of {label}" for player in learnt}
+    answers = {whose[player]: answers_of(player, agent) for player in names}
+    pairs = [(player, names[0]) for player in names[1:]]
+    if others:
+        pairs = [(whose[player], f"{player} of {other}") for player in learnt]
+        answers |= {f"{player} of {other}": answers_of(player, second) for player in learnt}
     scores = {player: score(suite, answer) for player, answer in answers.items()}
     calibrations = {
         player: calibration(suite, answer)
@@ -63,7 +72,8 @@ def score_suite(
         print(f"\nHow the positions were sampled\n\n{format_counts(suite)}")
     path = figures / f"suite_{suite.name}.png"
     make_folder("figures", figures)
-    draw_scores(path, f"{suite.game}, {label}, suite {suite.name}", scores, calibrations)
+    title = f"{suite.game}, {' and '.join(networks)}, suite {suite.name}"
+    draw_scores(path, title, scores, calibrations)
     print(path)
     return {
         "suite_name": suite.name,
@@ -79,7 +89,7 @@ def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int
 
     Raises: InputError where one cannot be, or none has a network to compare.
     """
-    names = [player.name for player in make_players(players, game, agent)]
+    names = [player.name for player in make_players(players, game, agent, "players")]
     if networks > 1 and not any(name.startswith(LEARNT) for name in names):
         raise InputError(f"players: {players} have no network: there are not two to compare")
     return names
@@ -149,33 +159,38 @@ def draw_scores(
     path: Path, title: str, scores: dict[str, dict], calibrations: dict[str, list[dict]]
 ) -> None:
     """Draw wrong moves and value error by undrawn edges, and the calibration, into a PNG."""
-    figure = Figure(figsize=(13, 4), layout="constrained")
+    colors = {player: f"C{number}" for number, player in enumerate(scores)}
+    wrong = {player: _by_band(parts, "wrong_share", 100) for player, parts in scores.items()}
+    errors = {player: _by_band(parts, "value_error", 1) for player, parts in scores.items()}
+    calibrated = {
+        player: {100 * part["predicted"]: 100 * part["true"] for part in bins}
+        for player, bins in calibrations.items()
+    }
+    panels = {
+        "Wrong moves, %": wrong,
+        "Value error, boxes": errors,
+        "Positions won, %: true against predicted": calibrated,
+    }
+    panels = {name: lines for name, lines in panels.items() if any(lines.values())}
+    figure = Figure(figsize=(1 + 4 * len(panels), 4), layout="constrained")
     figure.suptitle(title)
-    wrong, error, calibrated = figure.subplots(1, 3)
-    for player, parts in scores.items():
-        bands = parts["by_undrawn"]
-        shares = {
-            band: 100 * part["wrong_share"]
-            for band, part in bands.items()
-            if part["wrong_share"] is not None
-        }
-        wrong.plot(list(shares), list(shares.values()), marker="o", label=player)
-        errors = {
-            band: part["value_error"] for band, part in bands.items() if "value_error" in part
-        }
-        if errors:
-            error.plot(list(errors), list(errors.values()), marker="o", label=player)
-    for player, bins in calibrations.items():
-        predicted, true = ([100 * part[key] for part in bins] for key in ("predicted", "true"))
-        calibrated.plot(predicted, true, marker="o", label=player)
-    calibrated.plot([0, 100], [0, 100], color="grey", linewidth=0.8)
-    names = ("Wrong moves, %", "Value error, boxes", "Positions won, %: true against predicted")
-    for axis, name in zip((wrong, error, calibrated), names, strict=True):
+    for number, (name, lines) in enumerate(panels.items(), start=1):
+        axis = figure.add_subplot(1, len(panels), number)
+        for player, points in lines.items():
+            if points:
+                x, y = list(points), list(points.values())
+                axis.plot(x, y, marker="o", label=player, color=colors[player])
+        if lines is calibrated:
+            axis.plot([0, 100], [0, 100], color="grey", linewidth=0.8)
         axis.set_title(name, fontsize=10)
         axis.grid(alpha=0.3)
-        axis.set_xlabel("predicted, %" if axis is calibrated else "undrawn edges")
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize=8)
-    wrong.set_ylim(bottom=0)
-    error.set_ylim(bottom=0)
+        axis.set_xlabel("predicted, %" if lines is calibrated else "undrawn edges")
+        axis.legend(fontsize=8)
+        axis.set_ylim(bottom=0)
     save_figure(path, figure)
+
+
+def _by_band(parts: dict, key: str, scale: float) -> dict[str, float]:
+    """Return a score by bands of undrawn edges, where it is known."""
+    bands = parts["by_undrawn"].items()
+    return {band: scale * part[key] for band, part in bands if part.get(key) is not None}

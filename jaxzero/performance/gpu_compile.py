@@ -7,7 +7,6 @@ a config fits and how many kernels it launches. Only seconds have to wait for th
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -21,18 +20,19 @@ import numpy as np
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator, search
 from jaxzero.config import Config
-from jaxzero.errors import InputError, nearest
+from jaxzero.environment import NEEDS_CUDA_BUILD, has_cuda_build
+from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import initial_states
 from jaxzero.game.structure import structure
 from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
 from jaxzero.performance.timing import random_positions
 from jaxzero.readers import read_yaml
 from jaxzero.runs.memory import least_bytes, predicted_bytes
+from jaxzero.status import doing
 from jaxzero.training.iteration import input_shapes, lower_and_compile
 from jaxzero.training.learner import init_learner, update
 
 PARTS = ("structure", "network", "search", "update", "iteration")
-NEEDED = 'needs the CUDA build of jax: pip install -e ".[cuda13]" (or cuda12)'
 
 INNER_ROUNDS = 3  # of a loop of unknown length inside a search: about the depth of a tree
 
@@ -117,18 +117,10 @@ def gpu_named(name: str) -> Gpu:
     found = by_key.get(name.lower().replace(" ", "").removeprefix("nvidia"))
     if found is None:
         raise InputError(
-            f"target: {name!r}{nearest(name, known)} is not a known GPU: {', '.join(known)}"
+            f"target: {shortened(repr(name))}{nearest(name, known)} is not a known GPU: "
+            f"{', '.join(known)}"
         )
     return found
-
-
-def has_cuda_build() -> bool:
-    """Return whether the jax that is installed can compile for a GPU."""
-    names = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
-    try:
-        return any(importlib.util.find_spec(name) for name in names)
-    except ModuleNotFoundError:
-        return False
 
 
 def device_of(gpu: Gpu) -> jax.Device:
@@ -138,7 +130,7 @@ def device_of(gpu: Gpu) -> jax.Device:
     Raises: InputError without the CUDA build of jax.
     """
     if not has_cuda_build():
-        raise InputError(f"target: {gpu.name} {NEEDED}")
+        raise InputError(f"target: {gpu.name} {NEEDS_CUDA_BUILD}")
     from jax.experimental import topologies
 
     jax.config.update("jax_platforms", "cpu")
@@ -222,7 +214,8 @@ PROGRAMS = {
 
 def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
     """Compile an iteration for a GPU; return the bytes that it holds at once, and its replay."""
-    compiled = compile_part(config, "iteration", device_of(gpu))
+    with doing(f"preparing the program of an iteration for {gpu.name}"):
+        compiled = compile_part(config, "iteration", device_of(gpu))
     shapes = input_shapes(config, Network(config.game.board, config.network), 1)
     parts = least_bytes(config, shapes.learner, shapes.actor, 1)
     return predicted_bytes(compiled), parts["replay.capacity"]
@@ -254,8 +247,9 @@ class Counted(NamedTuple):
 
 def count_part(config: Config, part: str, device: jax.Device) -> Counted:
     """Compile one part and count."""
-    compiled = compile_part(config, part, device)
-    program = read_program(compiled.as_text())
+    with doing(f"preparing and counting {part}"):
+        compiled = compile_part(config, part, device)
+        program = read_program(compiled.as_text())
     plan = compiled.memory_analysis()
     return Counted(
         part,

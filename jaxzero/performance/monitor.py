@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxzero.agent.network import Network
 from jaxzero.config import Config
-from jaxzero.files import make_folder, temporary_folder
+from jaxzero.files import atomic_write, make_folder, temporary_folder
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
 from jaxzero.runs.summary import headline
@@ -93,11 +93,8 @@ class Training:
 @contextmanager
 def training(config: Config, devices: list[jax.Device]) -> Iterator[Training]:
     """Yield a run whose metrics go to a temporary folder."""
-    with temporary_folder() as folder:
-        with redirect_stdout(io.StringIO()):  # no terminal: no progress bar
-            writer = MetricsWriter(folder, 0, config.iterations)
-        with writer:
-            yield Training(config, devices, writer)
+    with temporary_folder() as folder, MetricsWriter(folder, 0, config.iterations) as writer:
+        yield Training(config, devices, writer)
 
 
 class Utilisation(NamedTuple):
@@ -211,8 +208,12 @@ def take_trace(run: Callable[[], object], folder: Path) -> dict[str, str]:
     with temporary_folder() as fresh:
         with jax.profiler.trace(str(fresh), create_perfetto_trace=True):
             run()
-        shutil.copytree(fresh, folder, dirs_exist_ok=True)
-        files = [folder / path.relative_to(fresh) for path in sorted(fresh.rglob("*"))]
+        found = [path for path in sorted(fresh.rglob("*")) if path.is_file()]
+        files = [folder / path.relative_to(fresh) for path in found]
+        for path, file in zip(found, files, strict=True):
+            make_folder("trace", file.parent)
+            with atomic_write(file) as temporary:
+                shutil.copyfile(path, temporary)
     return {
         program: str(file)
         for program, pattern in TRACE_FILES.items()

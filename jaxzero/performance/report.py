@@ -28,7 +28,6 @@ from jaxzero.training.learner import Learner, init_learner, update
 
 Result = dict[str, Any]
 
-tabulate.MIN_PADDING = 0  # the headings need no more room than their letters
 
 WIDTH = 100  # characters of a line, at most
 SPEED = "games_per_second_with_learning"
@@ -195,7 +194,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) ->
     rows = list(rows)
     cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     sides = [{"l": "left", "r": "right"}[side] for side in align]
-    text = tabulate.tabulate(cells, headings, "simple", disable_numparse=True, colalign=sides)
+    # Headings need no more room than their letters, which tabulate takes from a global.
+    before, tabulate.MIN_PADDING = tabulate.MIN_PADDING, 0
+    try:
+        text = tabulate.tabulate(cells, headings, "simple", disable_numparse=True, colalign=sides)
+    finally:
+        tabulate.MIN_PADDING = before
     shares = (cell for row in rows for cell in row if isinstance(cell, Share) and cell.above)
     notes = [f"* {ABOVE[limit]}" for limit in dict.fromkeys(share.limit for share in shares)]
     lines = [line.rstrip() for line in text.splitlines()]

@@ -30,8 +30,10 @@ COLUMNS = (
 CHOICES = {
     "best": "best games/s",
     "knee": f"smallest with {KNEE:.0%} of it",
-    "largest": "largest that fits",
+    "largest": "largest tried",
 }
+TOO_LARGE = ("does not fit", "out of memory")  # states of a point
+RISING = 1.05  # times the speed of the point before: more than noise
 CURVES = {
     "selfplay_of_network": "self-play, of the network alone",
     "learning_share": "time spent learning",
@@ -58,6 +60,24 @@ def choices(rows: list[Row]) -> dict[str, Row]:
     sizes = [row["predicted_memory_bytes"] or row["peak_memory_bytes"] for row in ran]
     largest = max(range(len(ran)), key=lambda i: (sizes[i], i))
     return {"best": best, "knee": min(enough, key=first_value), "largest": ran[largest]}
+
+
+def names_of_choices(rows: list[Row]) -> dict[str, str]:
+    """Return `CHOICES`; the largest point is the largest that fits where a larger one did not."""
+    fits = any(row["status"] in TOO_LARGE for row in rows)
+    return CHOICES | ({"largest": "largest that fits"} if fits else {})
+
+
+def advice(rows: list[Row], best: Row) -> str:
+    """Return a line where the best point is the last of its list and the speed still rises."""
+    line = [row for row in rows if other_values(row) == other_values(best)]
+    ran = [row for row in line if row["status"] == "ok"]
+    if line[-1] is not best or len(ran) < 2 or isinstance(first_value(best), (str, bool)):
+        return ""
+    if best[SPEED] < RISING * ran[-2][SPEED]:
+        return ""
+    field = next(iter(best["settings"]))
+    return f"games/s still rises at the end of the list: try {field} above {first_value(best):,}"
 
 
 def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
@@ -87,8 +107,11 @@ def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
     write_csv(out / "results.csv", list(dict.fromkeys(name for row in flat for name in row)), flat)
     draw_sweep(out / "figure.png", rows, chosen.get("knee"))
     print("\n" + sweep_table(rows, chosen) + "\n")
+    words = names_of_choices(rows)
     for name, row in chosen.items():
-        print(f"{name[0].upper()}  {CHOICES[name]:<24} {headline(row)}")
+        print(f"{name[0].upper()}  {words[name]:<24} {headline(row)}")
+    if chosen and (line := advice(rows, chosen["best"])):
+        print(f"   {line}")
     devices = {f"{row['device']}, jax {row['versions']['jax']}" for row in ran}
     print(f"   {'measured on':<24} {'; '.join(sorted(devices)) or '-'}")
     print(", ".join(str(out / name) for name in ("results.csv", "results.json", "figure.png")))
@@ -102,12 +125,13 @@ def draw_sweep(path: Path, rows: list[Row], knee: Row | None) -> None:
     lines = dict.fromkeys(other_values(row) for row in rows)
     figure = Figure(figsize=(12, 5), layout="constrained")
     speeds, shares = figure.subplots(1, 2)
-    for line in lines:
+    for number, line in enumerate(lines):
         here = [row for row in rows if other_values(row) == line]
         name = label(dict(zip(fields[1:], line, strict=True))) if line else ""
-        _draw_line(speeds, here, ticks, SPEED, name)
-        for key, text in CURVES.items() if len(lines) == 1 else [("iteration_mfu", name)]:
-            _draw_line(shares, here, ticks, key, text, 100.0)
+        _draw_line(speeds, here, ticks, SPEED, name, f"C{number}")
+        curves = CURVES.items() if len(lines) == 1 else [("iteration_mfu", name)]
+        for other, (key, text) in enumerate(curves, start=number + (len(lines) == 1)):
+            _draw_line(shares, here, ticks, key, text, f"C{other}", 100.0)
     speeds.set_ylabel("games per second, learning included")
     shares.set_ylabel("%" if len(lines) == 1 else "of the ceiling of matrix products, %")
     if knee:
@@ -127,7 +151,13 @@ def draw_sweep(path: Path, rows: list[Row], knee: Row | None) -> None:
 
 
 def _draw_line(
-    axis: Axes, rows: list[Row], ticks: list, key: str, name: str, scale: float = 1.0
+    axis: Axes,
+    rows: list[Row],
+    ticks: list,
+    key: str,
+    name: str,
+    color: str,
+    scale: float = 1.0,
 ) -> None:
     points = sorted(
         (ticks.index(first_value(row)), scale * row[key])
@@ -135,7 +165,8 @@ def _draw_line(
         if row["status"] == "ok" and row[key] is not None
     )
     if points:
-        axis.plot(*zip(*points, strict=True), marker="o", markersize=4, label=name or None)
+        style = {"marker": "o", "markersize": 4, "color": color}
+        axis.plot(*zip(*points, strict=True), label=name or None, **style)
 
 
 def first_value(row: Row) -> Any:

@@ -23,6 +23,7 @@ from jaxzero.agent.network import IMPOSSIBLE, Network, inference_copy
 from jaxzero.agent.search import Evaluate, Evaluation, game_of, network_evaluator, search
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
+from jaxzero.status import doing
 from jaxzero.training.learner import Learner, augment, learn, mean_gradient
 from jaxzero.training.optimizer import make_optimizer
 from jaxzero.training.replay import Replay, add, empty_replay, sample
@@ -98,11 +99,17 @@ def seconds_per_call(*calls: Call, rounds: int = 3) -> list[float]:
 
 def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
     """Time parts by turns and return the seconds of each in one iteration."""
-    seconds = seconds_per_call(*(part.call for part in parts.values()), rounds=rounds)
+    calls = (_named(name, part.call) for name, part in parts.items())
+    seconds = seconds_per_call(*calls, rounds=rounds)
     return {
         name: time * part.total / part.items
         for (name, part), time in zip(parts.items(), seconds, strict=True)
     }
+
+
+def _named(name: str, call: Call) -> Call:
+    """Return a call that is named where it takes long."""
+    return doing(f"measuring {name.replace('_', ' ')}")(call)
 
 
 def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.ArrayTree) -> Call:
@@ -222,7 +229,8 @@ def random_positions(game: DotsAndBoxes, count: int) -> Positions:
     drawn = random_states(game, count).drawn
     legal = jnp.where(drawn, 0.0, 1.0)
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
-    return Positions(drawn, policy, jnp.zeros(count, jnp.int32), jnp.ones(count, bool))
+    yes = jnp.ones(count, bool)
+    return Positions(drawn, policy, jnp.zeros(count, jnp.int32), yes, ~yes)
 
 
 def full_ring(work: Workload) -> Replay:

@@ -9,7 +9,9 @@ comes to an end.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxzero.agent.players import Agent
+from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
 from jaxzero.game.structure import Structure
@@ -32,7 +35,7 @@ from jaxzero.solver.endgame import (
 from jaxzero.solver.tablebase import ILLEGAL
 
 LONG = 3  # boxes of the shortest long chain
-AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 2.0  # seconds of the solver between answers
+AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 0.5  # seconds of the solver between answers
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
 JUDGED_EXACTLY = 38  # undrawn edges at most
 KINDS = ("takes", "safe", "hard-hearted", "half-hearted", "loony")
@@ -91,20 +94,49 @@ class Analysis:
         return tuple((each.sum(axis=0) / total).tolist()) if len(each) else (0.0, 0.0, 0.0)
 
 
+class Tables:
+    """Tables of the solver, each lent for a slice: as many as there are slices at the same time.
+
+    What a slice has proven stays in its table, for later slices of any position of these boards:
+    all boards of at most 7x7, or one larger board.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[TranspositionTable] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[TranspositionTable]:
+        """Lend a table; the one that came back last, if any."""
+        try:
+            table = self._free.pop()
+        except IndexError:
+            table = new_table(TABLE_ENTRIES)
+        try:
+            yield table
+        finally:
+            self._free.append(table)
+
+
 def stages(
-    agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
+    agent: Agent,
+    drawn: np.ndarray,
+    ahead: int = 0,
+    simulations: int = 256,
+    seconds: float = 0.0,
+    tables: Tables | None = None,
 ) -> Iterator[Analysis]:
     """Yield analyses of a position [A] bool, each better than the one before.
 
     `ahead` are boxes of the side to move minus the opponent's so far. The solver gets `seconds`, 0:
-    no solver. The first needs no network (`prepare` compiles what the others need). Where no edge
-    is left there is nothing to yield.
+    no solver; it yields after each slice of its time, also where it has found nothing. The first
+    needs no network (`prepare` compiles what the others need). Where no edge is left there is
+    nothing to yield.
     """
     game = agent.network.game
     if drawn.all():
         return
-    found, table = by_structure(game, drawn), new_table(TABLE_ENTRIES)
-    proof = _proof_at_once(game, drawn, seconds, table)
+    found, tables = by_structure(game, drawn), tables or Tables()
+    proof = _proof_at_once(game, drawn, seconds, tables)
 
     def proven(found: Analysis) -> Analysis:
         return _proven(game, found, drawn, ahead, proof) if proof else found
@@ -124,16 +156,17 @@ def stages(
         found = by_search(agent, found, drawn, simulations)
         yield with_line(proven(found))
     if seconds > 0:
-        yield from map(with_line, by_solver(game, proven(found), drawn, ahead, seconds, table))
+        yield from map(with_line, by_solver(game, proven(found), drawn, ahead, seconds, tables))
 
 
 def _proof_at_once(
-    game: DotsAndBoxes, drawn: np.ndarray, seconds: float, table: TranspositionTable
+    game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables
 ) -> Solution | None:
     """Return what the solver proves in no time, where it probably will."""
     if seconds <= 0 or not _is_small(game, drawn):
         return None
-    solution = solve(game, drawn, seconds=min(seconds, AT_ONCE), table=table)
+    with tables.lend() as table:
+        solution = solve(game, drawn, seconds=min(seconds, AT_ONCE), table=table)
     return solution if solution.value is not None else None
 
 
@@ -146,8 +179,13 @@ def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
 def analyse(
     agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
 ) -> Analysis:
-    """Return the last of `stages`. Raises: InputError where no edge is left."""
-    found = list(stages(agent, drawn, ahead, simulations, seconds))
+    """Return the last of `stages`.
+
+    Raises: InputError where no edge is left, and for numbers out of range.
+    """
+    simulations = check_number("simulations", simulations, SimulationsOrNone)
+    seconds = check_number("seconds", seconds, SecondsOfDecision)
+    found = deque(stages(agent, drawn, ahead, simulations, seconds), maxlen=1)
     if not found:
         raise InputError(f"position: no edge is left on a {agent.network.game} board")
     return found[-1]
@@ -161,11 +199,14 @@ class Verdict(NamedTuple):
     exact: bool
 
 
-def judge_exactly(game: DotsAndBoxes, drawn: np.ndarray, seconds: float) -> Verdict | None:
+def judge_exactly(
+    game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables
+) -> Verdict | None:
     """Judge a position [A] bool with an edge left by the solver; None: not proven in `seconds`."""
     if not _is_small(game, drawn):
         return None
-    solution = solve(game, drawn, seconds=seconds)
+    with tables.lend() as table:
+        solution = solve(game, drawn, seconds=seconds, table=table)
     if solution.value is None or not solution.best:
         return None
     return Verdict(float(solution.value), solution.best[0], True)
@@ -253,12 +294,11 @@ def by_solver(
     drawn: np.ndarray,
     ahead: int,
     seconds: float,
-    table: TranspositionTable,
+    tables: Tables,
 ) -> Iterator[Analysis]:
-    """Yield what the exact solver proves within so many seconds; nothing beyond 7x7.
+    """Yield what the exact solver has proven after each slice of its time; nothing beyond 7x7.
 
-    The time comes in slices, so that bounds show early and an observer who leaves is not waited
-    for long. What a slice has proven stays in the table.
+    Slices let bounds show early, and let others have a turn between them.
     """
     known = replace(known, stage="exact")
     begin, slice_ = time.monotonic(), FIRST_SLICE
@@ -268,16 +308,16 @@ def by_solver(
 
     while left() > 0 and known.proven is None:
         try:
-            solution = solve(game, drawn, seconds=min(slice_, left()), table=table)
+            with tables.lend() as table:
+                solution = solve(game, drawn, seconds=min(slice_, left()), table=table)
         except InputError:  # the board is too large
             return
         slice_ = min(2 * slice_, LONGEST_SLICE)
-        better = _proven(game, known, drawn, ahead, solution)
-        if better.bounds != known.bounds:
-            yield better
-        known = better
+        known = _proven(game, known, drawn, ahead, solution)
+        yield known
     while left() > 0 and known.proven is not None and not all(one.exact for one in known.edges):
-        lower, upper = move_bounds(game, drawn, seconds=min(slice_, left()), table=table)
+        with tables.lend() as table:
+            lower, upper = move_bounds(game, drawn, seconds=min(slice_, left()), table=table)
         slice_ = min(2 * slice_, LONGEST_SLICE)
         exact = (lower == upper) & (lower != ILLEGAL)
         edges = tuple(

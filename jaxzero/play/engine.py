@@ -93,11 +93,6 @@ class Session:
         """Compile what a decision on this board needs; longer searches follow in a thread."""
         self._expert()
 
-    @property
-    def is_compiling(self) -> bool:
-        """Whether a thread still compiles longer searches."""
-        return any(thread.is_alive() for thread in self._compiling)
-
     def draw(self, edge: int) -> None:
         """Draw an edge for the side to move. Raises: InputError."""
         if self.record.is_over:

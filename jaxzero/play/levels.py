@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from threading import Lock
 
 import numpy as np
 
@@ -13,8 +11,10 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record, choose, draw_turn
 from jaxzero.play.looking import line_of_play, look_at
+from jaxzero.agent.recent import is_marked, mark, of_board
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
+from jaxzero.solver.cancellation import check_cancelled
 
 EVERY_BOARD = "5x5"  # the shipped network that plays boards without one of their own
 
@@ -51,35 +51,26 @@ def find_level(text: str) -> Level:
     raise InputError(f"level: {text[:40]!r} does not exist (known: {names})")
 
 
-@lru_cache(maxsize=64)
 def agent_of(game: DotsAndBoxes) -> Agent:
     """Return the shipped network of a board, else the one that plays every board."""
     name = OWN_NETWORK.get(str(game), EVERY_BOARD)
-    return resize(load_weights(name).agent, game, f"weights: {name}")
+    return of_board(game).get(
+        agent_of, lambda: resize(load_weights(name).agent, game, f"weights: {name}")
+    )
 
 
 # 4x4, from zero, is weaker on its board than the shipped 5x5; 4x4_solver is not, and faster.
 OWN_NETWORK = {"2x2": "2x2", "2x3": "2x3", "3x3": "3x3", "4x4": "4x4_solver", "5x5": "5x5"}
 
 
-_players: dict[tuple[str, DotsAndBoxes], Player] = {}
-_warm: set[tuple[Level, DotsAndBoxes]] = set()
-_making = Lock()
-
-
 def player_of(name: str, game: DotsAndBoxes) -> Player:
-    """Return a player of `make_player`, which compiles at its first move, the same one each time.
-
-    Two experts must not write to the table of one solver.
-    """
-    with _making:
-        if (name, game) not in _players:
-            _players[name, game] = make_player(name, game, agent_of(game))
-        return _players[name, game]
+    """Return a player of `make_player`, made once; it compiles at its first move."""
+    return of_board(game).get(name, lambda: make_player(name, game, agent_of(game)))
 
 
 def choose_edge(level: Level, record: Record, seed: int) -> int:
     """Return the edge that a level draws; it depends on the position, the ply and the seed."""
+    check_cancelled()
     game, free = record.game, np.flatnonzero(~record.drawn)
     rng = np.random.default_rng([seed, len(record.moves)])
     if rng.random() < level.random_share:
@@ -102,10 +93,11 @@ def warm_up(level: Level, game: DotsAndBoxes) -> None:
     """Compile a level before its first move."""
     choose_edge(replace(level, random_share=0.0), Record(game), 0)
     if level.temperature:
+        check_cancelled()
         line_of_play(agent_of(game), Record(game).drawn, edges=1)
-    _warm.add((level, game))
+    mark(game, level)
 
 
 def is_warm(level: Level, game: DotsAndBoxes) -> bool:
     """Return whether a level has been compiled for a board."""
-    return (level, game) in _warm
+    return is_marked(game, level)

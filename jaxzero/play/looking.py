@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from dataclasses import replace
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -13,18 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import by_policy, choose, search_one
+from jaxzero.agent import single
 from jaxzero.agent.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.agent.players import Agent
 from jaxzero.agent.search import game_of
-from jaxzero.agent.tree import ROOT
+from jaxzero.agent.single import Thought
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over, margin_bins
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
+from jaxzero.agent.recent import of_board
 from jaxzero.programs import kept_program
-from jaxzero.runs.weights import param_shapes
 
 LINE = 12  # edges of a principal variation
 
@@ -39,18 +37,9 @@ class Look(NamedTuple):
     chances: jax.Array  # [M] float32, and how likely
 
 
-class Thought(NamedTuple):
-    """What a search says about a position."""
-
-    edge: jax.Array  # [] int32, the edge to draw
-    value: jax.Array  # [] float32, boxes still to come, side to move
-    visits: jax.Array  # [A] int32, of the moves of the position without its free boxes
-    values: jax.Array  # [A] float32, of these moves, boxes
-
-
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool: NumPy."""
-    found = _once(_compiled_rules, structure, game)(drawn)
+    found = _compiled_rules(structure, game)(drawn)
     return Structure(*jax.device_get(found))
 
 
@@ -60,68 +49,54 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     The outer edges of a chain of two are no move: they are worse than its middle. They hold -1, as
     drawn edges do.
     """
-    return jax.device_get(_once(_compiled_rules, _moves, game)(drawn))[0]
+    return jax.device_get(_compiled_rules(_moves, game)(drawn))[0]
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
     """Evaluate one position [A] bool and all that follow it by the network: NumPy."""
-    return Look(*_call(_look, agent, agent.settings, drawn))
+    return Look(*single.call(_look, agent.network, agent.settings, agent.params, drawn))
 
 
 def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
     """Search one position [A] bool: NumPy."""
-    # Whichever engine a network learnt with: both choose the same moves, only this has the values.
-    settings = replace(agent.settings, simulations=simulations, engine="rounds")
-    return Thought(*_call(_think, agent, settings, drawn))
+    return single.think(agent.network, agent.settings, agent.params, drawn, simulations)
 
 
 def line_of_play(
     agent: Agent, drawn: np.ndarray, first: int | None = None, edges: int = LINE
 ) -> tuple[int, ...]:
     """Return how play may go on: the edge `first`, then what the network draws for both sides."""
-    drawn, line = drawn.copy(), []
+    drawn, line, own = drawn.copy(), [], (agent.network, agent.settings, agent.params)
     while len(line) < edges and not drawn.all():
         here = line or first is None
-        line.append(int(*_call(_policy, agent, agent.settings, drawn)) if here else first)
+        line.append(int(single.choose_by_policy(*own, drawn).edge) if here else first)
         drawn[line[-1]] = True
     return tuple(line)
 
 
-def prepare(agent: Agent, simulations: int) -> None:
-    """Compile what the functions above need for an agent; 0 simulations: no search."""
+def prepare(agent: Agent, simulations: int) -> Iterator[None]:
+    """Compile what the functions above need for an agent; 0 simulations: no search.
+
+    Yields between the programs.
+    """
     empty = np.zeros(agent.network.game.num_edges, bool)
+    structure_of(agent.network.game, empty)
+    yield
     moves_of(agent.network.game, empty)
+    yield
     look_at(agent, empty)
+    yield
     line_of_play(agent, empty, edges=1)
+    yield
     if simulations:
         think(agent, empty, simulations)
 
 
-# Whoever asks for what another thread compiles waits for it, in place of compiling it again.
-_compiling: dict[tuple, threading.Lock] = {}
-
-
-def _once(compile_: Callable, *what: Any) -> Callable:
-    with _compiling.setdefault((compile_, *what), threading.Lock()):
-        return compile_(*what)
-
-
-@lru_cache(maxsize=128)
 def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
+    """Return a function of one position [A] bool, compiled once for a board."""
     shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
-    return kept_program(partial(function, game), shape).lower(shape).compile()
-
-
-def _call(function: Callable, agent: Agent, settings: SearchConfig, drawn: np.ndarray) -> Any:
-    """Return the NumPy arrays of a function of one position [A], compiled once for a network."""
-    act = _once(_compiled, function, agent.network, settings)
-    return jax.device_get(act(agent.params, drawn))
-
-
-@lru_cache(maxsize=256)
-def _compiled(function: Callable, network: Network, settings: SearchConfig) -> Callable:
-    shapes = param_shapes(network), jax.ShapeDtypeStruct((network.game.num_edges,), bool)
-    return kept_program(partial(function, network, settings), *shapes).lower(*shapes).compile()
+    bound = partial(function, game)
+    return of_board(game).get(function, lambda: kept_program(bound, shape).lower(shape).compile())
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
@@ -160,20 +135,3 @@ def _look(
         margins=bins,
         chances=margin_probabilities(prediction)[0],
     )
-
-
-def _think(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> Thought:
-    choice, found = search_one(network, settings, params, drawn)
-    values = found.tree.moves.values[0, ROOT] * network.game.num_boxes
-    return Thought(choice.edge, choice.value, found.visits[0], values)
-
-
-def _policy(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> tuple[jax.Array]:
-    """Return the edge that the network draws without a search: [] int32."""
-    chooser = by_policy(network, settings, inference_copy(network, params, 1))
-    zero = jnp.zeros(1, jnp.int32)
-    return (choose(network.game, settings, chooser, State(drawn[None], zero, zero)).edge[0],)

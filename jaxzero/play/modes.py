@@ -12,7 +12,7 @@ from typing import Literal
 
 from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.cli import Source
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, as_field
 from jaxzero.evaluation.arena import play_recorded_match
 from jaxzero.files import make_folder, write_text
 from jaxzero.game import DotsAndBoxes
@@ -21,6 +21,7 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.runs.resize import asked_board, resize
+from jaxzero.status import doing, waiting
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
 # The default players.
@@ -70,14 +71,9 @@ def choose_player(
 ) -> Player:
     """Return the player of the option `field`, ready to move. Raises: InputError."""
     name = name or (WITH_NETWORK if network else WITHOUT_NETWORK)
-    try:
-        player = make_player(name, board, network.agent if network else None)
+    player = make_player(name, board, network.agent if network else None, field)
+    with as_field(field, "player", name), doing(f"getting {name} ready"):
         warm_up(player, board)
-    except InputError as error:
-        words = str(error)
-        if words.startswith("player:"):
-            raise InputError(words.replace("player:", f"{field}:", 1)) from error
-        raise InputError(f"{field}: {name!r} cannot play here ({words})") from error
     return player
 
 
@@ -155,7 +151,7 @@ def play_human(
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
     edges = game.board.num_edges
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
-    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides))
+    setup = Setup(sides, waiting()(input), print, seed, seconds, saver(save, game, sides))
     play_game(Record(game.board, game.moves, game.start), setup)
 
 
@@ -181,7 +177,8 @@ def report_match(
         f"{games} games on {board}, seats swapped, openings of 0 to {opening_plies} random moves",
         flush=True,
     )
-    outcome, moves = play_recorded_match(board, *players, games, opening_plies, seed)
+    with doing(f"playing {games} games"):
+        outcome, moves = play_recorded_match(board, *players, games, opening_plies, seed)
     print("points [95 % interval], games, mean margin in boxes:")
     names = [f"{mark} {player.name}" for mark, player in zip("AB", players, strict=True)]
     width = max(map(len, names))

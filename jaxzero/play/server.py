@@ -2,13 +2,18 @@
 
 Every request carries the whole game, so nothing of one visitor is kept and none sees another's
 game. All input is checked, sizes and times are bounded, and no text of a client becomes a path.
+What a client no longer waits for is not computed.
 """
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, closing
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -24,19 +29,20 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from jaxzero import __version__
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.analysis import (
     Analysis,
+    Tables,
     by_structure,
     judge_by_search,
     judge_exactly,
     stages,
 )
 from jaxzero.play.analysis_report import to_json
-from jaxzero.play.desk import Desk, Preparation, TooMuch
+from jaxzero.play.desk import PAUSE, Desk, Preparation, TooMuch
 from jaxzero.play.game import Record
 from jaxzero.play.levels import (
     LEVELS,
@@ -48,13 +54,17 @@ from jaxzero.play.levels import (
     play_level,
     warm_up,
 )
+from jaxzero.play.looking import prepare
 from jaxzero.solver.endgame import LARGEST_SIDE, solve
+from jaxzero.status import waiting
 
 WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
+PATIENCE = 30.0  # seconds for a client to send its question, or to read a line
 SIMULATIONS, MOST_SECONDS = (0, 16, 64, 256, 1024), 60  # each number compiles a program
 DEFAULT, DEFAULT_SIMULATIONS = DotsAndBoxes(5, 5), 256  # of the page at its start
 REVIEW_SECONDS = 1.0  # of the solver for each position of a review
+OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # other errors are the host's
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 HEADERS = {
     # Nothing from another host, and no page of another host may show this one.
@@ -69,34 +79,28 @@ WAIT: Answer = {}  # no answer yet
 
 
 PREPARATION = Preparation()
+TABLES = Tables()
 
 
 def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     """Return the application; requests to other `hosts` are refused."""
     desk = Desk()
 
-    def answer(work: Callable[[Answer], Answer], ask: Callable = desk.ask):
+    def answer(work: Callable[[Answer], Answer], ask: Callable = desk.ask) -> Endpoint:
         """Return an endpoint that answers a JSON question with JSON."""
 
-        async def endpoint(request: Request) -> Response:
-            async def respond(question: Answer) -> Response:
-                return JSONResponse(await ask(work, question))
+        async def respond(question: Answer) -> Response:
+            return JSONResponse(await ask(work, question))
 
-            return await guarded(request, respond)
+        return Endpoint(respond)
 
-        return endpoint
-
-    def stream(work: Callable[[Answer], Iterator[Answer]]):
+    def stream(work: Callable[[Answer], Iterator[Answer]]) -> Endpoint:
         """Return an endpoint that answers with lines of JSON, each as soon as it is known."""
 
-        async def endpoint(request: Request) -> Response:
-            async def respond(question: Answer) -> Response:
-                lines = lines_in_turn(desk, work(question))
-                return StreamingResponse(lines, media_type="application/x-ndjson")
+        async def respond(question: Answer) -> Response:
+            return Lines(lines_in_turn(desk, work(question)), media_type="application/x-ndjson")
 
-            return await guarded(request, respond)
-
-        return endpoint
+        return Endpoint(respond)
 
     async def ask_for_move(work: Callable[[Answer], Answer], question: Answer) -> Answer:
         record_of(question)  # a wrong question waits for nothing
@@ -140,6 +144,43 @@ class WithHeaders:
         await self.app(scope, receive, send_more if scope["type"] == "http" else send)
 
 
+@dataclass(frozen=True)
+class Endpoint:
+    """Answer a JSON question for as long as its client waits for the answer (ASGI)."""
+
+    respond: Callable[[Answer], Awaitable[Response]]
+
+    async def __call__(self, scope, receive, send):
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            async def send_in_time(message) -> None:
+                with anyio.move_on_after(PATIENCE) as waiting:
+                    return await send(message)
+                if waiting.cancelled_caught:
+                    group.cancel_scope.cancel()
+
+            async def respond(question: Answer) -> Response:
+                group.start_soon(watch)
+                return await self.respond(question)
+
+            response = await guarded(Request(scope, receive), respond)
+            await response(scope, anyio.sleep_forever, send_in_time)
+            group.cancel_scope.cancel()
+
+
+class Lines(StreamingResponse):
+    """Lines that end with their reader."""
+
+    async def stream_response(self, send) -> None:
+        async with aclosing(self.body_iterator):
+            await super().stream_response(send)
+
+
 async def guarded(request: Request, respond: Callable[[Answer], Awaitable[Response]]) -> Response:
     """Answer a question; what is wrong with it is one line with status 400."""
     try:
@@ -158,10 +199,14 @@ async def body_of(request: Request) -> Answer:
     if origin and origin.split("//")[-1] != request.headers.get("host"):
         raise TooMuch(403, "requests from pages of other hosts are refused")
     data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > MOST_BYTES:
-            raise TooMuch(413, f"body: more than {MOST_BYTES} bytes")
+    try:
+        with anyio.fail_after(PATIENCE):
+            async for part in request.stream():
+                data += part
+                if len(data) > MOST_BYTES:
+                    raise TooMuch(413, f"body: more than {MOST_BYTES} bytes")
+    except TimeoutError as error:
+        raise TooMuch(408, f"body: did not come within {PATIENCE:g} seconds") from error
     try:
         found = json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
@@ -172,19 +217,21 @@ async def body_of(request: Request) -> Answer:
 
 
 async def lines_in_turn(desk: Desk, found: Iterator[Answer]) -> AsyncIterator[str]:
-    """Yield answers as lines; each is worked out when it is this stream's turn."""
-    while True:
-        try:
-            line = await desk.ask(next, found, None)
-            if line == WAIT:
-                await desk.rest()
-                continue
-        except TooMuch as error:
-            yield json.dumps({"error": str(error)}) + "\n"
-            return
-        if line is None:
-            return
-        yield json.dumps(line) + "\n"
+    """Yield answers as lines; each is worked out when it is this stream's turn.
+
+    A line that says nothing new is left out.
+    """
+    last = None
+    try:
+        with closing(found), desk.place():
+            while (line := await desk.turn(next, found, None)) is not None:
+                if line == WAIT:
+                    await anyio.sleep(PAUSE)
+                elif line != last:
+                    last = line
+                    yield json.dumps(line) + "\n"
+    except TooMuch as error:
+        yield json.dumps({"error": str(error)}) + "\n"
 
 
 def about() -> Answer:
@@ -305,14 +352,21 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
     for last in map(to_json, analyses_of(record, simulations, seconds)):
         ready = PREPARATION.is_done(record.game, simulations)
         yield {**last, "preparing": not ready}
-        while not ready:
-            yield WAIT
-            ready = PREPARATION.is_done(record.game, simulations)
+        if not ready:
+            yield from until_prepared(record.game, simulations)
     yield {**last, "stage": "done", "preparing": False}
 
 
+def until_prepared(game: DotsAndBoxes, simulations: int) -> Iterator[Answer]:
+    """Yield WAIT until the programs of an analysis are compiled."""
+    with PREPARATION.wanted(game, simulations):
+        while not PREPARATION.is_done(game, simulations):
+            yield WAIT
+
+
 def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[Analysis]:
-    return stages(agent_of(record.game), record.drawn, record.margin, simulations, seconds)
+    agent = agent_of(record.game)
+    return stages(agent, record.drawn, record.margin, simulations, seconds, TABLES)
 
 
 def review(question: Answer) -> Iterator[Answer]:
@@ -333,10 +387,9 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
         sign = 1 if here.player == 0 else -1
         value = 0.0
         if not here.is_over:
-            found = judge_exactly(here.game, here.drawn, REVIEW_SECONDS)
+            found = judge_exactly(here.game, here.drawn, REVIEW_SECONDS, TABLES)
             if found is None:
-                while not PREPARATION.is_done(here.game, simulations):
-                    yield WAIT
+                yield from until_prepared(here.game, simulations)
                 found = judge_by_search(agent_of(here.game), here.drawn, simulations)
             value = found.value
             line |= {"exact": found.exact, "best": found.best}
@@ -354,8 +407,8 @@ def get_ready() -> None:
     """Load or compile what the first analysis of the default board needs."""
     by_structure(DEFAULT, np.zeros(DEFAULT.num_edges, bool))
     solve(DEFAULT, range(DEFAULT.num_edges - 1))
-    agent_of(DEFAULT)
-    PREPARATION.is_done(DEFAULT, DEFAULT_SIMULATIONS)
+    for _ in prepare(agent_of(DEFAULT), DEFAULT_SIMULATIONS):
+        pass
 
 
 def serve(
@@ -368,8 +421,11 @@ def serve(
     try:
         listening = socket.create_server((host, port), family=family)
     except (OSError, TypeError, UnicodeError) as error:  # the last two: no valid name of a host
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
+        number = getattr(error, "errno", None)
+        why = os.strerror(number) if number and number > 0 else str(error).partition(" (while")[0]
+        if number in OF_PORT:
+            raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
+        raise InputError(f"host: {shortened(host)} cannot be used ({why})") from error
     hosts = LOOPBACK if host in LOOPBACK else ("*",)
     if host not in LOOPBACK:
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
@@ -379,7 +435,13 @@ def serve(
     if make is make_app:
         Thread(target=get_ready, name="get ready", daemon=True).start()
     config = uvicorn.Config(
-        make(hosts), log_level="error", timeout_keep_alive=30, timeout_graceful_shutdown=1
+        make(hosts),
+        # Others would hide signals from `interrupts`, which ends also what compiles.
+        loop="asyncio",
+        log_level="error",
+        ws="none",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=1,
     )
-    with listening:
+    with listening, waiting():
         uvicorn.Server(config).run(sockets=[listening])

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxzero.agent.players import Player
-from jaxzero.errors import InputError, nearest
+from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, play_turn
 from jaxzero.solver.endgame import Solution, solve
+from jaxzero.status import doing
 
 PROMPT = "edge> "
 COMMANDS = {
@@ -69,7 +70,8 @@ def _take_turn(record: Record, setup: Setup) -> Record:
     side = setup.sides[record.player]
     if side.player is None:
         return _decide(record, setup)
-    after = play_turn(side.player, record, setup.seed)
+    with doing(f"{side.name} is thinking"):
+        after = play_turn(side.player, record, setup.seed)
     setup.write(turn_text(record, after, setup.sides))
     return after
 
@@ -102,7 +104,7 @@ def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
     if re.search(r"\d", word):
         return parse_edge(game, word)
     raise InputError(
-        f"{word!r} is neither an edge nor a command{nearest(word, WORDS)} "
+        f"{shortened(repr(word))} is neither an edge nor a command{nearest(word, WORDS)} "
         f"(edges are named like h0,0; commands: {', '.join(WORDS)})"
     )
 

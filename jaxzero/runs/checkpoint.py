@@ -2,18 +2,16 @@
 
 <run_dir>/checkpoints/<iteration>/learner   weights, average, best weights, optimiser, counters
 <run_dir>/checkpoints/<iteration>/replay    the replay ring, in the newest two checkpoints
-<run_dir>/checkpoints/<iteration>/record    config, code version, totals, layout of the replay, sums
+<run_dir>/checkpoints/<iteration>/record    config, version, totals, layout of the replay, checksums
 """
 
 from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 import shutil
 import time
-import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -26,22 +24,10 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from jaxzero import __version__
-from jaxzero.errors import SYSTEM_ERRORS, InputError, RunError
-from jaxzero.runs.run_dir import CHECKPOINTS, UNFINISHED, finished_checkpoints
+from jaxzero.errors import InputError, RunError
+from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
-
-def _tells_more(record: logging.LogRecord) -> bool:
-    """Return whether asyncio logs something else than a write that failed beside another one."""
-    error = record.exc_info[1] if record.exc_info else None
-    full = isinstance(error, OSError) and error.errno in SYSTEM_ERRORS
-    return not full and UNFINISHED not in str(error)
-
-
-logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs what it raises
-# Orbax raises what the first write met. On a full disk others fail too, and nobody asks for them.
-logging.getLogger("asyncio").addFilter(_tells_more)
-warnings.filterwarnings("ignore", "coroutine 'async_serialize", RuntimeWarning)
-
+CHECKSUMS, OLD_CHECKSUMS = "checksums", "sums"  # in the record, by item; the old ones: nameless
 Say = Callable[[str], None]
 ShapesOf = Callable[[dict[str, Any]], chex.ArrayTree]  # from the config in the checkpoint
 
@@ -100,7 +86,7 @@ class Checkpoints:
         sums = {"record": record_sum(record), "learner": checksum(learner)}
         if replay is not None and _is_here(replay):
             sums["replay"] = checksum(items["replay"].item)
-        items["record"] = ocp.args.JsonSave({**record, "sums": sums})
+        items["record"] = ocp.args.JsonSave({**record, CHECKSUMS: sums})
         with self._told():  # it waits for the last one first
             self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
             self._saved = iteration
@@ -183,8 +169,7 @@ class Checkpoints:
             shapes = shapes_of(record["config"]) if shapes_of else self._saved_shapes(iteration)
             like = _zeros(shapes)
             learner = self._read(iteration, "learner", ocp.args.StandardRestore(like))
-            sums = record.get("sums", {})  # older checkpoints have none
-            refuse_damaged(where, "learner", sums, learner)
+            refuse_damaged(where, "learner", record, learner)
         except InputError:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files
@@ -224,39 +209,42 @@ class Checkpoints:
     def record(self, iteration: int) -> dict[str, Any]:
         """Read the record of one checkpoint. Raises: InputError where it is damaged."""
         record = self._read(iteration, "record", ocp.args.JsonRestore())
-        plain = {name: value for name, value in record.items() if name != "sums"}
-        where = self.folder / str(iteration)
-        refuse_damaged(where, "record", record.get("sums", {}), plain, record_sum)
+        refuse_damaged(self.folder / str(iteration), "record", record, record)
         return record
 
     def _read(self, iteration: int, item: str, args: Any) -> Any:
         return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
 
-    def _saved_shapes(self, iteration: int) -> chex.ArrayTree:
-        """Return the shapes of the learner that was saved.
+    def _saved_shapes(self, iteration: int, item: str = "learner") -> chex.ArrayTree:
+        """Return the shapes of an item that was saved, as nested dicts.
 
         With them it is read to the host, without them to the device that it was saved from, which
         need not be there.
         """
         handler = ocp.StandardCheckpointHandler()
         try:
-            return handler.metadata(self.folder / str(iteration) / "learner").tree
+            return handler.metadata(self.folder / str(iteration) / item).tree
         finally:
             handler.close()
 
     def _read_replay(
         self, iteration: int, like: chex.ArrayTree | None, record: dict[str, Any]
     ) -> chex.ArrayTree | None:
-        """Return the replay, None where none or another kind is saved. Raises: DamagedReplay."""
+        """Return the replay, None where none or another kind is saved. Raises: DamagedReplay.
+
+        Fields that older checkpoints lack are ().
+        """
         where = self.folder / str(iteration)
         if like is None or not self._replay(iteration).is_dir():
             return None
         if layout := record.get("replay"):
             like = replay_shapes(like, layout["devices"], layout["capacity"])
         try:
+            missing = _fields(like).keys() - self._saved_shapes(iteration, "replay").keys()
+            like = like._replace(**dict.fromkeys(missing, ()))  # of an older checkpoint
             fields = ocp.args.StandardRestore(_zeros(_fields(like)))
             replay = like._replace(**self._read(iteration, "replay", fields))
-            refuse_damaged(where, "replay", record.get("sums", {}), replay)
+            refuse_damaged(where, "replay", record, replay)
         except InputError as error:
             raise DamagedReplay(str(error)) from error
         except Exception as error:  # as above
@@ -278,28 +266,50 @@ def replay_shapes(like: chex.ArrayTree, devices: int, capacity: int) -> chex.Arr
 
 
 def checksum(tree: chex.ArrayTree) -> int:
-    """Return the sum of the CRC-32 of all arrays, in whatever order a tree holds them."""
+    """Return the CRC-32 of all arrays with their names, in the order of the names.
+
+    A tree may hold its arrays in another order once it is read.
+    """
+    total = 0
+    for name, leaf in sorted(_named(tree).items()):
+        leaf = np.ascontiguousarray(leaf)
+        total = zlib.crc32(f"{name} {leaf.dtype} {leaf.shape}".encode(), total)
+        total = zlib.crc32(leaf.reshape(-1).view(np.uint8), total)
+    return total
+
+
+def nameless_checksum(tree: chex.ArrayTree) -> int:
+    """Return the checksum of older checkpoints: it misses two arrays that changed places."""
     leaves = (np.ascontiguousarray(leaf).reshape(-1) for leaf in jax.tree.leaves(tree))
     return sum(zlib.crc32(leaf.view(np.uint8)) for leaf in leaves)
 
 
 def record_sum(record: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(record, sort_keys=True).encode())
+    """Return the checksum of all but the checksums."""
+    plain = {name: x for name, x in record.items() if name not in (CHECKSUMS, OLD_CHECKSUMS)}
+    return zlib.crc32(json.dumps(plain, sort_keys=True).encode())
 
 
-def refuse_damaged(
-    where: Path, item: str, sums: dict[str, int], content: Any, sum_of: Callable = checksum
-) -> None:
-    """Raise an InputError where an item of a checkpoint has not the sum it was saved with."""
+def refuse_damaged(where: Path, item: str, record: dict[str, Any], content: Any) -> None:
+    """Raise an InputError where an item of a checkpoint has not the checksum in its record."""
+    of_arrays = checksum if CHECKSUMS in record else nameless_checksum
+    # Checkpoints that are older still have none.
+    sums = record.get(CHECKSUMS) or record.get(OLD_CHECKSUMS, {})
+    sum_of = record_sum if item == "record" else of_arrays
     if item in sums and sums[item] != sum_of(content):
         raise InputError(f"checkpoint {where} is damaged: its {item} has another checksum")
 
 
+def _named(tree: chex.ArrayTree) -> dict[str, Any]:
+    """Return all leaves of a tree by their path."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+
+
 def refuse_not_finite(learner: chex.ArrayTree) -> None:
     """Raise a FloatingPointError naming the first array that holds a nan or an infinity."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(learner):
+    for name, leaf in _named(learner).items():
         if not np.isfinite(np.asarray(leaf)).all():
-            name = jax.tree_util.keystr(path, simple=True, separator="/")
             raise FloatingPointError(f"{name} is not finite")
 
 

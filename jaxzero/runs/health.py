@@ -29,6 +29,13 @@ WAITING = 0.3  # of an iteration: the device waits for the solver
 UNSOLVED = 0.2  # of the games stop at a position that is too hard for the solver
 ONE_SIDED = 0.99  # of the games end the same way
 WORSE = 0.03  # more wrong moves than at the best evaluation
+JUDGED = (  # what a whole record has in every iteration
+    "selfplay/policy_entropy",
+    "selfplay/used",
+    "learn/margin_loss",
+    "learn/gradient_norm",
+    "speed/evaluations_per_second",
+)
 
 
 class Warning(NamedTuple):
@@ -47,6 +54,14 @@ def warnings_of(config: Config, metrics: Metrics) -> list[Warning]:
         judged += losses(config, metrics)
         judged += evaluations(metrics)
     return [warning for warning in judged if warning is not None]
+
+
+def not_judged(metrics: Metrics) -> str:
+    """Return what the checks could not see in a record, in words; empty where they saw all."""
+    if len(metrics) < EARLY:
+        return f"Not judged yet: that takes {EARLY} iterations, {len(metrics)} are recorded."
+    missing = [key for key in JUDGED if not _values(metrics[-WINDOW:], key)]
+    return f"Not judged: the record lacks {', '.join(missing)}." if missing else ""
 
 
 def replay_ratio(config: Config) -> Warning | None:

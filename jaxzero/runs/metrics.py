@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxzero.files import append_text, make_folder, save_figure, write_text
 from jaxzero.readers import read_json_lines
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from tensorboardX.proto.summary_pb2 import Summary
 
 FILE_NAME = "metrics.jsonl"
@@ -50,21 +47,15 @@ class MetricsWriter:
         self._board = EventsWriter(str(folder / "events"))
         # TensorBoard hides what an earlier file says of this iteration and later ones.
         self._show(step=first + 1, session_log=SessionLog(status=SessionLog.START))
-        self._bar = None
-        if sys.stdout.isatty():
-            self._bar = tqdm(
-                total=last or None, initial=first, unit="iteration", dynamic_ncols=True
-            )
         self._of = f"/{last}" if last else ""
 
     def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
         """Record an iteration (they count from 1); `headline` is its one line for people."""
         append_text(self._path, json.dumps({"iteration": iteration, **metrics}) + "\n")
         self._show(step=iteration, summary=scalars(metrics))
-        if self._bar is not None:
-            self._bar.update()
         write_text(self._path.with_name(PROMETHEUS), prometheus(self._run, iteration, metrics))
-        self.say(f"{iteration:>5}{self._of}  {headline}")
+        # One write, so that another thread's line cannot come before the end of this one.
+        print(f"{iteration:>5}{self._of}  {headline}\n", end="", flush=True)
 
     def _show(self, **event: Any) -> None:
         """Write one event of TensorBoard. Raises: OSError that names the file."""
@@ -76,17 +67,7 @@ class MetricsWriter:
         except OSError as error:
             raise OSError(error.errno, error.strerror, self._board._file_name) from error
 
-    def say(self, line: str) -> None:
-        """Print a line without tearing the bar."""
-        if self._bar is not None:
-            self._bar.write(line)
-        else:
-            # One write, so that another thread's line cannot come before the end of this one.
-            print(line + "\n", end="", flush=True)
-
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
         with suppress(OSError):  # what it could not write has been told
             self._board.close()
 
@@ -157,52 +138,67 @@ PANELS = {
     "Speed, games per second": ["speed/games_per_second"],
     "Result of self-play, boxes for the first player": ["selfplay/first_margin"],
 }
+PLAYER_PANELS = {  # beginning and end of the names of metrics, factor and offset
+    "Points in matches, %": ("versus/", "/points", 100.0, 0.0),
+    "Wrong moves on solved positions, %": ("suite/", "/optimal_share", -100.0, 100.0),
+    "Boxes lost a move on solved positions": ("suite/", "/boxes_lost", 1.0, 0.0),
+}
+ACROSS = 4  # panels
+
+
+class Line(NamedTuple):
+    """One line of a panel."""
+
+    label: str
+    color: str
+    iterations: list[int]
+    values: list[float]
 
 
 def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
-    """Draw losses, entropy, speed and strength over the iterations of a run into a PNG."""
+    """Draw losses, entropy, speed and strength over the iterations of a run into a PNG.
+
+    There are panels for what was measured. A player has one colour in all of them.
+    """
     from matplotlib.figure import Figure  # slow to import
 
-    figure = Figure(figsize=(15, 7), layout="constrained")
+    panels = {name: list(lines) for name, lines in _panels(metrics) if lines}
+    columns = max(1, min(ACROSS, len(panels)))
+    rows = max(1, -(-len(panels) // columns))
+    figure = Figure(figsize=(3.75 * columns, 0.5 + 3.25 * rows), layout="constrained")
     figure.suptitle(title)
-    axes = figure.subplots(2, 4).ravel()
-    for axis, (name, series) in zip(axes, PANELS.items(), strict=False):
-        for key in series:
-            _draw_series(axis, metrics, key, key.split("/")[1].replace("_", " "))
-        _finish(axis, name)
-    groups = {
-        "Points in matches, %": ("versus/", "/points", 100.0, 0.0),
-        "Wrong moves on solved positions, %": ("suite/", "/optimal_share", -100.0, 100.0),
-        "Boxes lost a move on solved positions": ("suite/", "/boxes_lost", 1.0, 0.0),
-    }
-    for axis, (name, (prefix, suffix, scale, offset)) in zip(
-        axes[len(PANELS) :], groups.items(), strict=True
-    ):
-        keys = {key for line in metrics for key in line}
-        for key in sorted(key for key in keys if key.startswith(prefix) and key.endswith(suffix)):
-            _draw_series(axis, metrics, key, key.split("/")[1], "o", scale, offset)
-        axis.set_ylim(bottom=0)
-        _finish(axis, name)
+    for number, (name, lines) in enumerate(panels.items(), start=1):
+        axis = figure.add_subplot(rows, columns, number)
+        for line in lines:
+            # A line through one point is not seen.
+            marker = "o" if name in PLAYER_PANELS or len(line.values) == 1 else ""
+            style = {"color": line.color, "marker": marker, "markersize": 3}
+            axis.plot(line.iterations, line.values, label=line.label, **style)
+        if name in PLAYER_PANELS:
+            axis.set_ylim(bottom=0)
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("iteration")
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=8)
     save_figure(path, figure)
 
 
-def _draw_series(
-    axis: Axes,
-    metrics: list[dict[str, Any]],
-    key: str,
-    label: str,
-    marker: str = "",
-    scale: float = 1.0,
-    offset: float = 0.0,
-) -> None:
-    points = [(line["iteration"], offset + scale * line[key]) for line in metrics if key in line]
-    if points:
-        axis.plot(*zip(*points, strict=True), label=label, marker=marker, markersize=3)
+def _panels(metrics: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
+    """Yield the names of all panels with their lines, none where nothing was measured."""
 
+    def line(key: str, label: str, number: int, scale: float = 1.0, offset: float = 0.0) -> Line:
+        points = {record["iteration"]: record[key] for record in metrics if key in record}
+        values = [offset + scale * value for value in points.values()]
+        return Line(label, f"C{number}", list(points), values)
 
-def _finish(axis: Axes, title: str) -> None:
-    axis.set_title(title, fontsize=10)
-    axis.set_xlabel("iteration")
-    axis.grid(alpha=0.3)
-    if axis.get_lines():
-        axis.legend(fontsize=8)
+    keys = {key for record in metrics for key in record}
+    for name, series in PANELS.items():
+        known = [key for key in series if key in keys]
+        yield name, [line(k, k.split("/")[1].replace("_", " "), i) for i, k in enumerate(known)]
+    parts = [key.split("/") for key in sorted(keys)]
+    ofs = [part[1] for part in parts if len(part) == 3 and part[0] in ("versus", "suite")]
+    players = list(dict.fromkeys(ofs))
+    for name, (prefix, suffix, *scaled) in PLAYER_PANELS.items():
+        named = ((f"{prefix}{player}{suffix}", player) for player in players)
+        yield name, [line(k, who, players.index(who), *scaled) for k, who in named if k in keys]

@@ -27,6 +27,11 @@ LENGTHS_INPUT = {
     "conv": ("params/Conv3x3_0/kernel", len(PLANES) + LENGTHS_PLANE),
     "graph": ("params/Dense_0/kernel", SIDES_CODES + LENGTHS_PLANE),
 }
+# The kernels that read the counts over the whole board, which are the last of their inputs.
+COUNTS_KERNELS = {
+    "conv": tuple(f"params/Dense_{number}/kernel" for number in (0, 2, 3)),
+    "graph": tuple(f"params/Dense_{number}/kernel" for number in (1, 3, 5)),
+}
 
 
 def asked_board(rows: int | None, cols: int | None, default: DotsAndBoxes) -> DotsAndBoxes:
@@ -68,10 +73,9 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
     if source.config.features == "structure":
         rows = count_rows(source.game, target.game)
         bits = len(count_rows(source.game, source.game))
-        for name, like in wanted.items():
-            others = like.shape[0] - len(rows)  # inputs before the counts
-            if flat[name].ndim == 2 and 0 <= others == len(flat[name]) - bits:
-                flat[name] = flat[name][np.concatenate([np.arange(others), others + rows])]
+        for name in COUNTS_KERNELS[source.config.trunk]:
+            others = len(flat[name]) - bits  # inputs before the counts
+            flat[name] = flat[name][np.concatenate([np.arange(others), others + rows])]
         _rescale_lengths(source, target, flat)
     columns = margin_columns(source.game, target.game)
     for name in ("params/margin/kernel", "params/margin/bias"):
@@ -79,6 +83,17 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
     for name, like in wanted.items():
         chex.assert_shape(flat[name], like.shape, custom_message=name)
     return unflatten_dict({name: flat[name] for name in wanted}, sep="/")
+
+
+def params_of_any_board(network: Network, params: chex.ArrayTree) -> chex.ArrayTree:
+    """Return the weights that do not depend on the board.
+
+    The shapes on another board alone do not tell: 3x4 and 4x3 have as many edges, in other places.
+    """
+    game, flat = network.game, flatten_dict(params)
+    larger = DotsAndBoxes(game.rows + 1, game.cols + 1)
+    there = flatten_dict(param_shapes(Network(larger, network.config)))
+    return unflatten_dict({name: x for name, x in flat.items() if x.shape == there[name].shape})
 
 
 def margin_columns(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import chex
 import jax
 
 from jaxzero.agent.layers import compute_dtype
-from jaxzero.agent.network import count_params
+from jaxzero.agent.network import Network, count_params, init_params
+from jaxzero.cli import command_name
 from jaxzero.config import Config
 from jaxzero.evaluation.arena import MatchResult
 from jaxzero.files import write_json
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
+from jaxzero.status import spell
 
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.png"
@@ -27,35 +30,50 @@ def describe_devices(devices: list[jax.Device]) -> str:
     return words + f" in {processes} processes" * (processes > 1)
 
 
-def print_header(
-    config: Config,
-    devices: list[jax.Device],
-    params: chex.ArrayTree,
-    predicted: int | None,
-    replay: int,
-) -> None:
-    """Print what is about to run: device, network, memory in bytes per device, replay ratio."""
-    network, positions = config.network, config.iterations_kept * config.positions_per_iteration
+def print_header(config: Config, devices: list[jax.Device], network: Network) -> None:
+    """Print what is about to run, before anything is compiled: device, network, replay ratio."""
+    settings, positions = config.network, config.iterations_kept * config.positions_per_iteration
+    params = jax.eval_shape(partial(init_params, network), jax.random.key(0))
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
     print(
-        f"network       {network.trunk} {network.channels} x {network.blocks} on "
-        f"{config.game.board}, {count_params(params):,} parameters, {compute_dtype(network).name}"
-    )
-    print(
-        f"memory        {mebibytes(predicted)} predicted per device, "
-        f"{mebibytes(replay)} of it replay"
+        f"network       {settings.trunk} {settings.channels} x {settings.blocks} on "
+        f"{config.game.board}, {count_params(params):,} parameters, {compute_dtype(settings).name}"
     )
     print(
         f"replay        {positions:,} positions, {config.iterations_kept} iterations; "
         f"replay ratio {config.replay_ratio:.2f} "
         f"({config.learner.updates_per_iteration} updates of {config.learner.batch_size} for "
-        f"{config.positions_per_iteration:,} new positions)"
+        f"{config.new_positions_per_iteration:,} new positions)"
     )
     print(
         f"run           {run_length(config)}, {config.selfplay.games} games an iteration, "
         f"{config.search.simulations} simulations a move",
         flush=True,
     )
+
+
+def print_needs(
+    config: Config, predicted: int | None, replay: int, iteration: int, minutes: float
+) -> None:
+    """Print the memory in bytes per device, and the time that a run will take from here on.
+
+    The run is after `iteration`, which took it `minutes` of self-play and learning.
+    """
+    print(
+        f"memory        {mebibytes(predicted)} predicted per device, "
+        f"{mebibytes(replay)} of it replay"
+    )
+    left = "known after the first iteration"
+    if config.minutes:
+        left = f"at most {spell(60 * max(0.0, config.minutes - minutes))}"
+    elif iteration:
+        left = f"about {time_left(config.fraction_done(iteration, minutes), minutes)}"
+    print(f"time left     {left}, without evaluations", flush=True)
+
+
+def time_left(done: float, minutes: float) -> str:
+    """Return how long self-play and learning will still take at the speed so far."""
+    return spell(60 * minutes * (1 - done) / done) if done and minutes else "unknown"
 
 
 def run_length(config: Config) -> str:
@@ -128,3 +146,16 @@ def write_summary(
             f"value off by {score['value_error']:.2f} boxes"
         )
     print(f"{run_dir / SUMMARY_FILE}, {run_dir / CURVES_FILE}")
+
+
+def print_next(run_dir: Path, suite: str) -> None:
+    """Print the commands that come after a complete run; `suite` is its test, or none."""
+    run = f"--run_dir {shlex.quote(str(run_dir))}"
+    measured = "--opponents random,greedy" if suite == "none" else f"--suite {suite}"
+    commands = {
+        "measure it": f"{command_name('evaluate')} {run} {measured}",
+        "play against it": f"{command_name('play')} {run}",
+        "keep its network": f"{command_name('export')} {run}",
+    }
+    for what, command in commands.items():
+        print(f"To {what + ':':<17} {command}")

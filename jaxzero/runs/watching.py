@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import time
-from datetime import timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,7 +14,8 @@ try:
     import pynvml  # of the package nvidia-ml-py, which comes with the CUDA extras
 except ImportError:
     pynvml = None
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -22,10 +23,11 @@ from rich.text import Text
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.runs.health import Metrics, Warning, warnings_of
+from jaxzero.runs.health import Metrics, Warning, not_judged, warnings_of
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE
-from jaxzero.runs.summary import SUMMARY_FILE, run_length
+from jaxzero.runs.summary import SUMMARY_FILE, run_length, time_left
+from jaxzero.status import spell
 
 BARS = " ▁▂▃▄▅▆▇█"
 CURVE = 26  # characters of a curve
@@ -49,24 +51,29 @@ def watch_run(run_dir: Path) -> Group:
         raise InputError(f"run_dir: {run_dir} holds no run (it has no {CONFIG_FILE})")
     config, metrics = load_config(run_dir / CONFIG_FILE), read_metrics(run_dir)
     if not metrics:
-        return Group(Panel("No iteration is done yet.", title=str(run_dir)))
+        return Group(Panel("No iteration is recorded yet.", title=str(run_dir)))
     written, summary = (run_dir / FILE_NAME).stat().st_mtime, run_dir / SUMMARY_FILE
     silent = time.time() - written
     # A complete run that goes on writes its metrics anew, but its summary at the end alone.
     ended = summary.exists() and summary.stat().st_mtime >= written
     return Group(
         Panel(overview(config, metrics, ended, silent), title=f"{run_dir}, {config.game.board}"),
-        curves(metrics),
+        *([shown] if (shown := curves(metrics)).rows else []),
         *([strength(metrics)] if any(map(is_strength, keys_of(metrics))) else []),
-        report(warnings_of(config, metrics)),
+        report(warnings_of(config, metrics), not_judged(metrics)),
     )
 
 
 def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Table:
     """Return how far a run is, how fast, and what it takes; `silent` seconds since a record."""
-    last, seconds = metrics[-1], [line.get("speed/seconds", 0.0) for line in metrics[-20:]]
+    last = metrics[-1]
+    seconds = [line["speed/seconds"] for line in metrics[-20:] if "speed/seconds" in line] or [0.0]
     done = config.fraction_done(last["iteration"], last.get("speed/minutes", 0.0))
-    usual = median(seconds)
+    usual, left = median(seconds), time_left(done, last.get("speed/minutes", 0.0))
+
+    def written(key: str, form: str, scale: float = 1) -> str:
+        return form.format(scale * last[key]) if key in last else ""
+
     if ended:
         state = Text("complete", "bold green")
     elif silent > SILENT * max(usual, 1.0):
@@ -77,12 +84,13 @@ def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Ta
     rows = {
         "state": state,
         "network": f"{network.trunk} {network.channels} x {network.blocks}",
-        "done": f"{done:.0%} of {run_length(config)}: iteration {last['iteration']:,}, "
-        f"{last.get('speed/games', 0):,} games, {last.get('speed/minutes', 0.0):.1f} minutes",
-        "time left": "" if ended else time_left(done, last.get("speed/minutes", 0.0)),
-        "an iteration": f"{usual:.1f} s",
-        "peak memory": f"{last.get('memory/peak_bytes', 0) / 2**20:,.0f} MiB",
-        "lanes in play": f"{last.get('selfplay/used', 0.0):.0%}",
+        "done": f"{done:.0%} of {run_length(config)}: iteration {last['iteration']:,}"
+        + written("speed/games", ", {:,} games")
+        + written("speed/minutes", ", {:.1f} minutes"),
+        "time left": "" if ended else f"{left}, without evaluations",
+        "an iteration": f"{usual:.1f} s" if usual else "",
+        "peak memory": written("memory/peak_bytes", "{:,.0f} MiB", 2**-20),
+        "lanes in play": written("selfplay/used", "{:.0%}"),
         **devices(),
     }
     for name, value in rows.items():
@@ -109,30 +117,32 @@ def _gpu(gpu: Any) -> str:
     return f"{use.gpu} % busy, {memory.used / 2**20:,.0f} MiB in use, {watts:.0f} W"
 
 
-def time_left(done: float, minutes: float) -> str:
-    """Return how long self-play and learning will still take at the speed so far."""
-    if not done:
-        return "not known yet"
-    return f"{spell(60 * minutes * (1 - done) / done)} of self-play and learning"
-
-
-def spell(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))
-
-
 def curves(metrics: Metrics) -> Table:
     """Return the last value, the range and the course of each series."""
     table = Table(box=None, padding=(0, 2), header_style="dim")
     for heading, justify in (("", "left"), ("now", "right"), ("from", "right"), ("to", "right")):
-        table.add_column(heading, justify=justify)
-    table.add_column("course of the run")
+        table.add_column(heading, justify=justify, no_wrap=True)
+    table.add_column("course")  # takes the space that is left
     for name, key, form in CURVES:
         values = [line[key] for line in metrics if key in line]
         if values:
             least, most = min(values), max(values)
             numbers = (form.format(value) for value in (values[-1], least, most))
-            table.add_row(name, *numbers, Text(sparkline(values), "cyan"))
+            table.add_row(name, *numbers, Curve(values))
     return table
+
+
+class Curve:
+    """The course of a series, as wide as its cell and at most CURVE characters."""
+
+    def __init__(self, values: list[float]):
+        self._values = values
+
+    def __rich_measure__(self, _console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(1, min(CURVE, options.max_width))
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield Text(sparkline(self._values, min(CURVE, options.max_width)), "cyan")
 
 
 def sparkline(values: list[float], width: int = CURVE) -> str:
@@ -169,10 +179,11 @@ def strength(metrics: Metrics) -> Table:
     return table
 
 
-def report(warnings: list[Warning]) -> Panel:
-    """Return the warnings in words, each with the setting to change."""
+def report(warnings: list[Warning], unknown: str) -> Panel:
+    """Return the warnings in words, each with the setting to change, and what was not judged."""
     if not warnings:
-        return Panel(Text("Nothing looks wrong.", "green"), title="warnings")
+        text = Text(unknown, "yellow") if unknown else Text("Nothing looks wrong.", "green")
+        return Panel(text, title="warnings")
     lines = Text()
     for number, warning in enumerate(warnings):
         lines.append("\n" * bool(number) + warning.name, "bold red")

@@ -15,10 +15,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 from jaxzero.game.board import box_sides_table, edge_centres, edge_permutations
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver import bitboards, null_window
+from jaxzero.solver.cancellation import result_of
 from jaxzero.solver.tablebase import ILLEGAL
 
 LARGEST_SIDE = 7  # rows and columns of the largest square board
@@ -172,7 +173,9 @@ def drawn_edges(game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.nda
         return given
     edges = np.zeros(game.num_edges, bool)
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-        raise InputError(f"drawn: {drawn!r} must be a list of edge numbers or [A] bool")
+        raise InputError(
+            f"drawn: {shortened(repr(drawn))} must be a list of edge numbers or [A] bool"
+        )
     for edge in given.tolist():
         if not 0 <= edge < game.num_edges:
             raise InputError(
@@ -304,7 +307,7 @@ def _run(
 def _run_in_thread(
     search: Callable[[], Result], control: np.ndarray, seconds: float | None
 ) -> Result:
-    """Run a search in a thread of its own; end it when time is up or at an interrupt.
+    """Run a search in a thread of its own; end it when time is up, cancelled or at an interrupt.
 
     Python handles Ctrl-C in the main thread only, and not within compiled code. The compiled search
     releases the GIL, so the main thread can wait for it and handle the interrupt.
@@ -312,7 +315,7 @@ def _run_in_thread(
     with ThreadPoolExecutor(1) as pool:
         try:
             future = pool.submit(search)
-            return future.result(seconds)
+            return result_of(future, seconds)
         except TimeoutError:
             control[null_window.TIME_UP] = 1
             return future.result()

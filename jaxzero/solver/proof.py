@@ -17,6 +17,7 @@ import numpy as np
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver import endgame, null_window
 from jaxzero.solver.bitboards import BOXES, STRIDE, boxes_beside
+from jaxzero.solver.cancellation import result_of
 from jaxzero.solver.endgame import TranspositionTable
 
 NO_LIMIT = 2**62  # nodes
@@ -117,11 +118,11 @@ def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | Non
 def finish(problem: Problem, running: Future[Result], deadline: float) -> Result:
     """Return the result of a proof that runs in a thread, stopped at `deadline`.
 
-    `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too. Afterwards the
-    problem is ready for another proof.
+    `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too, as does the
+    cancelling of this thread's work. Afterwards the problem is ready for another proof.
     """
     try:
-        return running.result(max(0.0, deadline - time.monotonic()))
+        return result_of(running, max(0.0, deadline - time.monotonic()))
     except TimeoutError:
         problem.stop()
         return running.result()

@@ -16,6 +16,7 @@ from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import RunError
 from jaxzero.evaluation.scoring import answer_suite, compile_answers, score
+from jaxzero.status import doing
 from jaxzero.study.labels import Labels
 from jaxzero.training.learner import Learner, candidate_params, init_learner, update
 
@@ -82,7 +83,8 @@ def compile_advance(
 
     began = time.perf_counter()
     counts = (jnp.int32(0), jnp.int32(1))
-    compiled = advance.lower(learner, labels.data, *counts, jnp.float32(0)).compile()
+    with doing("compiling an update"):
+        compiled = advance.lower(learner, labels.data, *counts, jnp.float32(0)).compile()
     seconds = time.perf_counter() - began
 
     def call(learner: Learner, data: chex.ArrayTree, before: int, updates: int, spent: float):
@@ -103,8 +105,11 @@ def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[CurvePoin
     answer = compile_answers(network, config.search, 0)
 
     def look(loss: float | None) -> CurvePoint:
-        answers = answer_suite(labels.test, answer, candidate_params(learner))
-        point = CurvePoint(seconds, updates * batch, updates, loss, score(labels.test, answers))
+        with doing("scoring on the positions held out"):
+            scores = score(
+                labels.test, answer_suite(labels.test, answer, candidate_params(learner))
+            )
+        point = CurvePoint(seconds, updates * batch, updates, loss, scores)
         say(point)
         return point
 
@@ -113,7 +118,8 @@ def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[CurvePoin
     while (spent := budget.spent(seconds, updates * batch)) < 1:
         began = time.perf_counter()
         given = labels.data, updates, count, spent
-        learner, total, count_taken = jax.block_until_ready(advance(learner, *given))
+        with doing(f"learning, {spent:.0%} of the budget spent"):
+            learner, total, count_taken = jax.block_until_ready(advance(learner, *given))
         elapsed = time.perf_counter() - began
         seconds, updates = seconds + elapsed, updates + count
         skipped = 0 if count_taken else skipped + count

@@ -153,6 +153,7 @@ def labelled(drawn: jax.Array, moves: jax.Array) -> Positions:
         policy=best / jnp.sum(best, axis=1, keepdims=True),
         margin=value,
         margin_known=jnp.ones(len(drawn), bool),
+        policy_is_set=jnp.zeros(len(drawn), bool),
     )
 
 

@@ -134,8 +134,8 @@ def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Position
         left=config.game.board.num_boxes - closed,
     )
     nothing = jnp.zeros(decisions.game.shape, jnp.int32)
-    safe_end = safe_ends(config, decisions)
-    positions = Positions(decisions.drawn, decisions.policy, nothing, nothing > 0, safe_end)
+    no, safe_end = nothing > 0, safe_ends(config, decisions)
+    positions = Positions(decisions.drawn, decisions.policy, nothing, no, no, safe_end)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (positions, postponed))
 
 
@@ -163,6 +163,7 @@ def take_answers(
     metrics = result_metrics(result, counted, jnp.maximum(1, jnp.sum(counted))) | {
         "selfplay/adjudicated": jnp.sum(stopped & known) / count,
         "selfplay/unsolved": jnp.sum(stopped & ~known) / count,
+        "selfplay/solved": jnp.sum(_usable(answers)),
     }
     return replay, solved_positions(config, answers, jax.random.uniform(offset_key)), metrics
 
@@ -180,11 +181,18 @@ def solved_positions(config: Config, answers: Answers, offset: jax.Array) -> Pos
     Without any answer they teach nothing: no policy and no margin.
     """
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), answers)
-    usable = flat.solved & jnp.any(flat.best, axis=-1)  # not over
-    policy = (flat.best & usable[:, None]).astype(jnp.float32)  # a set: see `policy_losses`
+    usable = _usable(flat)
+    best = flat.best & usable[:, None]
+    several = jnp.sum(best, axis=-1) > 1
     safe_end = jnp.full_like(flat.value, -1) if config.network.safe_end else ()
-    positions = Positions(flat.drawn, policy, flat.value, usable, safe_end)
+    policy = best.astype(jnp.float32)
+    positions = Positions(flat.drawn, policy, flat.value, usable, several, safe_end)
     return resample(positions, usable, len(usable), offset)
+
+
+def _usable(answers: Answers) -> jax.Array:
+    """Return which answers are about a position that is solved and not over: [..., K] bool."""
+    return answers.solved & jnp.any(answers.best, axis=-1)
 
 
 class Adjudicator:

@@ -16,8 +16,14 @@ from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent, make_player, make_players
 from jaxzero.cli import Source
 from jaxzero.config import Config
-from jaxzero.errors import InputError
-from jaxzero.evaluation.arena import MOST_AT_ONCE, MatchResult, Shares, play_match
+from jaxzero.errors import InputError, as_field
+from jaxzero.evaluation.arena import (
+    MOST_AT_ONCE,
+    MatchResult,
+    Shares,
+    batch_size,
+    play_match,
+)
 from jaxzero.evaluation.rating import (
     draw_ladder,
     elo_ratings,
@@ -46,6 +52,7 @@ from jaxzero.runs.weights import (
     to_half,
     training_record,
 )
+from jaxzero.status import doing
 from jaxzero.training.learner import (
     Learner,
     accept_candidate,
@@ -69,17 +76,19 @@ class Evaluator:
     def __init__(self, config: Config, network: Network):
         """Make players and suite. Raises: InputError for those that do not exist."""
         settings, game = config.evaluation, network.game
-        self._opponents = make_players(settings.opponents, game)
+        self._opponents = make_players(settings.opponents, game, field="evaluation.opponents")
         self._settings, self._seed, self._game = settings, config.seed, game
         simulations = settings.simulations
         self.player_name = f"search:{simulations}" if simulations else "policy"
         # Made once: the weights change, the compiled programs stay.
         self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
-        check_suite(settings.suite, game)
+        with as_field("evaluation.suite", "suite", settings.suite):
+            check_suite(settings.suite, game)
         matches = bool(self._opponents or settings.gate_threshold)
-        games = len(own_share(matches * max(settings.games, settings.final_games)))
+        # Also at the end of the run as many games at once as during it, see `_match`.
+        games = len(own_share(settings.games)) if matches else 0
         solved = BATCH * (suite_name(settings.suite, game) != "none")
-        _refuse_match("evaluation.simulations", simulations, max(games, solved), game)
+        _refuse_match("evaluation.simulations", simulations, games, game, solved)
         kinds = {"policy": 0, self.player_name: simulations}
         self._answering = {
             name: compile_answers(network, config.search, count) for name, count in kinds.items()
@@ -113,7 +122,8 @@ class Evaluator:
     @cached_property
     def _suite(self) -> Suite | None:
         # Built when first needed: a table takes seconds, and training can begin without.
-        return choose_suite(self._settings.suite, self._game)
+        with doing("reading the suite of solved positions"):
+            return choose_suite(self._settings.suite, self._game)
 
     def play(self, learner: Learner, games: int) -> dict[str, MatchResult]:
         """Play a match of `games` games against every opponent."""
@@ -125,10 +135,12 @@ class Evaluator:
         if self._suite is None:
             return {}
         params: chex.ArrayTree = local_copy(playing_params(learner))
-        return {
-            name: score(self._suite, answer_suite(self._suite, answer, params, PROCESSES))
-            for name, answer in self._answering.items()
-        }
+        scores = {}
+        for name, answer in self._answering.items():
+            with doing(f"scoring {name} on solved positions"):
+                answers = answer_suite(self._suite, answer, params, PROCESSES)
+                scores[name] = score(self._suite, answers)
+        return scores
 
     def gate(self, learner: Learner) -> tuple[Learner, dict[str, float]]:
         """Let the newest weights play from now on if they beat the best. No gate: do nothing."""
@@ -144,22 +156,29 @@ class Evaluator:
 
     def _match(self, first, second, games: int) -> MatchResult:
         # As many at once as during training, so that programs compiled then serve at the end.
-        return play_match(
-            self._game,
-            first,
-            second,
-            games,
-            self._settings.opening_plies,
-            self._seed,
-            at_once=len(own_share(self._settings.games)),
-            shares=PROCESSES,
-        )
+        with doing(f"playing {games} games against {second.name}"):
+            return play_match(
+                self._game,
+                first,
+                second,
+                games,
+                self._settings.opening_plies,
+                self._seed,
+                at_once=len(own_share(self._settings.games)),
+                shares=PROCESSES,
+            )
 
 
-def _refuse_match(field: str, simulations: int, games: int, game: DotsAndBoxes) -> None:
-    """Raise an InputError where the trees of a match do not fit into the memory."""
+def _refuse_match(
+    field: str, simulations: int, games: int, game: DotsAndBoxes, positions: int = 0
+) -> None:
+    """Raise an InputError where the trees of a match do not fit into the memory.
+
+    Or those of so many other `positions` at once.
+    """
     limit = memory_limit_bytes(jax.local_devices()[:1])
-    refuse_match(field, simulations, min(games, MOST_AT_ONCE), game.num_edges, limit)
+    batch = max(batch_size(min(games, MOST_AT_ONCE)), positions)
+    refuse_match(field, simulations, batch, game.num_edges, limit)
 
 
 def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndBoxes) -> None:
@@ -222,13 +241,14 @@ def play_matches(
     """Play a match against each of `opponents`, print and return the results."""
     game = loaded.agent.network.game
     _refuse_match("simulations", simulations, games, game)
-    players = make_players(opponents, game, loaded.agent)
+    players = make_players(opponents, game, loaded.agent, "opponents")
     refuse_searches("opponents", [player.name for player in players], games, game)
     me = make_player(f"search:{simulations}", game, loaded.agent)
     results = {}
     for opponent in players:
         print(f"Playing {games} games against {opponent.name} ...", flush=True)
-        result = play_match(game, me, opponent, games, opening_plies, seed)
+        with doing(f"playing {games} games against {opponent.name}"):
+            result = play_match(game, me, opponent, games, opening_plies, seed)
         print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
         results[opponent.name] = result.to_dict()
     return results
@@ -274,7 +294,7 @@ def measure_weights(
 
     That of a run is measured with its weights as they will be written.
     """
-    if source.run_dir is None:
+    if source.folder is None:
         record = read_record(source.weights)
     else:
         record = {"training": training_record(source, loaded)}
@@ -299,9 +319,10 @@ def strength(
     suite = choose_suite("auto", loaded.config.game.board, half="test")
     if suite is not None:
         record["suite_name"] = suite.name
-        record["suite"] = {
-            player: score(suite, agent_answers(suite, loaded.agent, count))
-            for player, count in (("policy", 0), (f"search:{simulations}", simulations))
-        }
+        record["suite"] = {}
+        for player, count in (("policy", 0), (f"search:{simulations}", simulations)):
+            with doing(f"scoring {player} on suite {suite.name}"):
+                answers = agent_answers(suite, loaded.agent, count)
+                record["suite"][player] = score(suite, answers)
         print(format_scores(record["suite"]))
     return record

@@ -21,6 +21,7 @@ from jaxzero.runs.memory import (
     refuse_least,
     temporary_bytes,
 )
+from jaxzero.status import doing
 from jaxzero.training.adjudication import Adjudication, init_adjudication, take_answers
 from jaxzero.training.learner import Learner, init_learner, learn, playing_params
 from jaxzero.training.parallel import (
@@ -41,6 +42,10 @@ class Actor(NamedTuple):
 
 
 Metrics = dict[str, jax.Array]
+# Metrics that are sums over all devices; the others are means.
+COUNTS = tuple(
+    f"selfplay/{name}" for name in ("games", "moves", "evaluations", "solved", "new_positions")
+)
 Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Actor, Metrics]]
 
 
@@ -82,8 +87,14 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
-        counts = {name: played[name] for name in ("selfplay/games", "selfplay/moves")}
+        # Where games begin late, fewer decisions may be played than are stored: some come twice.
+        new = jnp.minimum(played["selfplay/moves"], config.positions_per_game * games)
+        played["selfplay/new_positions"] = new + played.get("selfplay/solved", 0)
+        counts = {name: value for name, value in played.items() if name in COUNTS}
         played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)
+        if learnt:
+            samples = config.learner.updates_per_iteration * config.learner.batch_size
+            learnt["learn/replay_ratio"] = samples / played["selfplay/new_positions"]
         return (
             learner._replace(iteration=learner.iteration + 1),
             Actor(replay, state),
@@ -146,4 +157,5 @@ def lower_and_compile(
 ) -> jax.stages.Compiled:
     """Compile the iteration for inputs of these shapes, whatever memory it needs."""
     iteration = make_iteration(config, network, len(devices))
-    return compile_shapes(parallelize(iteration, devices), shapes)
+    with doing("preparing the program of an iteration"):
+        return compile_shapes(parallelize(iteration, devices), shapes)

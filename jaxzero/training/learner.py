@@ -118,7 +118,9 @@ def sample_losses(
     chex.assert_shape(prediction.policy_logits, edges, custom_message="policy_logits")
     chex.assert_shape(target.policy, edges, custom_message="target.policy")
     chex.assert_shape(target.margin, (), custom_message="target.margin")
-    policy_loss, divergence = policy_losses(prediction.policy_logits, target.policy)
+    policy_loss, divergence = policy_losses(
+        prediction.policy_logits, target.policy, target.policy_is_set
+    )
     # Where no edge is left to draw all logits stand for impossible.
     logits = prediction.policy_logits, prediction.margin_logits
     sizes = (jnp.maximum(jax.nn.logsumexp(x), -MOST_SIZE) for x in logits)
@@ -153,14 +155,15 @@ def safe_end_losses(prediction: Prediction, target: Positions) -> dict[str, jax.
     return {"safe_end_loss": jnp.where(target.safe_end >= 0, both, 0.0)}
 
 
-def policy_losses(logits: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
+def policy_losses(
+    logits: jax.Array, target: jax.Array, is_set: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Return the loss of a policy, and its divergence from the target: scalars, in nats.
 
-    A target [A] that sums to 1 is a policy to imitate: the loss is the cross-entropy. One that sums
-    to more has a 1 for each of several best moves. Which of them is played does not matter, so the
-    loss is -log of the probability of them all.
+    A target [A] is a policy to imitate: the loss is the cross-entropy. Where it `is_set` [], it has
+    a 1 for each of several best moves. Which of them is played does not matter, so the loss is -log
+    of the probability of them all.
     """
-    is_set = jnp.sum(target) > 1.5
     best = (target > 0) | ~is_set
     of_set = jax.nn.logsumexp(logits) - jax.nn.logsumexp(jnp.where(best, logits, -jnp.inf))
     of_policy = optax.safe_softmax_cross_entropy(logits, target)
@@ -310,15 +313,16 @@ def learn(
     taken = jnp.maximum(updates - skipped.sum(), 1.0)
     means = {name: values.sum() / taken for name, values in metrics.items()}
     means["skipped_updates"] = skipped.sum()
-    means["skipped_in_a_row"], means["skipped_at_end"] = runs_of_ones(skipped)
+    names = ("skipped_in_a_row", "skipped_at_start", "skipped_at_end")
+    means |= dict(zip(names, runs_of_ones(skipped), strict=True))
     # Another optimiser than before counts its own updates.
     count = learner.opt_state[-1].count - 1
     means["learning_rate"] = learning_rate(config.learner, count, fractions[-1])
     return learner, {f"learn/{name}": value for name, value in means.items()}
 
 
-def runs_of_ones(flags: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return how long the longest run of ones in zeros and ones [U] is, and the one at the end."""
+def runs_of_ones(flags: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return how many ones in zeros and ones [U] are in a row at most, at the start, at the end."""
     so_far = jnp.cumsum(flags)
     runs = so_far - jax.lax.cummax(jnp.where(flags > 0, 0.0, so_far))
-    return runs.max(), runs[-1]
+    return runs.max(), jnp.cumprod(flags).sum(), runs[-1]

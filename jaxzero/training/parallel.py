@@ -22,7 +22,9 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from jaxzero.environment import check_devices
 from jaxzero.errors import InputError, RunError, one_line
+from jaxzero.status import mute
 
 DEVICE_AXIS = "device"
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
@@ -59,8 +61,10 @@ def join(
         raise InputError(f"distributed: {' '.join(str(error).split())}") from error
     except jax.errors.JaxRuntimeError as error:
         raise RunError(f"the processes of the job did not meet: {_first_line(error)}") from error
+    check_devices()
     if jax.process_index():
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, for as long as the process lives
+        mute()
     # Collectives of CPUs wait 30 seconds for their first use everywhere; later ones wait.
     gather([0.0])
 

@@ -16,7 +16,7 @@ from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
 from jaxzero.runs.checkpoint import Checkpoints
-from jaxzero.runs.resize import fits_all_boards, resize_params
+from jaxzero.runs.resize import fits_all_boards, params_of_any_board, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
 from jaxzero.training.adjudication import OF_ENDS, Adjudication, Adjudicator, init_adjudication
@@ -32,7 +32,7 @@ from jaxzero.training.parallel import (
     spread,
     spread_actor,
 )
-from jaxzero.training.replay import Replay, relayout
+from jaxzero.training.replay import Replay, relayout, with_sets
 
 
 class Progress(NamedTuple):
@@ -44,6 +44,7 @@ class Progress(NamedTuple):
     minutes: float = 0.0  # of self-play and learning, earlier starts of the run included
     games: int = 0
     evaluations: int = 0  # of the network in these games
+    skipped: float = 0.0  # updates in a row at the end of the last iteration, since this start
 
     def fraction_done(self, config: Config) -> float:
         """Return the fraction of the run that is done, 0 to 1."""
@@ -57,10 +58,15 @@ def refuse_misfit(network: Network, initial: InitialWeights) -> None:
 
 
 def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
-    """Return initial weights, resized where the network differs in its board alone."""
-    source = initial.network
-    alike = source.config == network.config and fits_all_boards(source)
-    return resize_params(source, network, initial.params) if alike else initial.params
+    """Return what a network can take of initial weights, resized where only the boards differ."""
+    source, params = initial.network, initial.params
+    if source.config.trunk != network.config.trunk:
+        return {}  # arrays of one name and shape do something else there
+    if source.game == network.game:
+        return params
+    if source.config == network.config and fits_all_boards(source):
+        return resize_params(source, network, params)
+    return params_of_any_board(source, params)
 
 
 def start(
@@ -106,9 +112,10 @@ def resume(
         actor = _empty_actor(config, devices)
     else:
         block = config.positions_per_iteration // len(devices)
-        replay = relayout(restored.replay, shapes.actor.replay, block)
-        if replay is not restored.replay:
-            _say_what_was_kept(restored.replay, replay)
+        saved = with_sets(restored.replay)
+        replay = relayout(saved, shapes.actor.replay, block)
+        if replay is not saved:
+            _say_what_was_kept(saved, replay)
         actor = Actor(spread(replay, devices), _nothing_awaited(config, devices))
     record = restored.record
     # Older checkpoints do not say how many evaluations went into them.
@@ -179,13 +186,18 @@ def run_iteration(
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
-    skipped = metrics.get("learn/skipped_in_a_row", 0)
-    most = min(config.learner.skipped_updates, config.learner.updates_per_iteration)
-    if skipped and skipped >= most:
+    names = ("skipped_at_start", "skipped_at_end", "skipped_in_a_row")
+    at_start, at_end, in_a_row = (metrics.get(f"learn/{name}", 0.0) for name in names)
+    # The first updates of this iteration follow the last ones of the iteration before.
+    skipped = max(in_a_row, progress.skipped + at_start if at_start else 0.0)
+    settings = config.learner
+    if skipped >= settings.skipped_updates or (
+        skipped and in_a_row >= settings.updates_per_iteration
+    ):
         raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
     games = round(metrics["selfplay/games"])
     # Those that searches asked for: a device may make more to fill its batches.
-    evaluations = round(metrics["selfplay/moves"] * (metrics["selfplay/simulations"] + 1))
+    evaluations = round(metrics["selfplay/evaluations"])
     progress = Progress(
         learner,
         actor,
@@ -193,6 +205,7 @@ def run_iteration(
         progress.minutes + seconds / 60,
         progress.games + games,
         progress.evaluations + evaluations,
+        at_end,
     )
     return progress, metrics | waits | {
         "speed/seconds": seconds,

@@ -23,6 +23,7 @@ class Replay(NamedTuple):
     policy: jax.Array  # [C, A] float16, improved policy of the search; solved: a set of best moves
     margin: jax.Array  # [C] int16, remaining margin of the side to move, in boxes
     margin_known: jax.Array  # [C] bool, the result or a search between told it
+    policy_is_set: jax.Array  # [C] bool, as `Positions` has it
     size: jax.Array  # [] int32, positions held
     cursor: jax.Array  # [] int32, where the next block goes
     safe_end: jax.Array | tuple = ()  # [C] int8 with `network.safe_end`, as `Positions` has it
@@ -35,6 +36,7 @@ def empty_replay(capacity: int, num_edges: int, safe_end: bool = False) -> Repla
         policy=jnp.zeros((capacity, num_edges), jnp.float16),
         margin=jnp.zeros(capacity, jnp.int16),
         margin_known=jnp.zeros(capacity, bool),
+        policy_is_set=jnp.zeros(capacity, bool),
         size=jnp.zeros((), jnp.int32),
         cursor=jnp.zeros((), jnp.int32),
         safe_end=jnp.zeros(capacity, jnp.int8) if safe_end else (),
@@ -54,6 +56,7 @@ def add(replay: Replay, positions: Positions) -> Replay:
         "policy": positions.policy,
         "margin": positions.margin,
         "margin_known": positions.margin_known,
+        "policy_is_set": positions.policy_is_set,
         "safe_end": positions.safe_end,
     }
     rings = {name: getattr(replay, name) for name in packed}
@@ -78,6 +81,14 @@ def relabel(replay: Replay, back: int, margin: jax.Array, known: jax.Array) -> R
 
 def _write(ring: jax.Array, block: jax.Array, cursor: jax.Array) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(ring, block.astype(ring.dtype), cursor, axis=0)
+
+
+def with_sets(saved: Replay) -> Replay:
+    """Return rings of an older checkpoint, which lack `policy_is_set`, with it. On the host."""
+    if jax.tree.leaves(saved.policy_is_set):
+        return saved
+    # All other policies sum to 1.
+    return saved._replace(policy_is_set=saved.policy.sum(axis=-1, dtype=np.float32) > 1.5)
 
 
 def relayout(saved: Replay, like: Replay, block: int) -> Replay:
@@ -120,5 +131,6 @@ def sample(replay: Replay, key: jax.Array, count: int) -> Positions:
         policy=replay.policy[rows].astype(jnp.float32),
         margin=replay.margin[rows].astype(jnp.int32),
         margin_known=replay.margin_known[rows],
+        policy_is_set=replay.policy_is_set[rows],
         safe_end=jax.tree.map(lambda ring: ring[rows].astype(jnp.int32), replay.safe_end),
     )

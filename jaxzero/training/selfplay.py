@@ -138,6 +138,8 @@ def play_block(
         "selfplay/used": played / (steps * decisions.played.shape[1]),
         "selfplay/games": count,
         "selfplay/moves": played,
+        # Of the network, that the searches asked for: one for each simulation and one for the root.
+        "selfplay/evaluations": jnp.sum((decisions.simulations + 1) * decisions.played),
     }
     return positions, waiting, metrics
 

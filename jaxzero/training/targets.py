@@ -30,6 +30,7 @@ class Positions(NamedTuple):
     policy: jax.Array  # [P, A] float32, improved policy of the search; solved: a set of best moves
     margin: jax.Array  # [P] int32, boxes the side to move wins from here on minus those it loses
     margin_known: jax.Array  # [P] bool, no random move comes between here and what says so
+    policy_is_set: jax.Array  # [P] bool, the policy has a 1 for each of several best moves
     # With `network.safe_end` [P] int32, else (): twice the long chains plus who is to move where
     # the game had no safe edge any more, 0: the same side as here; -1: unknown, or it is so here.
     safe_end: jax.Array | tuple = ()
@@ -65,6 +66,7 @@ def label(
         policy=decisions.policy,
         margin=possible_margin(to_come, config.game.board.num_boxes - closed, uniform),
         margin_known=known,
+        policy_is_set=jnp.zeros_like(known),
         safe_end=safe_ends(config, decisions),
     )
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)

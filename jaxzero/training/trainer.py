@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -25,14 +26,22 @@ from jaxzero.runs.run_dir import (
     new_run_dir,
 )
 from jaxzero.runs.starts import note_start
-from jaxzero.runs.summary import headline, print_header, write_summary
+from jaxzero.runs.summary import (
+    headline,
+    print_header,
+    print_needs,
+    print_next,
+    time_left,
+    write_summary,
+)
 from jaxzero.runs.weights import (
     InitialWeights,
     note_initial_weights,
     noted_initial_weights,
 )
+from jaxzero.status import doing
 from jaxzero.training.adjudication import Adjudicator
-from jaxzero.training.evaluator import Evaluator
+from jaxzero.training.evaluator import Evaluator, suite_name
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.learner import accept_candidate
 from jaxzero.training.parallel import (
@@ -112,6 +121,7 @@ def _train(
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
     network = Network(config.game.board, config.network)
+    print_header(config, devices, network)
     evaluator = Evaluator(config, network)
     if resume and initial is None:
         initial = noted_initial_weights(run_dir)
@@ -132,17 +142,19 @@ def _train(
     ):
         # Restore.
         if resume and checkpoints.iterations():
-            progress = resume_progress(config, network, devices, checkpoints)
+            with doing("reading the checkpoint"):
+                progress = resume_progress(config, network, devices, checkpoints)
         else:
             if resume:
                 print("The run has no checkpoint yet: it starts from the beginning.")
-            progress = start_progress(config, network, devices, initial)
+            with doing("preparing weights and replay"):
+                progress = start_progress(config, network, devices, initial)
         if is_first():
             save_config(config, run_dir / CONFIG_FILE)
             note_start(run_dir, devices, progress.iteration)
             if initial:
                 note_initial_weights(run_dir, initial)
-        print_header(config, devices, progress.learner.params, program.predicted, program.replay)
+        print_needs(config, program.predicted, program.replay, progress.iteration, progress.minutes)
 
         # Loop.
         run_key = replicate(jax.random.key(config.seed), devices)
@@ -152,15 +164,18 @@ def _train(
             if is_first()
             else nullcontext() as writer
         ):
-            ends, due = progress.fraction_done(config) == 1, False  # due: a checkpoint
+            # A checkpoint is due, and has waited for an iteration.
+            ends, due, waited = progress.fraction_done(config) == 1, False, False
             while due or not ends:
                 try:
                     # The body is `iteration` in training/iteration.py.
-                    progress, metrics = run_iteration(
-                        config, program.compiled, run_key, progress, solver
-                    )
+                    with doing(_iteration_words(config, progress)):
+                        progress, metrics = run_iteration(
+                            config, program.compiled, run_key, progress, solver
+                        )
                     metrics["memory/peak_bytes"] = _peak_memory(devices)
                     iteration, line = progress.iteration, headline(config, metrics)
+                    line += f"  left {_time_left(config, progress)}"
                     if evaluator.is_due(iteration):
                         measured, words = evaluator.evaluate(progress.learner)
                         metrics, line = metrics | measured, line + words
@@ -169,9 +184,13 @@ def _train(
                     progress, stopped = _agree(progress, stop, metrics)
                     ends = ends or stopped or progress.fraction_done(config) == 1
                     due = due or ends or iteration % config.checkpoint_every == 0
-                    if due and may_be_kept(metrics):  # else after the next iteration
+                    # The next iteration diverges, or takes an update: then these weights are good.
+                    if due and (waited or may_be_kept(metrics)):
                         save(config, checkpoints, progress)
                         due = False
+                    elif due:
+                        print("The last update was skipped: saving waits for one more iteration.")
+                    waited = due
                 except FloatingPointError as error:
                     message = _divergence_message(config, checkpoints, error)
                     raise Diverged(message) from error
@@ -193,6 +212,17 @@ def _agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[P
     return progress, bool(everywhere[:, 2].any())
 
 
+def _iteration_words(config: Config, progress: Progress) -> str:
+    """Return what is said of the next iteration while it runs."""
+    of = f" of {config.iterations}" if config.iterations else ""
+    left = f" ({_time_left(config, progress)} left)" if progress.iteration else ""
+    return f"iteration {progress.iteration + 1}{of}{left}"
+
+
+def _time_left(config: Config, progress: Progress) -> str:
+    return time_left(progress.fraction_done(config), progress.minutes)
+
+
 def _refuse_separate(run_dir: Path) -> None:
     """Raise an InputError unless every process sees the folder of the first one."""
     for _ in range(SEEN_SECONDS):
@@ -211,7 +241,7 @@ def _peak_memory(devices: list[jax.Device]) -> int:
 
 
 def _resume_command(run_dir: Path) -> str:
-    return f"{command_name('train')} --run_dir {run_dir} --resume"
+    return f"{command_name('train')} --run_dir {shlex.quote(str(run_dir))} --resume"
 
 
 def _slower_command(run_dir: Path, rate: float) -> str:
@@ -258,4 +288,5 @@ def _finish(
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
     peak, player = _peak_memory(devices), evaluator.player_name
     on_first(lambda: write_summary(config, run_dir, devices, totals, peak, player, results, scores))
+    print_next(run_dir, suite_name("auto", config.game.board, "test"))
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 
 import numpy as np
@@ -18,6 +19,7 @@ from jaxzero.evaluation.arena import play_match
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play.modes import NamedAgent, choose_player
 from jaxzero.solver import endgame
+from jaxzero.solver.cancellation import cancelled_by
 
 GAME = DotsAndBoxes(2, 2)
 SETTINGS = SearchConfig(nodes="quiet")
@@ -83,6 +85,23 @@ def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
     for drawn in positions(20):
         worth = endgame.move_values(GAME, drawn)
         assert worth[expert.decide(made, 16, drawn)] == worth.max()
+
+
+def test_a_decision_that_nobody_waits_for_ends(monkeypatch):
+    class NotWanted(Exception):
+        pass
+
+    def check() -> None:
+        if begun.is_set():
+            raise NotWanted
+
+    begun, prove = threading.Event(), expert.proof.prove_value
+    made = unhurried(monkeypatch, 3600.0)
+    monkeypatch.setattr(expert.proof, "prove_value", lambda *_: begun.set() or prove(hard, 0.0))
+    hard = expert.proof.new_problem(DotsAndBoxes(7, 7), np.zeros(112, bool), endgame.new_table(4))
+    monkeypatch.setattr(expert, "problem_of", lambda *_: hard)
+    with cancelled_by(check), pytest.raises(NotWanted):
+        expert.choose_edges(made, np.zeros(1, np.uint32), np.zeros((1, GAME.num_edges), bool))
 
 
 def test_preference_begins_with_the_choice_and_has_every_edge():

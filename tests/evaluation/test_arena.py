@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 from referee import Referee
 
-from jaxzero.agent.players import Player, greedy_edge, make_player
+from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.players import Agent, Player, greedy_edge, make_player
+from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import (
     MatchResult,
@@ -21,6 +24,7 @@ from jaxzero.evaluation.arena import (
     wilson_interval,
 )
 from jaxzero.game import DotsAndBoxes, State, boxes_closed
+from jaxzero.game.quiet import most_decisions
 
 GAME = DotsAndBoxes(2, 2)
 RANDOM, GREEDY = (make_player(name, GAME) for name in ("random", "greedy"))
@@ -78,6 +82,75 @@ def test_games_do_not_depend_on_the_batch():
     np.testing.assert_array_equal(margins(8), margins(32)[:8])
     whole, parts = (play_match(GAME, GREEDY, RANDOM, 24, 4, 0, at_once) for at_once in (0, 8))
     assert whole == parts
+
+
+def counting(player: Player) -> tuple[Player, list[int]]:
+    """Return a player that notes in how many positions it is asked to decide."""
+    asked = []
+
+    def counted(function):
+        def decide(params, keys, state: State):
+            jax.debug.callback(lambda drawn: asked.append(len(drawn)), state.drawn)
+            return function(params, keys, state)
+
+        return decide
+
+    decide = counted(player.decide) if player.decide else None
+    return replace(player, act=counted(player.act), decide=decide), asked
+
+
+def test_players_are_asked_where_they_are_to_move():
+    """At most half a batch more, when the first games are over."""
+    (one, asked), (other, asked_too), games = counting(FIRST), counting(LAST), 64
+    openings = draw_openings(GAME, games // 2, 0, seed=6)
+    _, moves = play_games(GAME, (one, other), openings, jax.random.key(5), np.arange(games))
+    jax.effects_barrier()
+    assert moves.size <= sum(asked + asked_too) <= moves.size + games // 2
+    assert sum(asked) < 0.75 * moves.size
+
+
+def quiet_player(game: DotsAndBoxes) -> Player:
+    """Return a search of the quiet game whose values decide captures both ways."""
+    config = NetworkConfig(trunk="dense", channels=16, blocks=1)
+    network = Network(game, config)
+    noise = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda leaf: leaf + 0.5 * noise.normal(size=leaf.shape),
+        init_params(network, jax.random.key(1)),
+    )
+    settings = SearchConfig(nodes="quiet", simulations=4)
+    return make_player("search:4", game, Agent(network, params, settings))
+
+
+def test_captures_follow_from_the_decision_that_they_belong_to():
+    """The moves are those of a player that is asked at every edge, for half as many searches."""
+    game, games = DotsAndBoxes(3, 3), 32
+    player = quiet_player(game)
+    at_every_edge, (once, asked) = replace(player, decide=None), counting(player)
+    openings, numbers = draw_openings(game, games // 2, 4, seed=6), np.arange(games)
+    play = partial(play_games, game, openings=openings, key=jax.random.key(5), numbers=numbers)
+    _, expected = play((at_every_edge, at_every_edge))
+    for players in ((once, once), (once, at_every_edge), (at_every_edge, once)):
+        asked.clear()
+        np.testing.assert_array_equal(play(players)[1], expected)
+        jax.effects_barrier()
+        most = games * (most_decisions(game) + 1) // (1 if players == (once, once) else 2)
+        assert 0 < sum(asked) <= most + games
+
+
+@pytest.mark.parametrize("move", [0, 99, -1])
+def test_a_player_that_draws_no_edge_is_named(move):
+    def act(_params, _keys, state: State) -> jax.Array:
+        return jnp.where(state.drawn.sum(-1) == 3, move, first_legal(_params, _keys, state))
+
+    with pytest.raises(InputError, match=f"^player: careless chose edge {move}, which"):
+        play_match(GAME, Player("careless", act), LAST, 8, 0, 0)
+
+
+@pytest.mark.parametrize("games", [0, -2, 3])
+def test_a_match_has_pairs_of_games(games):
+    with pytest.raises(ValueError, match=rf"^games: {games} must be even"):
+        play_match(GAME, FIRST, LAST, games, 0, 0)
 
 
 def test_openings_repeat_only_when_there_are_no_others():

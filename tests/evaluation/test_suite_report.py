@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import runpy
+from collections import defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from script_runner import ROOT
 
 from jaxzero.errors import InputError
+from jaxzero.evaluation import suite_report
 from jaxzero.evaluation.suite import BANDS, table_suite
-from jaxzero.evaluation.suite_report import sampled, score_suite, scored_players
+from jaxzero.evaluation.suite_report import draw_scores, sampled, score_suite, scored_players
 from jaxzero.runs.weights import load_weights
 
 
@@ -45,15 +50,57 @@ def test_two_networks_are_compared_player_by_player(small, few, tmp_path):
     names = scored_players("policy,search:4,greedy", few.game, small, 2)
     found = score_suite(networks, few, names, tmp_path)
     assert list(found["differences"]) == [
-        "policy - policy of other",
-        "search:4 - search:4 of other",
+        "policy of 2x2 - policy of other",
+        "search:4 of 2x2 - search:4 of other",
     ]
     assert all(parts["all"]["first_only"] == 0 for parts in found["differences"].values())
-    assert "policy of other" in found["suite"]
+    assert {"policy of 2x2", "policy of other", "greedy"} < set(found["suite"])
+
+
+def test_two_checkpoints_of_one_run_have_names_that_differ():
+    main = runpy.run_path(str(ROOT / "scripts" / "evaluate.py"))
+    agents = [SimpleNamespace(iteration=number, agent=object()) for number in (5, 9, 9)]
+    for first, second, one, other in (
+        ("run", "run", agents[0], agents[1]),
+        ("run", "run", agents[1], agents[2]),
+        ("run", "run2", agents[1], agents[2]),
+    ):
+        found = main["tell_apart"]((first, one), (second, other))
+        assert list(found.values()) == [one.agent, other.agent] and len(found) == 2
+    assert list(main["tell_apart"](("run", agents[0]), ("run", agents[1]))) == [
+        "run, iteration 5",
+        "run, iteration 9",
+    ]
+
+
+def part(wrong: float | None, error: float | None = None) -> dict:
+    return {"wrong_share": wrong} | ({} if error is None else {"value_error": error})
+
+
+def test_a_figure_has_one_colour_for_a_player_and_no_empty_panel(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(suite_report, "save_figure", lambda _path, figure: drawn.append(figure))
+    bands = {
+        "greedy": {"1-8": part(0.2), "9-12": part(None)},
+        "policy": {"1-8": part(0.1, 0.5), "9-12": part(0.1, 0.5)},
+        "search": {"1-8": part(0.0, 0.1), "9-12": part(0.0, 0.1)},
+    }
+    scores = {name: {"by_undrawn": of} for name, of in bands.items()}
+    calibrated = {"search": [{"predicted": 0.5, "true": 0.4}]}
+    draw_scores(tmp_path / "a.png", "title", scores, calibrated)
+    draw_scores(tmp_path / "b.png", "title", {"greedy": scores["greedy"]}, {})
+    assert [len(figure.axes) for figure in drawn] == [3, 1]
+    colors = defaultdict(set)
+    for axis in drawn[0].axes:
+        handles, labels = axis.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            colors[label].add(handle.get_color())
+    assert set(colors) == set(scores) and all(len(used) == 1 for used in colors.values())
+    assert len(set.union(*colors.values())) == 3
 
 
 def test_unknown_players_are_refused(small):
-    with pytest.raises(InputError, match="player: 'nobody' is unknown"):
+    with pytest.raises(InputError, match="players: 'nobody' is unknown"):
         scored_players("policy,nobody", small.network.game, small, 1)
 
 

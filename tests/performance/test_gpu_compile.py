@@ -6,8 +6,9 @@ import pytest
 from script_runner import run_here
 
 from jaxzero.cli import load_config
+from jaxzero.environment import has_cuda_build
 from jaxzero.performance import gpu_compile
-from jaxzero.performance.gpu_compile import Counted, gpu_named, has_cuda_build, known_gpus
+from jaxzero.performance.gpu_compile import Counted, gpu_named, known_gpus
 from jaxzero.performance.gpu_prediction import (
     LAUNCH_SECONDS,
     READ_SECONDS,
@@ -137,7 +138,7 @@ def no_cuda_build(monkeypatch):
     monkeypatch.setattr(gpu_compile, "has_cuda_build", lambda: False)
 
 
-SCRIPTS = ("gpu_compile.py --config configs/tiny.yaml", "train.py --predict_memory")
+SCRIPTS = ("gpu_compile.py --config configs/tiny.yaml", "train.py --config tiny --predict_memory")
 
 
 @pytest.mark.parametrize("command", SCRIPTS)
@@ -161,7 +162,7 @@ def test_a_target_needs_predict_memory():
 
 
 def test_an_unknown_part_is_refused():
-    done = run_here("gpu_compile.py", "--parts", "search,trees")
+    done = run_here("gpu_compile.py", "--config", "tiny", "--parts", "search,trees")
     assert done.returncode == 2 and "parts: 'trees'" in done.stderr
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import jaxzero
 from jaxzero.api import Engine
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
-from jaxzero.play.analysis import by_structure
+from jaxzero.play import analysis
+from jaxzero.play.analysis import analyse, by_structure
 from jaxzero.play.looking import think
+from jaxzero.solver.endgame import Solution
 
 
 def kinds_of(cols: int, *drawn: str) -> dict[str, str]:
@@ -47,6 +51,27 @@ def test_an_edge_that_gives_nothing_is_safe():
     assert {one.kind for one in found.edges} == {"safe"}
 
 
+def test_the_solver_yields_after_each_slice(monkeypatch):
+    """Also where a slice proves nothing: whoever reads decides whether the next one comes."""
+    slices = []
+
+    def solve(*_, **limits):
+        slices.append(limits["seconds"])
+        return Solution(None, -4, 4, (), 1, 0.0)
+
+    for name in ("by_network", "by_search"):
+        monkeypatch.setattr(analysis, name, lambda _agent, known, *_: known)
+    monkeypatch.setattr(analysis, "solve", solve)
+    game = DotsAndBoxes(2, 2)
+    agent = SimpleNamespace(network=SimpleNamespace(game=game))
+    found = analysis.stages(agent, np.zeros(game.num_edges, bool), 0, 0, 60.0)
+    assert [next(found).stage for _ in range(2)] == ["structure"] * 2
+    before = len(slices)
+    for count in range(1, 9):
+        assert next(found).stage == "exact" and len(slices) == before + count
+    assert max(slices) <= 1.0, "others wait for no more than a second"
+
+
 def test_a_network_of_any_search_engine_is_analysed():
     agent = jaxzero.load("2x2").agent
     other = replace(agent, settings=replace(agent.settings, engine="mctx"))
@@ -65,3 +90,15 @@ def test_without_a_score_the_search_values_boxes():
     for ours, theirs in zip(think(boxes, drawn, 8), think(wins, drawn, 8), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert Engine(wins).values([drawn], 8) == Engine(boxes).values([drawn], 8)
+
+
+@pytest.mark.parametrize(
+    ("simulations", "seconds"),
+    [
+        *((1, seconds) for seconds in (np.nan, np.inf, -1.0, 1e6, True)),
+        *((simulations, 0.0) for simulations in (-1, 2.5, np.nan, True, 10**9, None)),
+    ],
+)
+def test_an_analysis_takes_numbers_that_can_be_meant(simulations, seconds):
+    with pytest.raises(InputError, match=r"^(simulations|seconds): .* must be"):
+        analyse(None, np.zeros(12, bool), 0, simulations, seconds)

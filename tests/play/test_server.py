@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 
@@ -125,9 +126,15 @@ def test_an_analysis_gets_better_until_it_is_exact():
     assert last["win"] + last["draw"] + last["lose"] == pytest.approx(1)
 
 
+def prepare_at(ready: threading.Event, monkeypatch) -> None:
+    """Let analyses be prepared at an event."""
+    monkeypatch.setattr(server.PREPARATION, "is_done", lambda *_: ready.is_set())
+    monkeypatch.setattr(server.PREPARATION, "wanted", lambda *_: nullcontext())
+
+
 def test_an_analysis_that_waits_for_the_compiler_is_in_nobodys_way(monkeypatch):
     ready, found = threading.Event(), []
-    monkeypatch.setattr(server.PREPARATION, "is_done", lambda *_: ready.is_set())
+    prepare_at(ready, monkeypatch)
     question = {**GAME, "moves": [0, 4], "simulations": 0, "seconds": 1}
 
     async def read(where: desk.Desk) -> None:
@@ -223,7 +230,7 @@ def test_a_full_queue_refuses_a_stream_once(monkeypatch):
     monkeypatch.setattr(desk, "MOST_WAITING", 0)
 
     async def two_lines() -> list[str | None]:
-        stream = lines_in_turn(desk.Desk(), iter([{"stage": "policy"}]))
+        stream = lines_in_turn(desk.Desk(), ({"stage": "policy"} for _ in "a"))
         return [await anext(stream, None) for _ in range(2)]
 
     first, second = anyio.run(two_lines)
@@ -235,7 +242,7 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch):
     compiled, answers = threading.Event(), {}
     monkeypatch.setattr(server, "is_warm", lambda level, _game: level is LEVELS[0])
     monkeypatch.setattr(server, "warm_up", lambda *_: compiled.wait(60))
-    monkeypatch.setattr(server.PREPARATION, "is_done", lambda *_: compiled.is_set())
+    prepare_at(compiled, monkeypatch)
     monkeypatch.setattr(server, "judge_exactly", lambda *_: None)
     monkeypatch.setattr(server, "judge_by_search", lambda *_: Verdict(0.0, 1, False))
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 import types
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from script_runner import run_here
 
 from jaxzero.cli import load_config, save_config
 from jaxzero.config import Config
 from jaxzero.runs import watching
-from jaxzero.runs.health import warnings_of
+from jaxzero.runs.health import not_judged, warnings_of
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.watching import sparkline, watch_run
 
@@ -164,3 +167,75 @@ def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monk
     assert "complete" not in shown(tmp_path)
     page = watching.as_html(watch_run(tmp_path), 5)
     assert '<meta http-equiv="refresh" content="5">' in page and "entropy collapse" in page
+
+
+def record(run_dir: Path, lines: list[dict]) -> None:
+    save_config(QUICK, run_dir / "config.yaml")
+    (run_dir / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{"iteration": 1}],
+        [{"iteration": number} for number in range(1, 9)],
+        healthy(4),
+        [{k: v for k, v in line.items() if not k.startswith("learn/")} for line in healthy()],
+        [{**line, "learn/margin_loss": None} for line in healthy()],
+    ],
+)
+def test_what_was_not_judged_is_not_called_good(lines, tmp_path):
+    record(tmp_path, lines)
+    assert warnings_of(QUICK, read_metrics(tmp_path)) == []
+    assert not_judged(read_metrics(tmp_path))
+    text = shown(tmp_path)
+    assert "Not judged" in text and "Nothing looks wrong" not in text
+
+
+def test_figures_that_a_record_lacks_are_not_shown_as_zero(tmp_path):
+    record(tmp_path, [{"iteration": 1}])
+    assert not re.search(r"\b0(\.0)? (s|games|minutes|MiB)\b|\b0%", shown(tmp_path))
+
+
+def test_a_whole_record_without_warnings_looks_good(tmp_path):
+    record(tmp_path, healthy())
+    assert not_judged(healthy()) == "" and "Nothing looks wrong." in shown(tmp_path)
+
+
+@pytest.mark.parametrize("speed", [3.0, 3e4, 3e8])
+def test_a_narrow_terminal_shows_the_newest_part_of_a_curve(speed, tmp_path):
+    lines = healthy()
+    for number, line in enumerate(lines):
+        line["speed/evaluations_per_second"] = speed * (1 if number < 58 else 5)
+    record(tmp_path, lines)
+    (row,) = (line for line in shown(tmp_path).splitlines() if "evaluations/s" in line)
+    assert len(row) <= 80 and row.rstrip().endswith("█")
+
+
+class Enough(Exception):
+    """The script has waited often enough."""
+
+
+@pytest.mark.parametrize(("options", "looks"), [((), 1), (("--every", "7"), 3), (("--once",), 1)])
+def test_without_a_terminal_it_looks_again_only_where_it_is_asked_to(
+    options, looks, tmp_path, monkeypatch
+):
+    record(tmp_path, healthy())
+    views, waits = [], []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            raise Enough
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(watching, "watch_run", lambda run_dir: views.append(run_dir) or "a view")
+    with pytest.raises(Enough) if looks > 1 else nullcontext():
+        assert run_here("watch.py", "--run_dir", tmp_path, *options).returncode == 0
+    assert len(views) == looks and set(waits) <= {7.0}
+
+
+def test_one_look_has_no_time_between_looks(tmp_path):
+    record(tmp_path, healthy())
+    done = run_here("watch.py", "--run_dir", tmp_path, "--once", "--every", "3")
+    assert done.returncode == 2 and done.stderr.startswith("error: every: 3.0 ")

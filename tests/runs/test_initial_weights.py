@@ -15,9 +15,9 @@ from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.runs.resize import resize_params
-from jaxzero.runs.weights import Effort, InitialWeights, transfer
+from jaxzero.runs.weights import Effort, InitialWeights, param_shapes, transfer
 from jaxzero.training.learner import init_learner
-from jaxzero.training.progress import first_learner, refuse_misfit
+from jaxzero.training.progress import first_learner, fitted, refuse_misfit
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--learner.ema_decay=0.5")
 CONV = NetworkConfig(channels=8, blocks=2)
@@ -68,6 +68,24 @@ def test_a_conv_of_another_board_begins_as_it_plays_there():
     params = init_params(source, jax.random.key(1))
     learner = first_learner(config, network, initial(source, params))
     chex.assert_trees_all_equal(learner.params, resize_params(source, network, params))
+
+
+def test_arrays_of_a_turned_board_have_the_shape_and_not_the_meaning():
+    config = NetworkConfig(trunk="dense", channels=16, blocks=2, features="raw")
+    source, network = (Network(DotsAndBoxes(*sides), config) for sides in ((1, 2), (2, 1)))
+    params = init_params(source, jax.random.key(1))
+    assert param_shapes(source) == param_shapes(network)
+    taken = fitted(network, initial(source, params))["params"]
+    inner = {"DenseBlock_0", "DenseBlock_1", "LayerNorm_0"}
+    assert {name for name, part in taken.items() if "kernel" in part or name in inner} == inner
+    assert taken.keys() == inner | {"Dense_0"} and taken["Dense_0"].keys() == {"bias"}
+    chex.assert_trees_all_equal(taken["DenseBlock_0"], params["params"]["DenseBlock_0"])
+
+
+def test_arrays_of_another_trunk_are_not_taken():
+    graph = Network(TINY.game.board, replace(CONV, trunk="graph"))
+    with pytest.raises(InputError, match="weights: no array"):
+        refuse_misfit(graph, initial(Network(TINY.game.board, CONV), weights(2, 0)))
 
 
 def test_weights_of_which_nothing_fits_are_refused():

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse
+from flax.traverse_util import flatten_dict, unflatten_dict
 
 from jaxzero.agent.inputs import graph_inputs, grid_inputs
 from jaxzero.agent.network import Network, init_params
@@ -18,7 +19,8 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, margin_bins
 from jaxzero.game.features import count_codes, count_rows, encode
-from jaxzero.runs.resize import margin_columns, resize, resize_params
+from jaxzero.runs.resize import LENGTHS_INPUT, margin_columns, resize, resize_params
+from jaxzero.runs.weights import param_shapes
 
 CONV = NetworkConfig(trunk="conv", channels=8, blocks=2)
 GRAPH = replace(CONV, trunk="graph")
@@ -96,6 +98,29 @@ def test_a_board_turned_on_its_side_has_the_same_weights(config):
     network, turned = Network(LARGE, config), Network(DotsAndBoxes(4, 3), config)
     params = init_params(network, jax.random.key(1))
     chex.assert_trees_all_equal(resize_params(network, turned, params), params)
+
+
+@pytest.mark.parametrize("trunk", ["conv", "graph"])
+def test_only_arrays_that_depend_on_the_board_change(trunk):
+    """Also where both boards have as many bits of counts, so that all shapes agree but one."""
+    source, target = DotsAndBoxes(4, 4), DotsAndBoxes(1, 14)
+    bits = len(count_rows(source, source))
+    assert bits == len(count_rows(target, target))
+    # Wide enough for kernels with more inputs than there are bits, though they read no count.
+    config = NetworkConfig(trunk=trunk, channels=bits + 1, blocks=1)
+
+    def shapes(game: DotsAndBoxes) -> dict[str, tuple]:
+        flat = flatten_dict(param_shapes(Network(game, config)), sep="/")
+        return {name: leaf.shape for name, leaf in flat.items()}
+
+    ours, others = shapes(source), shapes(LARGE)
+    sized = {name for name, shape in ours.items() if shape != others[name]}
+    rng = np.random.default_rng(0)
+    flat = {name: rng.random(shape, np.float32) for name, shape in ours.items()}
+    networks = Network(source, config), Network(target, config)
+    found = flatten_dict(resize_params(*networks, unflatten_dict(flat, sep="/")), sep="/")
+    changed = {name for name, leaf in found.items() if not np.array_equal(leaf, flat[name])}
+    assert changed == sized | {LENGTHS_INPUT[trunk][0]}
 
 
 def test_only_a_trunk_of_no_size_plays_another_board():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from jaxzero.game import DotsAndBoxes
 from jaxzero.solver import endgame, proof
+from jaxzero.solver.cancellation import cancelled_by
 
 GAME, LARGE = DotsAndBoxes(3, 3), DotsAndBoxes(5, 5)
 NOTHING = np.zeros(LARGE.num_edges, bool)
@@ -51,6 +54,34 @@ def test_a_proof_that_takes_too_long_is_stopped_and_its_bounds_are_true():
     assert problem.value is None
     assert problem.bounds.tolist() == [-25, 25]
     assert proof.is_worth(problem, 7, -25) is True  # ready for the next proof
+
+
+class NotWanted(Exception):
+    """Nobody waits for the result any more."""
+
+
+def raise_soon(looks: int = 3) -> Callable[[], None]:
+    """Return a check that cancels at one of its first calls."""
+    left = iter(range(looks))
+
+    def check() -> None:
+        if next(left, None) is None:
+            raise NotWanted
+
+    return check
+
+
+def test_what_is_cancelled_ends_and_the_table_stays_of_use():
+    table = endgame.new_table(2**12)
+    for search in (endgame.solve, endgame.move_bounds):
+        with cancelled_by(raise_soon()), pytest.raises(NotWanted):
+            search(LARGE, NOTHING, table=table)  # years, if it went on
+    problem = proof.new_problem(LARGE, NOTHING, table)
+    with ThreadPoolExecutor(1) as pool, cancelled_by(raise_soon()), pytest.raises(NotWanted):
+        proof.finish(problem, pool.submit(proof.prove_value, problem, 0.0), math.inf)
+    assert proof.is_worth(problem, 7, -25) is True
+    later, alone = (endgame.solve(GAME, range(8), table=one) for one in (table, None))
+    assert (later.value, later.best) == (alone.value, alone.best)
 
 
 def test_a_stopped_look_keeps_the_order():

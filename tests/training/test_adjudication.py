@@ -208,9 +208,8 @@ def test_margins_are_written_into_the_block_they_are_for():
     block, numbers = 4, jnp.arange(4)
     replay = empty_replay(16, 12)
     for _ in range(7):
-        replay = add(
-            replay, Positions(jnp.ones((4, 12), bool), jnp.ones((4, 12)), numbers * 0, numbers < 1)
-        )
+        edges, first = jnp.ones((4, 12), bool), numbers < 1
+        replay = add(replay, Positions(edges, edges.astype(float), numbers * 0, first, first))
     known = numbers[:3] > 0
     after = relabel(replay, 2 * block, 7 + numbers[:3], known)
     # Block 7 of 0, 1, ... comes next, at place 3 of 4: block 5 stands at place 1.
@@ -276,6 +275,9 @@ def test_the_replay_holds_exact_values_of_solved_positions(ran):
     config, ((ring, lines), _) = ran
     _, (drawn, policy, margin, known) = by_block(config, ring)
     assert not known[:, :2].any() and known[:, 2:].all() and not policy[:, :2].any()
+    is_set = by_block(config, ring._replace(margin=ring.policy_is_set))[1][2]
+    np.testing.assert_array_equal(is_set, (policy > 0).sum(axis=-1) > 1)
+    assert is_set.any()
     flat = (x[:, 2:].reshape(-1, *x.shape[3:]) for x in (drawn, policy, margin))
     for position, target, value in zip(*flat, strict=True):
         margins = BRUTE.move_margins(as_number(position))

@@ -44,7 +44,8 @@ def batch_of(count: int) -> Positions:
     policy = jnp.where(drawn, 0.0, 1.0)
     policy = policy / jnp.maximum(policy.sum(-1, keepdims=True), 1.0)
     closed = jax.vmap(partial(boxes_closed, GAME))(drawn)
-    return Positions(drawn, policy, GAME.num_boxes - closed, jnp.arange(count) % 4 > 0)
+    known, is_set = jnp.arange(count) % 4 > 0, jnp.zeros(count, bool)
+    return Positions(drawn, policy, GAME.num_boxes - closed, known, is_set)
 
 
 def test_losses_by_hand():
@@ -56,6 +57,7 @@ def test_losses_by_hand():
         policy=jnp.array([0.5, 0.5, 0.0, 0.0]),
         margin=jnp.int32(1),
         margin_known=jnp.bool_(True),
+        policy_is_set=jnp.bool_(False),
     )
     parts = sample_losses(game, prediction, target)
     assert float(parts["policy_loss"]) == pytest.approx(np.log(2))
@@ -70,7 +72,8 @@ def test_the_end_of_the_safe_moves_is_learnt_by_hand():
     game = DotsAndBoxes(1, 1)
     logits = jnp.log(jnp.array([0.2, 0.8, *[0.05] * 3, 0.65, *[0.05] * 4]))
     prediction = Prediction(jnp.zeros(4), jnp.zeros(3), logits)
-    one = Positions(jnp.zeros(4, bool), jnp.ones(4) / 4, jnp.int32(1), jnp.bool_(True))
+    yes = jnp.bool_(True)
+    one = Positions(jnp.zeros(4, bool), jnp.ones(4) / 4, jnp.int32(1), yes, ~yes)
     assert "safe_end_loss" not in sample_losses(game, prediction, one)
     told = sample_losses(game, prediction, one._replace(safe_end=jnp.int32(2 * 3 + 1)))
     assert float(told["safe_end_loss"]) == pytest.approx(-np.log(0.8) - np.log(0.65))
@@ -101,20 +104,24 @@ def test_a_set_of_best_moves_asks_for_any_of_them():
     logits = jnp.array([1.0, 0.0, -0.5, 0.3, IMPOSSIBLE])
     best, one = jnp.array([1.0, 0.0, 1.0, 0.0, 0.0]), jnp.array([0.0, 0.0, 1.0, 0.0, 0.0])
     chances = jax.nn.softmax(logits)
-    (found, distance), slope = jax.value_and_grad(policy_losses, has_aux=True)(logits, best)
+    no, yes = jnp.array([False, True])
+    (found, distance), slope = jax.value_and_grad(policy_losses, has_aux=True)(logits, best, yes)
     assert float(found) == float(distance) == pytest.approx(-np.log(chances[0] + chances[2]))
     # The same step as to the policy that is now given to the best moves, each in its proportion.
     nearest = chances * best / jnp.sum(chances * best)
     np.testing.assert_allclose(slope, chances - nearest, atol=1e-6)
     # One best move is a policy, and so is no move at all.
-    assert float(policy_losses(logits, one)[0]) == pytest.approx(-np.log(chances[2]))
-    nothing = jax.grad(lambda x: policy_losses(x, 0 * one)[0])(logits)
+    assert float(policy_losses(logits, one, no)[0]) == pytest.approx(-np.log(chances[2]))
+    nothing = jax.grad(lambda x: policy_losses(x, 0 * one, no)[0])(logits)
     np.testing.assert_array_equal(nothing, 0)
+    # The field alone says it, whatever the target sums to.
+    np.testing.assert_allclose(policy_losses(logits, 3 * one, no)[0], -3 * np.log(chances[2]), 1e-6)
+    assert float(policy_losses(logits, best / 4, yes)[0]) == float(found)
 
 
 def test_wrong_shapes_fail_with_the_name():
     prediction = Prediction(jnp.zeros(4), jnp.zeros(3))
-    target = Positions(jnp.zeros(4, bool), jnp.zeros(5), jnp.int32(0), jnp.bool_(True))
+    target = Positions(jnp.zeros(4, bool), jnp.zeros(5), jnp.int32(0), *[jnp.bool_(True)] * 2)
     with pytest.raises(AssertionError, match=r"target\.policy"):
         sample_losses(DotsAndBoxes(1, 1), prediction, target)
 
@@ -191,6 +198,7 @@ def test_runs_of_ones():
         runs = [len(run) for run in digits.split("0")]
         assert tuple(longest(jnp.array([float(digit) for digit in digits]))) == (
             max(runs),
+            runs[0],
             runs[-1],
         )
 

@@ -106,7 +106,7 @@ def test_a_block_holds_only_positions_that_were_played():
 def test_picks_are_even_and_valid(offset, count):
     valid = jnp.array([True, True, False, True, False, True, True, True, True, False])
     numbers = jnp.arange(10)
-    picked = resample(Positions(numbers, numbers, numbers, valid), valid, count, offset)
+    picked = resample(Positions(*[numbers] * 3, valid, valid), valid, count, offset)
     assert bool(picked.margin_known.all())
     times = np.bincount(picked.margin, minlength=10)[np.asarray(valid)]
     assert times.max() - times.min() <= 1
@@ -117,7 +117,7 @@ def test_picks_are_even_and_valid(offset, count):
 def test_picks_are_in_proportion_to_their_weights(offset):
     weights = jax.random.randint(jax.random.key(0), (200,), 0, 40) * (jnp.arange(200) % 3 > 0)
     numbers, count = jnp.arange(200), 3000
-    positions = Positions(numbers, numbers, numbers, weights > 0)
+    positions = Positions(*[numbers] * 3, *[weights > 0] * 2)
     picked = resample(positions, weights, count, offset)
     times = np.bincount(picked.margin, minlength=200)
     expected = count * np.asarray(weights) / int(weights.sum())
@@ -229,3 +229,7 @@ def test_an_iteration_learns_from_the_quiet_game(start_ply):
     metrics = jax.device_get(metrics)
     assert all(np.isfinite(value) for value in metrics.values())
     assert metrics["selfplay/games"] <= 16 and (start_ply or metrics["selfplay/games"] == 16)
+    new = metrics["selfplay/new_positions"]
+    assert 0 < new <= min(metrics["selfplay/moves"], config.positions_per_iteration)
+    assert metrics["learn/replay_ratio"] == pytest.approx(2 * config.learner.batch_size / new)
+    assert metrics["learn/replay_ratio"] >= config.replay_ratio - 1e-5

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import json
 import os
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -22,10 +25,19 @@ from jaxzero.cli import load_config
 from jaxzero.config.ranges import number as numbers_between
 from jaxzero.errors import InputError, RunError
 from jaxzero.interrupts import Stop
-from jaxzero.runs.checkpoint import Checkpoints, Restored
+from jaxzero.runs.checkpoint import (
+    CHECKSUMS,
+    OLD_CHECKSUMS,
+    Checkpoints,
+    Restored,
+    checksum,
+    nameless_checksum,
+    record_sum,
+)
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent, read_initial_weights
 from jaxzero.training.learner import init_learner
+from jaxzero.training.progress import Progress, run_iteration
 from jaxzero.training.trainer import train
 
 pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
@@ -83,6 +95,42 @@ def test_a_flipped_bit_is_noticed_and_the_run_ends_as_if_nothing_was(item, run, 
     again = saved(short_config(), run, 6)
     jax.tree.map(np.testing.assert_array_equal, again.learner, expected.learner)
     jax.tree.map(np.testing.assert_array_equal, again.replay, expected.replay)
+
+
+def test_two_arrays_that_changed_places_are_noticed():
+    one, other = np.arange(6.0), np.arange(6.0)[::-1]
+    right = checksum({"a": one, "b": other})
+    assert checksum({"a": other, "b": one}) != right
+    assert checksum({"a": one.reshape(2, 3), "b": other}) != right
+    fields = {"learner": one, "replay": other, "record": one}  # a tree that was read is a dict
+    assert checksum(Restored(**fields)) == checksum(fields)
+
+
+@pytest.mark.parametrize("item", ["learner", "replay", "record"])
+def test_checksums_of_older_checkpoints_are_still_compared(item, run):
+    path = run / "checkpoints" / "6" / "record" / "metadata"
+    whole = saved(short_config(), run, 6)
+    record = {name: x for name, x in json.loads(path.read_text()).items() if name != CHECKSUMS}
+    sums = {name: nameless_checksum(getattr(whole, name)) for name in ("learner", "replay")}
+    sums["record"] = record_sum(record)
+    path.write_text(json.dumps({**record, OLD_CHECKSUMS: sums}))
+    assert saved(short_config(), run, 6).replay is not None
+    path.write_text(json.dumps({**record, OLD_CHECKSUMS: {**sums, item: sums[item] ^ 1}}))
+    with pytest.raises(InputError, match=f"its {item} has another checksum"):
+        saved(short_config(), run, 6)
+
+
+def test_the_replay_of_an_older_checkpoint_is_read(run, capsys):
+    """It lacks a field, which says where policies are sets."""
+    whole = saved(short_config(), run, 6)
+    older = jax.tree.map(jnp.asarray, whole.replay._replace(policy_is_set=()))
+    with Checkpoints(run) as checkpoints:
+        checkpoints.save(8, whole.learner._replace(iteration=np.int32(8)), older, whole.record)
+    assert saved(short_config(), run, 8).replay.policy_is_set == ()
+    assert train(short_config("--iterations=9"), run, resume=True)
+    assert "starts empty" not in capsys.readouterr().out
+    again = saved(short_config(), run, 9).replay
+    assert not again.policy_is_set.any() and (again.size == whole.replay.size).all()  # full
 
 
 def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path, capsys):
@@ -219,6 +267,52 @@ def test_a_checkpoint_waits_for_an_update_that_was_taken(tmp_path, monkeypatch):
     assert kept == [3, 4, 7]
     rate = short_config().learner.learning_rate
     assert load_config(tmp_path / "config.yaml").learner.learning_rate == rate
+
+
+@pytest.mark.parametrize(("stop", "kept"), [(None, [3, 5, 7]), (Stop(max_iterations=1), [2])])
+def test_a_run_ends_where_every_iteration_ends_with_a_skipped_update(
+    stop, kept, tmp_path, monkeypatch
+):
+    real = trainer_module.run_iteration
+
+    def last_update_skipped(*arguments):
+        progress, metrics = real(*arguments)
+        assert progress.iteration < 9, "it goes on for ever"
+        return progress, metrics | {"learn/skipped_at_end": 1.0}
+
+    monkeypatch.setattr(trainer_module, "run_iteration", last_update_skipped)
+    assert train(short_config("--keep_checkpoints=9"), tmp_path, stop=stop) == (stop is None)
+    assert sorted(int(path.name) for path in (tmp_path / "checkpoints").iterdir()) == kept
+
+
+@pytest.mark.parametrize(
+    ("rows", "diverges"),
+    [
+        ([(0, 2, 2), (1, 0, 1)], False),  # three in a row
+        ([(0, 2, 2), (2, 0, 2)], True),  # four
+        ([(0, 2, 2), (0, 0, 0), (2, 0, 2)], False),
+        ([(0, 1, 1), (1, 2, 2), (1, 0, 1)], False),
+        ([(0, 0, 4)], True),
+        ([(3, 3, 3)], False),
+    ],
+)
+def test_updates_that_are_skipped_in_a_row_count_across_iterations(rows, diverges):
+    config = short_config("--learner.skipped_updates=4", "--learner.updates_per_iteration=9")
+    names = ("skipped_at_start", "skipped_at_end", "skipped_in_a_row")
+    played = {"selfplay/games": 16, "selfplay/moves": 100, "selfplay/simulations": 4}
+    results = iter(rows)
+
+    def compiled(learner, actor, _key, _span):
+        skipped = zip(names, map(float, next(results)), strict=True)
+        return learner, actor, played | {f"learn/{name}": count for name, count in skipped}
+
+    def play() -> None:
+        progress = Progress(None, SimpleNamespace(adjudication=()))
+        for _ in rows:
+            progress, _ = run_iteration(config, compiled, jax.random.key(0), progress)
+
+    with pytest.raises(FloatingPointError) if diverges else nullcontext():
+        play()
 
 
 WRITE = "Error writing run/checkpoints/8.orbax-checkpoint-tmp/learner"

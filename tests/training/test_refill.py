@@ -119,9 +119,20 @@ def test_games_and_decisions_are_counted_as_played(played, stored):
     simulations = decisions.simulations[decisions.played]
     assert metrics["selfplay/simulations"] == pytest.approx(simulations.mean())
     assert 1 <= simulations.min() < simulations.max() == CONFIG.search.simulations
+    assert metrics["selfplay/evaluations"] == (simulations + 1).sum()
     assert metrics["selfplay/used"] == pytest.approx(decisions.played.mean())
     assert metrics["selfplay/first_margin"] == pytest.approx(results[begun].mean(), abs=1e-5)
     assert decisions.played.mean() > 0.7
+
+
+def test_a_decision_that_is_stored_twice_is_one_new_position(played):
+    """A lane has 2 x 12 decisions in which to play 4 games, of which 7 each are stored."""
+    decisions, _, _ = played
+    assert CONFIG.positions_per_game == 7
+    assert decisions.played.sum() <= CONFIG.new_positions_per_iteration == GAMES // 4 * 24
+    samples = CONFIG.learner.batch_size * CONFIG.learner.updates_per_iteration
+    assert CONFIG.replay_ratio == samples / CONFIG.new_positions_per_iteration
+    assert CONFIG.replay_ratio > samples / CONFIG.positions_per_iteration
 
 
 def test_a_falling_start_fills_the_lanes_at_both_ends_of_the_run():

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.training.replay import Replay, add, empty_replay, relayout, sample
+from jaxzero.training.replay import Replay, add, empty_replay, relayout, sample, with_sets
 from jaxzero.training.targets import Positions
 
 EDGES, BLOCK, CAPACITY = 12, 8, 24
@@ -18,7 +18,8 @@ def block_of(first: int) -> Positions:
     """Return a block whose entries carry their number in every field."""
     number = jnp.arange(first, first + BLOCK)
     bits = (number[:, None] >> jnp.arange(EDGES)[None]) & 1
-    return Positions(bits.astype(bool), bits.astype(jnp.float32), number, number % 3 == 0)
+    bits, known = bits.astype(bool), number % 3 == 0
+    return Positions(bits, bits.astype(jnp.float32), number, known, number % 5 == 0)
 
 
 def numbers(positions: Positions) -> np.ndarray:
@@ -28,6 +29,7 @@ def numbers(positions: Positions) -> np.ndarray:
     np.testing.assert_array_equal(np.asarray(positions.drawn) @ weights, number)
     np.testing.assert_array_equal(np.asarray(positions.policy) @ weights, number)
     np.testing.assert_array_equal(positions.margin_known, number % 3 == 0)
+    np.testing.assert_array_equal(positions.policy_is_set, number % 5 == 0)
     return number
 
 
@@ -114,11 +116,11 @@ def test_rings_move_to_other_devices_and_keep_the_newest(blocks, devices, block)
     after = relayout(before, shapes, block)
     kept = []
     for device in range(devices):
-        drawn, policy, margin, known = (
-            ring[device][: int(after.size[device])] for ring in after[:4]
+        drawn, policy, margin, known, is_set = (
+            ring[device][: int(after.size[device])] for ring in after[:5]
         )
         bits = np.unpackbits(drawn, axis=-1, count=EDGES)
-        kept.append(numbers(Positions(bits, policy.astype(np.float32), margin, known)))
+        kept.append(numbers(Positions(bits, policy.astype(np.float32), margin, known, is_set)))
     # Both devices played at the same time: a position is as old as its row.
     number = np.arange(2 * BLOCK * blocks)
     age = np.argsort(number // (2 * BLOCK) * BLOCK + number % BLOCK, kind="stable")
@@ -138,3 +140,13 @@ def blocks_of(count: int) -> Positions:
 def test_rings_that_fit_stay_as_they_are():
     before = rings(2, CAPACITY, 5)
     assert relayout(before, before, BLOCK) is before
+
+
+def test_rings_of_older_checkpoints_know_sets_by_their_sums():
+    before = rings(2, CAPACITY, 3)
+    sums = before.policy.sum(axis=-1, keepdims=True)
+    policy = np.where(sums > 2, before.policy, before.policy / np.maximum(sums, 1))
+    old = before._replace(policy=policy, policy_is_set=())
+    after = with_sets(old)
+    np.testing.assert_array_equal(after.policy_is_set, sums[..., 0] > 2)
+    assert after.policy_is_set.dtype == bool and with_sets(before) is before

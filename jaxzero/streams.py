@@ -1,0 +1,97 @@
+"""Standard input, output and error that are closed, full or broken never break a script.
+
+A closed one stands for /dev/null. An input that cannot be read has ended. An output that cannot be
+written ends the script with one line, unless the script writes files as well (`outlive_reader`): a
+training run outlives its viewer and its terminal. What standard error cannot take is dropped.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+from types import SimpleNamespace
+
+INPUT, OUTPUT, ERROR = range(3)  # the descriptors of a process
+
+_state = SimpleNamespace(outlives=False)
+
+
+class OutputLost(Exception):
+    """Standard output cannot be written; with a line to end the script with, empty for none."""
+
+
+def guard_streams() -> None:
+    """Make the standard streams of this process safe. Call it before anything opens a file."""
+    for number in (INPUT, OUTPUT, ERROR):
+        try:
+            os.fstat(number)
+        except OSError:  # closed; the next file would take its number
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdin = sys.__stdin__ = _reader(sys.stdin)
+    sys.stdout = sys.__stdout__ = _writer(OUTPUT, sys.stdout)
+    sys.stderr = sys.__stderr__ = _writer(ERROR, sys.stderr)
+
+
+def outlive_reader() -> None:
+    """Let this script go on where its standard output is lost: it writes files as well."""
+    _state.outlives = True
+
+
+def _reader(before: io.TextIOWrapper | None) -> io.TextIOWrapper:
+    """Return a text stream like `before`, which Python leaves out where it is closed."""
+    buffer = io.BufferedReader(_Input(INPUT, closefd=False))
+    return io.TextIOWrapper(buffer, before and before.encoding, before and before.errors)
+
+
+def _writer(number: int, before: io.TextIOWrapper | None) -> io.TextIOWrapper:
+    """Return a text stream like `before`, which Python leaves out where it is closed."""
+    raw = _Output(number, "w", closefd=False)
+    unbuffered = before is not None and before.write_through and number == OUTPUT  # python -u
+    return io.TextIOWrapper(
+        raw if unbuffered else io.BufferedWriter(raw),
+        encoding=before and before.encoding,
+        errors="backslashreplace",  # a name of a file need not be text
+        line_buffering=number == ERROR or (before is not None and before.line_buffering),
+        write_through=unbuffered,
+    )
+
+
+class _Input(io.FileIO):
+    """A descriptor whose end comes with the first error."""
+
+    def readinto(self, buffer) -> int:
+        try:
+            while (count := super().readinto(buffer)) is None:  # non-blocking
+                select.select([self], [], [])
+        except OSError:
+            return 0
+        return count
+
+
+class _Output(io.FileIO):
+    """A descriptor that stands for /dev/null after the first error."""
+
+    def write(self, data) -> int:
+        left = memoryview(data)
+        try:
+            while left:  # another program may have made the descriptor non-blocking
+                count = super().write(left)
+                if count is None:
+                    select.select([], [self], [])
+                left = left[count or 0 :]
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if self.fileno() == OUTPUT:
+                _lose_output(error)
+        return len(data)
+
+
+def _lose_output(error: OSError) -> None:
+    """Warn where the script goes on. Raises: OutputLost where it does not."""
+    words = f"standard output cannot be written ({error.strerror})"
+    if not _state.outlives:
+        # Whoever has closed a pipe has seen enough.
+        raise OutputLost("" if isinstance(error, BrokenPipeError) else f"error: {words}\n")
+    print(f"warning: {words}: this goes on without it", file=sys.stderr)

@@ -1,0 +1,113 @@
+"""What people are told of a run: before it compiles, its time, its curves, what is next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from script_runner import parser_of
+
+import jaxzero.training.trainer as trainer_module
+from jaxzero.cli import load_config, parse
+from jaxzero.runs import metrics as metrics_module
+from jaxzero.runs.metrics import draw_curves
+from jaxzero.runs.summary import print_needs, print_next, time_left
+from jaxzero.training.trainer import train
+
+TINY = load_config("configs/tiny.yaml")
+
+
+class Compiled(Exception):
+    """The program of an iteration would be compiled now."""
+
+
+def test_device_and_network_are_told_before_anything_is_compiled(tmp_path, monkeypatch, capsys):
+    def compile_iteration(*_) -> None:
+        raise Compiled
+
+    monkeypatch.setattr(trainer_module, "compile_iteration", compile_iteration)
+    with pytest.raises(Compiled):
+        train(TINY, tmp_path / "run")
+    heads = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert heads[:4] == ["device", "network", "replay", "run"]
+
+
+@pytest.mark.parametrize(
+    ("options", "iteration", "minutes", "words"),
+    [
+        ("--iterations=100", 0, 0.0, "known after the first iteration"),
+        ("--iterations=100", 25, 2.0, "about 0:06:00"),
+        ("--iterations=0 --minutes=10", 0, 0.0, "at most 0:10:00"),
+        ("--iterations=100 --minutes=10", 25, 4.0, "at most 0:06:00"),
+        ("--iterations=0 --minutes=10", 99, 10.2, "at most 0 s"),
+    ],
+)
+def test_the_header_says_how_long_a_run_takes_as_far_as_that_is_known(
+    options, iteration, minutes, words, capsys
+):
+    config = load_config("configs/tiny.yaml", *options.split())
+    print_needs(config, None, 0, iteration, minutes)
+    (line,) = (one for one in capsys.readouterr().out.splitlines() if one.startswith("time left"))
+    assert words in line
+
+
+def test_nothing_known_is_no_time():
+    assert time_left(0.0, 0.0) == time_left(0.5, 0.0) == "unknown"
+    assert time_left(0.5, 1.0) == "60 s" and time_left(1.0, 5.0) == "0 s"
+
+
+@pytest.mark.parametrize("suite", ["none", "table", "5x5_test"])
+def test_the_next_commands_are_three_that_take_this_run(suite, capsys):
+    folder = Path("runs/of mine; $HOME")
+    print_next(folder, suite)
+    lines = capsys.readouterr().out.splitlines()
+    scripts = set()
+    for line in lines:
+        python, script, *options = shlex.split(line[line.index("python ") :])
+        name = Path(script).name
+        assert python == "python" and parse(parser_of(name), options).run_dir == folder
+        scripts.add(name)
+    assert len(lines) == len(scripts) == 3
+
+
+def records(*keys: str, iterations: int = 3) -> list[dict]:
+    return [{"iteration": i, **dict.fromkeys(keys, 0.5 + i)} for i in range(1, iterations + 1)]
+
+
+SCORES = (
+    *("suite/policy/optimal_share", "suite/policy/boxes_lost"),
+    *("suite/search:16/optimal_share", "suite/search:16/boxes_lost"),
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "panels"),
+    [
+        (("speed/games_per_second",), 1),
+        (("learn/margin_loss", "learn/margin_error", "versus/greedy/points"), 3),
+        (("versus/random/points", "versus/greedy/points", *SCORES), 3),
+        (("suite/search:16/boxes_lost", "suite/policy/optimal_share"), 2),
+        ((), 0),
+    ],
+)
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_curves_have_no_empty_panel_and_one_colour_for_a_player(
+    keys, panels, iterations, tmp_path, monkeypatch
+):
+    drawn = []
+    monkeypatch.setattr(metrics_module, "save_figure", lambda _path, figure: drawn.append(figure))
+    draw_curves(tmp_path / "curves.png", "title", records(*keys, iterations=iterations))
+    (figure,) = drawn
+    assert len(figure.axes) == panels
+    colors = defaultdict(set)
+    for axis in figure.axes:
+        assert axis.get_lines()
+        for line in axis.get_lines():
+            assert len(line.get_xdata()) == iterations
+            assert len(line.get_xdata()) > 1 or line.get_marker() == "o"  # else it is not seen
+            colors[line.get_label()].add(line.get_color())
+    assert all(len(used) == 1 for used in colors.values())
+    players = {key.split("/")[1] for key in keys if key.count("/") == 2}
+    assert len({color for player in players for color in colors[player]}) == len(players)

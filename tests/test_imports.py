@@ -1,0 +1,85 @@
+"""What the package imports: it is declared, and importing the package changes no other library."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+
+from script_runner import ROOT
+
+# All that the package imports lazily or not, and what these import; then the state of it all.
+CHANGES = """
+import importlib, logging, os, pkgutil, sys, threading, warnings
+import absl.logging, anyio, chex, flax, jax, jsonargparse, matplotlib.figure, mctx, numba, numpy
+import optax, orbax.checkpoint, rich, safetensors, scipy.sparse, scipy.special, starlette, tabulate
+import tensorboardX, tqdm, yaml
+from jsonargparse import _common, _loaders_dumpers, _optionals
+
+MODULES = (_common, _loaders_dumpers, _optionals, tabulate, yaml)
+KINDS = (bool, int, float, str, tuple, list, set, dict)
+HOOKS = ("excepthook", "unraisablehook", "stdin", "stdout", "stderr")
+loggers = {n: one for n, one in logging.root.manager.loggerDict.items() if "level" in dir(one)}
+
+def plain(module):
+    return {n: repr(v) for n, v in vars(module).items() if isinstance(v, KINDS) and n[:2] != "__"}
+
+def state():
+    return {
+        "logging": {n: (one.level, [*one.filters], [*one.handlers]) for n, one in loggers.items()},
+        "warnings": {str(one): one for one in warnings.filters},
+        **{module.__name__: plain(module) for module in MODULES},
+        "matplotlib": dict(matplotlib.rcParams),
+        "numpy": numpy.geterr() | numpy.get_printoptions(),
+        "jax": dict(jax.config.values),
+        "environment": dict(os.environ),
+        "sys": {name: getattr(sys, name) for name in HOOKS},
+        "threads": {"excepthook": threading.excepthook, "limit": sys.getrecursionlimit()},
+    }
+
+import jaxzero
+names = [module.name for module in pkgutil.walk_packages(jaxzero.__path__, "jaxzero.")]
+before = state()
+for name in names:
+    if name.split(".")[1] not in ("adapters", "configs", "scripts"):  # these need their libraries
+        importlib.import_module(name)
+after = state()
+for part, values in before.items():
+    for name in {**values, **after[part]}:
+        if values.get(name) != after[part].get(name):
+            print(part, name, values.get(name), after[part].get(name))
+"""
+
+
+def test_importing_the_package_changes_no_other_library():
+    command = [sys.executable, "-c", CHANGES]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr[-2000:]
+
+
+def plain(name: str) -> str:
+    """Return the name of a distribution in one spelling."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_what_is_imported_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    declared = {plain(re.match(r"[\w.-]+", line)[0]) for line in lines}
+    providers = packages_distributions() | {"pynvml": ["nvidia-ml-py"]}
+    undeclared = set()
+    for path in [*(ROOT / "jaxzero").rglob("*.py"), *(ROOT / "scripts").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in {name.split(".")[0] for name in names} - {"jaxzero"}:
+                if name not in sys.stdlib_module_names:
+                    given = {plain(one) for one in providers.get(name, [name])}
+                    undeclared |= set() if given & declared else {name}
+    assert undeclared == set()
