@@ -29,7 +29,7 @@ from jaxzero.solver import endgame, proof
 from jaxzero.solver.cancellation import check_cancelled, holding, result_of
 from jaxzero.solver.endgame import TranspositionTable
 
-# Simulations of a search. The first orders the moves at once, and shows how fast the network is here.
+# Simulations of a search. The first orders the moves at once, and shows how fast the network is.
 SIMULATIONS = (16, 64, 256, 1024, 4096)
 # Shares of the time for a decision.
 PROOF_ALONE = 0.3  # until then the solver has the cores for itself

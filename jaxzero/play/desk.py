@@ -16,10 +16,10 @@ from typing import Any
 import anyio
 from anyio import from_thread
 
+from jaxzero.agent.recent import is_marked, mark
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play.levels import agent_of
 from jaxzero.play.looking import prepare
-from jaxzero.agent.recent import is_marked, mark
 from jaxzero.solver.cancellation import cancelled_by
 
 AT_ONCE = 2  # questions that are answered at the same time; others wait

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jaxzero.agent.players import Agent, Player, make_player
+from jaxzero.agent.recent import is_marked, mark, of_board
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record, choose, draw_turn
 from jaxzero.play.looking import line_of_play, look_at
-from jaxzero.agent.recent import is_marked, mark, of_board
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
 from jaxzero.solver.cancellation import check_cancelled

@@ -14,6 +14,7 @@ import numpy as np
 from jaxzero.agent import single
 from jaxzero.agent.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.agent.players import Agent
+from jaxzero.agent.recent import of_board
 from jaxzero.agent.search import game_of
 from jaxzero.agent.single import Thought
 from jaxzero.config import SearchConfig
@@ -21,7 +22,6 @@ from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over, margin_bins
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
-from jaxzero.agent.recent import of_board
 from jaxzero.programs import kept_program
 
 LINE = 12  # edges of a principal variation

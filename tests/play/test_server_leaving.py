@@ -20,11 +20,11 @@ from script_runner import ROOT
 
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
+from jaxzero.agent.recent import of_board
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play import analysis, desk, levels, looking, server
 from jaxzero.play.analysis import Analysis
 from jaxzero.play.game import Record
-from jaxzero.agent.recent import of_board
 from jaxzero.play.server import LOOPBACK, lines_in_turn, make_app
 from jaxzero.solver.endgame import solve
 
