@@ -20,7 +20,7 @@ COLUMNS = (
     ("decisions_per_second_with_learning", "decisions\n/s", lambda x: f"{x:,.0f}"),
     ("evaluations_per_second_with_learning", "evals/s", lambda x: f"{x:,.0f}"),
     ("selfplay_of_network", "of the\nnetwork", lambda x: Share(x, "network", 0)),
-    ("learner_samples_per_second", "samples/s", lambda x: f"{x:,.0f}"),
+    ("learner_samples_per_second", "samples\n/s", lambda x: f"{x:,.0f}"),
     ("learning_share", "time\nlearning", lambda x: Share(x, "whole", 0)),
     ("replay_ratio", "replay\nratio", lambda x: f"{x:.3g}"),
     ("iteration_mfu", "MFU", lambda x: Share(x, "products")),

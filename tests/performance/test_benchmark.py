@@ -96,7 +96,16 @@ def test_the_numbers_add_up(measured):
 def test_the_table_fits_and_says_what_it_is_about(measured):
     _, output = measured
     assert all(len(line) <= 100 for line in output.splitlines())
-    for word in ("network alone", "decisions", "evaluations", "self-play", "learner", "host gap", "baseline", "1 of "):
+    for word in (
+        "network alone",
+        "decisions",
+        "evaluations",
+        "self-play",
+        "learner",
+        "host gap",
+        "baseline",
+        "1 of ",
+    ):
         assert word in output
 
 
