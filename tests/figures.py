@@ -8,7 +8,9 @@ stand in its page; where it does not, the line of the page that is most like it 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
+import io
 import json
 import math
 import os
@@ -254,6 +256,13 @@ def of_sizes() -> Iterator[Figure]:
         whole = re.search(r"[\d,]+ MiB(?=, [\d,]+ MiB of it replay)", page(file))
         if whole:
             yield Figure(TRAINING, memory_row(name, whole[0], mebibytes(held)), file)
+    row_of_gpus = re.search(r"memory of an iteration, MiB \| ([^;]*);", page(PERFORMANCE))[1]
+    planned = row_of_gpus.split(" | ")
+    text = "the CUDA build of jax plans {}, {} and {} MiB".format(*planned)
+    yield Figure(TRAINING, text, "the table of make gpu-compile")
+    for name, memory in zip(GPU_PRESETS, planned, strict=True):
+        text = f"needs {memory} MiB (make gpu-compile)"
+        yield Figure(f"configs/{name}.yaml", text, "the table of make gpu-compile")
     edges = preset("cpu").game.board.num_edges
     per_edge = (edges / 8 + 0.5 + 2 * edges + 3) / edges
     yield Figure(
@@ -399,9 +408,21 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
     yield Figure(README, text, "docs/results")
     runs = json.loads((H100 / "cpu_budgets.json").read_text())["runs"]
     for name, one in runs.items():
-        if name in ("conv 64 x 4", "conv 48 x 4", "conv 64 x 6", "graph 96 x 4"):
-            text = f"| {name} | {one['iteration']} | {one['speed/games']:,} |"
-            yield Figure(EXPERIMENTS, text, "cpu_budgets.json")
+        half, of_4x4 = "half" in name, name.startswith("4x4")
+        begin = "" if half else f"| {name} "
+        text = f"{begin}| {one['iteration']} | {one['speed/games']:,} |"
+        if of_4x4:
+            text = f"{one['iteration']} iterations, {one['speed/games']:,} games"
+        yield Figure(EXPERIMENTS, text, "cpu_budgets.json")
+    for name, page_name, words in (
+        ("train_first", TRAINING, "4.0 minutes, {games:,} games"),
+        ("train_first", PERFORMANCE, "Memory {peak:,.0f} MiB"),
+        ("train_8.5_minutes", TRAINING, "the peak of the run was {peak:,.0f}"),
+        ("train_8.5_minutes", EXPERIMENTS, "peak memory {peak:,.0f} MiB"),
+    ):
+        last = json.loads((H100 / f"{name}.json").read_text())["iterations"][-1]
+        peak, games = last["memory/peak_bytes"] / 2**20, last["speed/games"]
+        yield Figure(page_name, words.format(peak=peak, games=games), f"{name}.json")
     for name in ("4x4", "4x4_solver"):
         config = load_config(str(ROOT / "jaxzero" / "weights" / f"{name}.yaml"))
         lanes = config.lanes(config.selfplay.games) * config.steps
@@ -464,6 +485,7 @@ def slow() -> Iterator[Figure]:
     yield from of_predicted_memory()
     yield from of_solved_boards()
     yield from of_evaluations()
+    yield from of_the_tour()
 
 
 def printed(script: str, *options: str, **environment: str) -> str:
@@ -545,6 +567,19 @@ def of_evaluations() -> Iterator[Figure]:
     alone, searched = (100 * (1 - parts["all"]["optimal_share"]) for parts in found.values())
     text = f"| {alone:.1f} % | {searched:.1f} % |"
     yield Figure(README, text, "evaluate.py --weights 3x3 --suite table")
+
+
+def of_the_tour() -> Iterator[Figure]:
+    """Yield every line that the blocks of the tour print."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / TOUR).read_text(), re.DOTALL)
+    there: dict[str, Any] = {}
+    os.chdir(ROOT)
+    for number, code in enumerate(blocks, start=1):
+        print(f"  block {number} of the tour ...", file=sys.stderr, flush=True)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(code, there)
+        for line in filter(str.strip, out.getvalue().splitlines()):
+            yield Figure(TOUR, line, f"block {number}")
 
 
 # The picture
