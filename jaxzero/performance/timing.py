@@ -239,7 +239,7 @@ def random_positions(network: Network, count: int) -> Positions:
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
     whole = jnp.zeros(count, jnp.int32)
     safe_end = whole if network.config.safe_end else ()
-    return Positions(drawn, policy, whole, jnp.ones(count, bool), safe_end)
+    return Positions(drawn, policy, whole, jnp.ones(count, bool), safe_end=safe_end)
 
 
 def full_ring(work: Workload) -> Replay:
