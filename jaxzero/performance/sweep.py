@@ -39,6 +39,8 @@ MEASURED = (
     "evaluations_per_second_with_learning",
     "peak_memory_bytes",
 )
+# Earlier results do not have them.
+LATER = {"decisions_per_second_with_learning": int | float | None, "notes": list}
 COLUMNS = (
     "selfplay_of_network",
     "learner_samples_per_second",
@@ -47,8 +49,6 @@ COLUMNS = (
     "iteration_mfu",
     "predicted_memory_bytes",
 )
-# Earlier results do not have them.
-LATER = {"decisions_per_second_with_learning": int | float | None, "notes": list}
 SWEEP_FILE, RESULTS_FILE = "sweep.json", "results.jsonl"
 COUNTED_BATCH = 64  # operations per position hardly depend on the batch
 PRESETS = {
