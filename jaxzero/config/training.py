@@ -237,7 +237,8 @@ class Config:
     """Newest checkpoints to keep; older ones are deleted. A ladder rates those that are kept."""
     save_replay: bool = True
     """Save the replay buffer with the newest two checkpoints, so that a resumed run equals one that
-    never stopped. It is the largest part of a checkpoint."""
+    never stopped, but for answers that adjudication still awaited. It is the largest part of a
+    checkpoint."""
 
     def __post_init__(self):
         check_ranges(self)

@@ -24,6 +24,7 @@ from jaxzero.performance.report import (
     count_flops,
     describe,
     measures,
+    notes_on,
     setting_lines,
     table,
     time_table,
@@ -76,7 +77,7 @@ def benchmark(
         if sizes.iteration:
             # Read before the parts are measured, which hold more than a run does.
             jax.block_until_ready(run.step())
-            peak = peak_memory_bytes(devices[0])
+            peak, games = peak_memory_bytes(devices[0]), run.games()
         # The long calls first: on a busy machine the call after one of them waits for its turn.
         parts = {"baseline": Part(baseline)} if baseline else {}
         parts |= ceiling_parts(compute_dtype(config.network))
@@ -86,16 +87,16 @@ def benchmark(
             times["host_gap"] = run.host_gap()
         else:
             times["iteration"] = sum(times.get(name, 0.0) for name in PHASES)
-            peak = peak_memory_bytes(devices[0])
+            peak, games = peak_memory_bytes(devices[0]), games_begun(work)
         predicted = run.program.predicted
     times.pop("baseline", None)
     batches = (config, work.learner, work.games, work.samples)
     limits = count_flops(*batches) | count_bytes(*batches) | ceilings(times)
-    result = describe(config, devices) | measures(config, 1, times, limits)
+    result = describe(config, devices) | measures(config, 1, times, limits, games)
     result |= {
         "peak_memory_bytes": peak,
         "predicted_memory_bytes": predicted,
-        "notes": list(notes(config, sizes)),
+        "notes": [*notes(config, sizes), *notes_on(config)],
     }
     if baseline:
         result["baseline"] = baseline.summary(result["games_per_second"])
@@ -162,6 +163,13 @@ def notes(config: Config, sizes: Sizes) -> Iterator[str]:
         yield "no whole iteration is run: its time is the sum of its phases, without the host gap"
 
 
+def games_begun(work: Workload) -> int:
+    """Return how many games an iteration begins; of a queue of late starts the last may not."""
+    if not work.config.selfplay.start_ply:
+        return work.config.selfplay.games
+    return round(float(selfplay_part(work).call()[1]["selfplay/games"]))
+
+
 # For people
 
 
@@ -193,11 +201,12 @@ def rate_table(result: Result) -> str:
         teraflops = f"{used * result['matmul_ceiling_flops'] / 1e12:.3g}" if used else ""
         of_ceiling = Share(used, "products") if used else ""
         rows.append([label, rate and f"{rate:,.0f}", unit, of_network, teraflops, of_ceiling])
-    for label, name in (
-        ("self-play", "games_per_second"),
-        ("with learning", "games_per_second_with_learning"),
-    ):
-        rows.append([label, f"{result[name]:,.2f}", "games", "", "", ""])
+    for label, end in (("self-play", ""), ("with learning", "_with_learning")):
+        for unit in ("decisions", "games"):
+            rate = f"{result[f'{unit}_per_second{end}']:,.2f}"
+            rows.append([label, rate, unit, "", "", ""])
+    rate = f"{result['evaluations_per_second_with_learning']:,.0f}"
+    rows.insert(-2, ["with learning", rate, "evaluations", "", "", ""])
     if result["bytes_per_evaluation"]:
         moved, share = f"{result['bytes_per_evaluation']:,.0f}", result["copy_share"]
         rows.append(["bytes moved", moved, "an evaluation", "", "", Share(share, "copies")])

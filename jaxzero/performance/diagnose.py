@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +27,7 @@ from jaxzero.performance.report import (
     count_flops,
     describe,
     measures,
+    notes_on,
     setting_lines,
     time_table,
 )
@@ -42,6 +45,7 @@ from jaxzero.performance.timing import (
     time_parts,
     write_part,
 )
+from jaxzero.training.adjudication import Adjudicator
 from jaxzero.training.parallel import choose_devices, local_copy
 
 TIMED_SECONDS, MOST_ROUNDS = 15.0, 11  # of whole iterations
@@ -73,9 +77,12 @@ def diagnose(config: Config, trace: Path | None = None) -> Result:
     devices = choose_devices(config.devices)
     count = len(devices)
     config.check_devices(count)
+    solves = config.selfplay.adjudicate_below > 0
     with training(config, devices) as run:
-        transfers = count_transfers(run)  # first: it also warms the iteration up
-        utilisation = watch_utilisation(run.iterate, devices)
+        with Adjudicator(config, devices) if solves else nullcontext() as run.solver:
+            transfers = count_transfers(run)  # first: it also warms the iteration up
+            utilisation = watch_utilisation(run.iterate, devices)
+        run.solver = None  # it would take cores from the parts
         files = take_trace(run.iterate, trace) if trace else {}
         work = make_workload(config, local_copy(run.progress.learner), count)
         rounds = max(1, min(MOST_ROUNDS, int(TIMED_SECONDS / utilisation.seconds)))
@@ -87,8 +94,10 @@ def diagnose(config: Config, trace: Path | None = None) -> Result:
     limits = count_flops(*batches) | count_bytes(*batches) | ceilings(times)
     if work.learned:
         times["learning"] = sum(times[name] for name in LEARNING)
-    profile = profile_of(work, times, limits)
-    return describe(config, devices) | measures(config, count, times, limits) | {
+    waits = median(run.solver_seconds) / utilisation.seconds if solves else None
+    profile = profile_of(work, times, limits)._replace(solver_share=waits or 0.0)
+    found = measures(config, count, times, limits, run.games())
+    return describe(config, devices) | found | {
         "profile": profile.seconds,
         "unexplained_seconds": profile.whole - sum(profile.seconds.values()),
         "doubling_gain": profile.doubling_gain,
@@ -97,7 +106,9 @@ def diagnose(config: Config, trace: Path | None = None) -> Result:
         "utilisation": utilisation._asdict(),
         "transfers": transfers._asdict(),
         "trace": files,
+        "solver_wait_share": waits,
         "bottleneck": find_bottleneck(profile)._asdict(),
+        "notes": list(notes_on(config)),
     }  # fmt: skip
 
 
@@ -137,6 +148,7 @@ class Profile(NamedTuple):
     on_cpu: bool
     dtype: str  # of the network's activations
     convolutional: bool  # the network's trunk
+    solver_share: float = 0.0  # of an iteration with the solver: the device waits for its answers
 
 
 def profile_of(work: Workload, times: dict[str, float], limits: dict[str, float | None]) -> Profile:
@@ -177,6 +189,10 @@ UNEXPLAINED_SHARE = 0.25  # of the iteration is in no part: the parts do not tel
 
 
 ADVICE = {
+    "solver": (
+        "lower selfplay.adjudicate_below or selfplay.solved_per_game: less is to be solved",
+        "raise search.simulations or network.channels: the device leaves the solver more time",
+    ),
     "host": (
         "raise selfplay.games or learner.updates_per_iteration: longer iterations wait less often",
         "keep the run directory on a fast disk: metrics are written between iterations",
@@ -212,7 +228,9 @@ def find_bottleneck(profile: Profile) -> Bottleneck:
     largest, remainder = max(shares, key=shares.get), 1 - sum(shares.values())
     flops, memory, gain = profile.flops_share, profile.memory_share or 0.0, profile.doubling_gain
     name = largest
-    if shares["host"] > HOST_SHARE:
+    if profile.solver_share > HOST_SHARE:
+        name = "solver"
+    elif shares["host"] > HOST_SHARE:
         name = "host"
     elif remainder > max(UNEXPLAINED_SHARE, shares[largest]):
         name = "unknown"
@@ -227,6 +245,8 @@ def find_bottleneck(profile: Profile) -> Bottleneck:
     moved = Share(memory, "copies", 0).sentence()
     near = "; little is left to win in its kernels" * (flops >= HIGH_FLOPS)
     reasons = {
+        "solver": f"the device waits for the solver during {profile.solver_share:.0%} of the "
+        "iteration",
         "host": f"the device waits for the host during {said['host']} of the iteration",
         "unknown": f"{remainder:.0%} of the iteration is in none of the parts measured",
         "launches": f"with twice the games an evaluation takes {gain:.0%} less time, and the "
@@ -282,6 +302,7 @@ def report(result: Result) -> str:
         "Transfers between host and device": transfer_lines(result["transfers"]),
         "Trace of one iteration": [f"{name}: {file}" for name, file in result["trace"].items()],
         f"Bottleneck: {bottleneck['name']}": [bottleneck["reason"], *advice],
+        "Notes": result["notes"],
     }
     parts = [setting_lines(result), table]
     parts += [section(title, lines) for title, lines in sections.items()]
@@ -311,6 +332,8 @@ def use_lines(result: Result) -> Iterator[str]:
     gain = result["doubling_gain"]
     change = f"{abs(gain):.0%} {'less' if gain > 0 else 'more'} time"
     yield f"with twice the games an evaluation takes {change}"
+    if result["solver_wait_share"] is not None:
+        yield f"of an iteration the device waits for the solver: {result['solver_wait_share']:.0%}"
 
 
 def transfer_lines(found: dict[str, Any]) -> Iterator[str]:
@@ -319,15 +342,19 @@ def transfer_lines(found: dict[str, Any]) -> Iterator[str]:
         f"device to host: {found['to_host_bytes']} bytes an iteration, "
         f"the {found['to_host_scalars']} scalars of the metrics"
     )
+    if found["stops_bytes"]:
+        yield f"and {found['stops_bytes']} bytes of positions for the solver"
+    sent = ", ".join(f"{name} {count}" for name, count in found["sent"].items())
+    yield f"host to device: {sum(found['sent'].values())} bytes an iteration ({sent})"
     if found["refused"]:
-        yield f"host to device: NOT zero, the transfer guard refused: {found['refused'][:160]}"
+        yield f"NOT all: the transfer guard refused more: {found['refused'][:160]}"
     elif found["guards_to_device"]:
         yield (
-            "host to device: 0 bytes, proven: the iteration ran under a guard that refuses every "
-            "transfer, and here did refuse a deliberate one"
+            "nothing else, proven: the program ran under a guard that refuses every transfer, the "
+            "trainer under one that refuses all but these, and a deliberate one was refused"
         )
     else:
-        yield "host to device: 0 bytes seen, not proven: the guard refuses nothing here"
+        yield "nothing else seen, not proven: the guard refuses nothing here"
     if not found["guards_to_host"]:
         yield "more to the host: the guard cannot tell here (device memory is the host's)"
     if found["host_calls"]:

@@ -200,7 +200,7 @@ def search_program(config: Config, network: Network) -> Traced:
 def update_program(config: Config, network: Network) -> Traced:
     """Return one update of the learner on a batch of samples."""
     learner = jax.eval_shape(lambda: init_learner(network, config))
-    samples = partial(random_positions, network.game, config.learner.batch_size)
+    samples = partial(random_positions, network, config.learner.batch_size)
     return partial(update, network, config), (learner, jax.eval_shape(samples))
 
 

@@ -28,6 +28,7 @@ from jaxzero.files import atomic_write, make_folder, temporary_folder
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
 from jaxzero.runs.summary import headline
+from jaxzero.training.adjudication import Adjudicator
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.parallel import replicate
 from jaxzero.training.progress import run_iteration, start
@@ -57,6 +58,9 @@ class Training:
         self.compile_seconds = time.perf_counter() - begin
         self.progress = start(config, network, devices, None)
         self.host_seconds: list[float] = []  # of each iteration, after the end of the device's work
+        self.solver: Adjudicator | None = None  # of stopped games; without it their ends stay open
+        self.solver_seconds: list[float] = []  # that the device waited for its answers
+        self.sent: dict[str, int] = {}  # bytes that the host sent for the last iteration, by name
         self._config, self._devices, self._writer = config, devices, writer
         self._run_key = replicate(jax.random.key(config.seed), devices)
         self._span = replicate(np.zeros(2, np.float32), devices)
@@ -68,13 +72,17 @@ class Training:
             self.progress.learner, self.progress.actor, self._run_key, self._span
         )
         self.progress = self.progress._replace(learner=learner, actor=actor)
+        self._games = metrics["selfplay/games"]
         return learner, metrics
 
     def iterate(self) -> None:
         """Run one iteration as the trainer does: compute, read the scalars, write them down."""
         self.progress, metrics = run_iteration(
-            self._config, self._timed, self._run_key, self.progress
+            self._config, self._timed, self._run_key, self.progress, self.solver
         )
+        self._games = metrics["selfplay/games"]
+        if "speed/solver_wait_seconds" in metrics:
+            self.solver_seconds.append(metrics["speed/solver_wait_seconds"])
         metrics["memory/peak_bytes"] = peak_memory_bytes(self._devices[0])
         with redirect_stdout(io.StringIO()):
             self._writer.write(len(self.host_seconds) + 1, metrics, headline(self._config, metrics))
@@ -84,7 +92,13 @@ class Training:
         """Return the median seconds from the end of the device's work to the end of `iterate`."""
         return statistics.median(self.host_seconds[1:] or self.host_seconds)
 
+    def games(self) -> int:
+        """Return how many games the last iteration began."""
+        return round(float(self._games))
+
     def _timed(self, *arguments: chex.ArrayTree) -> tuple:
+        there = self.progress.learner, self.progress.actor, self._run_key
+        self.sent = new_bytes(there, arguments)
         done = jax.block_until_ready(self.program.compiled(*arguments))
         self._device_done = time.perf_counter()
         return done
@@ -95,6 +109,20 @@ def training(config: Config, devices: list[jax.Device]) -> Iterator[Training]:
     """Yield a run whose metrics go to a temporary folder."""
     with temporary_folder() as folder, MetricsWriter(folder, 0, config.iterations) as writer:
         yield Training(config, devices, writer)
+
+
+def new_bytes(before: tuple, now: tuple) -> dict[str, int]:
+    """Return the bytes of the arrays of `now` that are not among those of `before`, by name."""
+    old = {id(leaf) for leaf in jax.tree.leaves(before)}
+    named = zip(("learner", "actor", "key", "span"), now, strict=True)
+    leaves = jax.tree_util.tree_leaves_with_path(dict(named))
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): sum(
+            shard.data.nbytes for shard in leaf.addressable_shards
+        )
+        for path, leaf in leaves
+        if id(leaf) not in old
+    }
 
 
 class Utilisation(NamedTuple):
@@ -149,6 +177,8 @@ class Transfers(NamedTuple):
 
     to_host_bytes: int  # metrics that the trainer reads
     to_host_scalars: int
+    stops_bytes: int  # positions that the solver reads; 0 without one
+    sent: dict[str, int]  # bytes that the trainer sends, by name
     refused: str  # what the guard refused; empty: nothing
     guards_to_device: bool  # the guard refused a deliberate transfer, so it works
     guards_to_host: bool  # a CPU shares its memory with the host: nothing to refuse
@@ -157,18 +187,26 @@ class Transfers(NamedTuple):
 
 
 def count_transfers(run: Training) -> Transfers:
-    """Run one iteration under a guard that refuses all transfers, then read its metrics."""
+    """Run iterations under guards: the program alone with no transfer, the trainer with its own.
+
+    The trainer may do those that it asks for by name, and they are counted.
+    """
     array, metrics = jax.block_until_ready(jnp.arange(3) + 1), {}
 
-    def iterate() -> None:
+    def program() -> None:
         metrics.update(jax.block_until_ready(run.step())[1])
 
-    refused = refusal(iterate)
+    refused = refusal(program)
     values = {} if refused else jax.device_get(metrics)
+    for _ in range(1 if run.solver is None else 3):  # the solver answers two iterations later
+        refused = refused or refusal(run.iterate, "disallow")
+    waiting = run.progress.actor.adjudication if run.solver else ()
     text = run.program.compiled.as_text() or ""
     return Transfers(
         to_host_bytes=sum(np.asarray(value).nbytes for value in values.values()),
         to_host_scalars=sum(np.size(value) for value in values.values()),
+        stops_bytes=waiting.newer.stops.drawn.nbytes if waiting else 0,
+        sent=run.sent,
         refused=refused,
         guards_to_device=bool(refusal(lambda: jax.device_put(np.zeros(3, np.float32)))),
         guards_to_host=bool(refusal(lambda: np.asarray(array))),
@@ -177,10 +215,13 @@ def count_transfers(run: Training) -> Transfers:
     )
 
 
-def refusal(transfer: Callable[[], object]) -> str:
-    """Return why the transfer guard refuses a call, or an empty text."""
+def refusal(transfer: Callable[[], object], guard: str = "disallow_explicit") -> str:
+    """Return why the transfer guard refuses a call, or an empty text.
+
+    The guard "disallow" lets through what is asked for by name, such as `jax.device_put`.
+    """
     try:
-        with jax.transfer_guard("disallow_explicit"):
+        with jax.transfer_guard(guard):
             transfer()
     except jax.errors.JaxRuntimeError as error:
         if "Disallowed" not in str(error):

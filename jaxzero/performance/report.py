@@ -23,7 +23,7 @@ import jaxzero
 from jaxzero.agent.layers import compute_dtype, convolution_form
 from jaxzero.agent.network import Network, count_params
 from jaxzero.config import Config
-from jaxzero.performance.timing import random_positions
+from jaxzero.performance.timing import random_positions, searched_states
 from jaxzero.training.learner import Learner, init_learner, update
 
 Result = dict[str, Any]
@@ -126,10 +126,10 @@ def _programs(
 ) -> Iterator[tuple[str, int, jax.stages.Lowered]]:
     """Yield an evaluation and an update with their batches; a loop in them would count once."""
     network = Network(config.game.board, config.network)
-    drawn = jax.ShapeDtypeStruct((games, network.game.num_edges), bool)
-    positions = jax.eval_shape(partial(random_positions, network.game, samples))
+    state, found = jax.eval_shape(partial(searched_states, network.game, config.search, games))
+    positions = jax.eval_shape(partial(random_positions, network, samples))
     learner = jax.eval_shape(lambda learner: learner, learner)
-    yield "evaluation", games, jax.jit(network.apply).lower(learner.params, drawn)
+    yield "evaluation", games, jax.jit(network.apply).lower(learner.params, state.drawn, found)
     one_update = jax.jit(partial(update, network, config))
     yield "sample", samples, one_update.lower(learner, positions)
 
@@ -143,14 +143,20 @@ def ceilings(seconds: dict[str, float]) -> dict[str, float]:
 
 
 def measures(
-    config: Config, devices: int, seconds: dict[str, float], limits: dict[str, float | None]
+    config: Config,
+    devices: int,
+    seconds: dict[str, float],
+    limits: dict[str, float | None],
+    games: int,
 ) -> Result:
     """Return rates and shares of limits, from the seconds of parts in one iteration.
 
     `seconds` holds network and iteration, perhaps search, selfplay and learning; `limits` holds
-    operations and bytes per position and the ceilings of one device.
+    operations and bytes per position and the ceilings of one device. `games` are those that an
+    iteration begins: where they begin late, perhaps fewer than the config asks for.
     """
-    games, evaluations = config.selfplay.games, config.evaluations_per_iteration
+    evaluations = config.evaluations_per_iteration
+    decisions = evaluations // (config.search.simulations + 1)
     samples = config.learner.updates_per_iteration * config.learner.batch_size
 
     def rate(count: float, part: str) -> float | None:
@@ -172,6 +178,9 @@ def measures(
     return {
         "games_per_second": rate(games, "selfplay"),
         SPEED: rate(games, "iteration"),
+        "decisions_per_second": rate(decisions, "selfplay"),
+        "decisions_per_second_with_learning": rate(decisions, "iteration"),
+        "decisions_per_game": decisions / games,
         "network_evaluations_per_second": network,
         "search_evaluations_per_second": rate(evaluations, "search"),
         "selfplay_evaluations_per_second": selfplay,
@@ -187,6 +196,22 @@ def measures(
 
 
 # For people
+
+
+def notes_on(config: Config) -> Iterator[str]:
+    """Say what the speeds of a config leave out, and which of them compare with other configs."""
+    if config.selfplay.start_ply:
+        yield (
+            "games begin late, so each is a part of a whole one: compare decisions/s and "
+            "evaluations/s, not games/s"
+        )
+    if config.selfplay.start_falls:
+        yield "as at the beginning of a run: later on games begin earlier, are longer and fewer"
+    if config.selfplay.adjudicate_below:
+        yield (
+            "speeds without the solver of selfplay.adjudicate_below, which works on the cores of "
+            "the host; diagnose.py says how long the device waits for it"
+        )
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) -> str:
@@ -229,7 +254,8 @@ def setting_lines(result: Result) -> str:
         f"network     {network['trunk']} {network['channels']} x {network['blocks']} on "
         f"{game['rows']}x{game['cols']}, {result['parameters']:,} parameters, "
         f"{result['compute_dtype']}{form}\n"
-        f"iteration   {config['selfplay']['games']} games, "
+        f"iteration   {config['selfplay']['games']} games of "
+        f"{result['decisions_per_game']:.1f} decisions, "
         f"{config['search']['simulations']} simulations a move, "
         f"{learner['updates_per_iteration']} updates of {learner['batch_size']} samples\n"
         f"ceilings    {result['matmul_ceiling_flops'] / 1e12:,.3g} TFLOP/s in matrix products, "

@@ -43,6 +43,8 @@ MEASURED = (
     "evaluations_per_second_with_learning",
     "peak_memory_bytes",
 )
+# Earlier results do not have them.
+LATER = {"decisions_per_second_with_learning": int | float | None, "notes": list}
 COLUMNS = (
     "selfplay_of_network",
     "learner_samples_per_second",
@@ -239,6 +241,7 @@ def _check_row(file: Path, row: Row) -> None:
     number, status = int | float, row["status"]
     if status == "ok":
         maybe = dict.fromkeys(COLUMNS, number | None)
+        maybe |= {name: kind for name, kind in LATER.items() if name in row}
         kinds = {"device": str, "versions": dict, "compile_seconds": number} | maybe
         check_mapping("out", file, row, kinds | dict.fromkeys(MEASURED, number))
         check_mapping("out", file, row["versions"], {"jax": str})
@@ -281,9 +284,12 @@ def headline(row: Row) -> str:
         return f"{name}: does not fit (predicted {needed}, device has {limit})"
     if row["status"] != "ok":
         return f"{name}: {row['status']} ({row['error']})"
+    decided = row.get("decisions_per_second_with_learning")
+    decisions = f"{decided:,.0f} decisions/s, " if decided else ""
     return (
-        f"{name}: {row[SPEED]:.4g} games/s, {row['evaluations_per_second_with_learning']:,.0f} "
-        f"evaluations/s, peak {mebibytes(row['peak_memory_bytes'])}"
+        f"{name}: {row[SPEED]:.4g} games/s, {decisions}"
+        f"{row['evaluations_per_second_with_learning']:,.0f} evaluations/s, "
+        f"peak {mebibytes(row['peak_memory_bytes'])}"
     )
 
 
@@ -341,7 +347,7 @@ def measure_point(config: Config, rounds: int) -> Row:
     from jaxzero.agent.layers import compute_dtype
     from jaxzero.agent.network import Network
     from jaxzero.performance.monitor import training
-    from jaxzero.performance.report import count_flops, describe, measures
+    from jaxzero.performance.report import count_flops, describe, measures, notes_on
     from jaxzero.performance.timing import (
         Part,
         make_workload,
@@ -374,10 +380,12 @@ def measure_point(config: Config, rounds: int) -> Row:
     ceiling = time_parts({"matmul": matmul_part(compute_dtype(config.network))}, rounds=5)
     limits = count_flops(config, work.learner, COUNTED_BATCH, COUNTED_BATCH)
     limits["matmul_ceiling_flops"] = 1 / ceiling["matmul"]
-    result = describe(config, devices) | measures(config, len(devices), seconds, limits)
+    result = describe(config, devices) | measures(
+        config, len(devices), seconds, limits, run.games()
+    )
     del result["config"]  # the sweep holds it once for all points
     ratio = {"replay_ratio": config.replay_ratio, "compile_seconds": run.compile_seconds}
-    return result | memory | ratio
+    return result | memory | ratio | {"notes": list(notes_on(config))}
 
 
 def outcome(config: Config, rounds: int) -> Row:

@@ -11,15 +11,16 @@ from matplotlib.figure import Figure
 
 from jaxzero.cli import dotted
 from jaxzero.files import save_figure, write_csv, write_json
-from jaxzero.performance.report import SPEED, Share, table
+from jaxzero.performance.report import SPEED, WIDTH, Share, table
 from jaxzero.performance.sweep import Row, headline, label
 
 KNEE = 0.9  # share of the best speed that is good enough
 COLUMNS = (
     (SPEED, "games/s", lambda x: f"{x:,.0f}" if x >= 100 else f"{x:.3g}"),
+    ("decisions_per_second_with_learning", "decisions\n/s", lambda x: f"{x:,.0f}"),
     ("evaluations_per_second_with_learning", "evals/s", lambda x: f"{x:,.0f}"),
     ("selfplay_of_network", "of the\nnetwork", lambda x: Share(x, "network", 0)),
-    ("learner_samples_per_second", "samples/s", lambda x: f"{x:,.0f}"),
+    ("learner_samples_per_second", "samples\n/s", lambda x: f"{x:,.0f}"),
     ("learning_share", "time\nlearning", lambda x: Share(x, "whole", 0)),
     ("replay_ratio", "replay\nratio", lambda x: f"{x:.3g}"),
     ("iteration_mfu", "MFU", lambda x: Share(x, "products")),
@@ -114,6 +115,8 @@ def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
         print(f"   {line}")
     devices = {f"{row['device']}, jax {row['versions']['jax']}" for row in ran}
     print(f"   {'measured on':<24} {'; '.join(sorted(devices)) or '-'}")
+    for note in dict.fromkeys(str(note) for row in ran for note in row.get("notes", [])):
+        print(textwrap.fill(f"note: {note}", WIDTH))
     print(", ".join(str(out / name) for name in ("results.csv", "results.json", "figure.png")))
 
 

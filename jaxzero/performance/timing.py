@@ -21,8 +21,9 @@ import optax
 
 from jaxzero.agent.network import IMPOSSIBLE, Network, inference_copy
 from jaxzero.agent.search import Evaluate, Evaluation, game_of, network_evaluator, search
-from jaxzero.config import Config
+from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
+from jaxzero.game.structure import Structure
 from jaxzero.status import doing
 from jaxzero.training.learner import Learner, augment, learn, mean_gradient
 from jaxzero.training.optimizer import make_optimizer
@@ -133,21 +134,37 @@ def random_states(game: DotsAndBoxes, count: int) -> State:
     return start._replace(drawn=jnp.argsort(order) < plies[:, None])
 
 
-def network_call(network: Network, params: chex.ArrayTree, batch: int, repeats: int) -> Call:
-    """Return a call that evaluates `repeats` batches one after the other on one device."""
+def searched_states(
+    game: DotsAndBoxes, settings: SearchConfig, count: int
+) -> tuple[State, Structure | None]:
+    """Return `count` positions as a search meets them, and their structure where rules find it."""
+    state, rules = random_states(game, count), game_of(settings)
+    view = jax.jit(jax.vmap(partial(rules.view, game)))(state.drawn)
+    return jax.vmap(rules.searched)(state, view), jax.vmap(rules.structure_of_searched)(view)
 
-    def evaluate(prepared: chex.ArrayTree, drawn: jax.Array) -> jax.Array:
-        prediction = network.apply(prepared, drawn)
+
+def network_call(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, batch: int, repeats: int
+) -> Call:
+    """Return a call that evaluates `repeats` batches one after the other on one device.
+
+    As in a search, the network is given the structure of a position where the rules find it.
+    """
+
+    def evaluate(prepared: chex.ArrayTree, found: Structure | None, drawn: jax.Array) -> jax.Array:
+        prediction = network.apply(prepared, drawn, found)
         total = prediction.policy_logits + prediction.margin_logits.sum(-1, keepdims=True)
         return drawn ^ (total > UNREACHED)
 
+    state, found = searched_states(network.game, settings, batch)
     prepared = jax.jit(partial(inference_copy, network, batch=batch))(params)
-    return repeated(evaluate, random_states(network.game, batch).drawn, repeats, prepared)
+    return repeated(evaluate, state.drawn, repeats, prepared, found)
 
 
 def network_part(work: Workload, repeats: int) -> Part:
     """Return the evaluations of the network alone."""
-    call = network_call(work.network, work.learner.params, work.games, repeats)
+    search, params = work.config.search, work.learner.params
+    call = network_call(work.network, search, params, work.games, repeats)
     return Part(call, work.games * repeats, work.evaluations)
 
 
@@ -155,10 +172,7 @@ def search_part(work: Workload, repeats: int) -> Part:
     """Return searches from positions of all stages of the game."""
     game, settings = work.network.game, work.config.search
     evaluate = network_evaluator(work.network, settings)
-    state = random_states(game, work.games)
-    rules = game_of(settings)
-    view = jax.jit(jax.vmap(partial(rules.view, game)))(state.drawn)
-    state = jax.vmap(rules.searched)(state, view)
+    state, _ = searched_states(game, settings, work.games)
 
     def one_search(prepared: chex.ArrayTree, state: State, key: jax.Array) -> jax.Array:
         found = search(game, settings, evaluate, prepared, key, state)
@@ -199,7 +213,7 @@ def selfplay_part(work: Workload, moves: int = 0, free: bool = False) -> Part:
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
         if not moves:
-            return play_games(config, evaluate, params, key, games)[0]
+            return play_games(config, evaluate, params, key, games)
         start = begin_play(config, key, work.games)
         step = partial(play_step, config, evaluate, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
@@ -224,28 +238,31 @@ def free_evaluator(game: DotsAndBoxes) -> Evaluate:
 # Replay and learning
 
 
-def random_positions(game: DotsAndBoxes, count: int) -> Positions:
-    """Return positions to learn from."""
+def random_positions(network: Network, count: int) -> Positions:
+    """Return positions that a network can learn from."""
+    game = network.game
     drawn = random_states(game, count).drawn
     legal = jnp.where(drawn, 0.0, 1.0)
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
-    yes = jnp.ones(count, bool)
-    return Positions(drawn, policy, jnp.zeros(count, jnp.int32), yes, ~yes)
+    whole, yes = jnp.zeros(count, jnp.int32), jnp.ones(count, bool)
+    safe_end = whole if network.config.safe_end else ()
+    return Positions(drawn, policy, whole, yes, ~yes, safe_end=safe_end)
 
 
 def full_ring(work: Workload) -> Replay:
     """Return a full replay of the run's size, or of `RING_BYTES` where that is less."""
     edges, block = work.network.game.num_edges, work.positions
-    fields = jax.eval_shape(lambda: empty_replay(block, edges))
+    safe_end = work.config.network.safe_end
+    fields = jax.eval_shape(lambda: empty_replay(block, edges, safe_end))
     block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
     blocks = min(work.config.iterations_kept, max(1, RING_BYTES // block_bytes))
-    ring = empty_replay(blocks * block, edges)
+    ring = empty_replay(blocks * block, edges, safe_end)
     return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))
 
 
 def write_part(work: Workload) -> Part:
     """Return the write of one iteration's positions into the replay, in place."""
-    positions = random_positions(work.network.game, work.positions)
+    positions = random_positions(work.network, work.positions)
     write = jax.jit(lambda ring, positions: add(ring, positions), donate_argnums=0)
     ring = [full_ring(work)]
 
@@ -283,7 +300,7 @@ def gradient_part(work: Workload, repeats: int) -> Part:
         flip = optax.tree.norm(gradient) + metrics["margin_error"] > UNREACHED
         return batch._replace(drawn=batch.drawn ^ flip)
 
-    batch = random_positions(work.network.game, work.samples)
+    batch = random_positions(work.network, work.samples)
     call = repeated(one_gradient, batch, repeats, work.learner.params)
     return Part(call, work.samples * repeats, work.learned)
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tabulate import tabulate
 
 from jaxzero.agent.network import Network, count_params
-from jaxzero.config import Config
+from jaxzero.config import Config, SearchConfig
 from jaxzero.errors import InputError, shortened
 from jaxzero.files import save_figure, write_csv, write_json
 from jaxzero.performance.timing import network_call, seconds_per_call
@@ -86,7 +86,7 @@ def result_of(config: Config, labels: Labels, done: Fit) -> Result:
         "seconds": last.seconds,
         "ms_per_update": 1000 * last.seconds / last.updates,
         "compile_seconds": done.compile_seconds,
-        "evaluations_per_second": evaluations_per_second(network, params),
+        "evaluations_per_second": evaluations_per_second(network, config.search, params),
         **errors_of(last.scores["all"]),
         "by_undrawn": {
             band: {"positions": scores["positions"], **errors_of(scores)}
@@ -96,11 +96,11 @@ def result_of(config: Config, labels: Labels, done: Fit) -> Result:
     }
 
 
-def evaluations_per_second(network: Network, params: Any) -> float:
+def evaluations_per_second(network: Network, settings: SearchConfig, params: Any) -> float:
     """Measure evaluations a second, in batches of INFERENCE_BATCH on one device."""
     repeats = 4
     while True:
-        call = network_call(network, params, INFERENCE_BATCH, repeats)
+        call = network_call(network, settings, params, INFERENCE_BATCH, repeats)
         (seconds,) = seconds_per_call(call)
         if seconds > INFERENCE_SECONDS / 2 or repeats > 10_000:
             return INFERENCE_BATCH * repeats / seconds

@@ -216,9 +216,8 @@ def mean_gradient(
         known = jax.lax.pmean(known, axis_name)
     gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
     size, dense = len(batch.margin_known), network.config.trunk == "dense"
-    if jax.default_backend() != "cpu" or dense or size % CPU_CHUNK:
-        mean = gradient_of(params, batch, known)
-    else:
+
+    def in_steps(params: chex.ArrayTree, batch: Positions, known: jax.Array) -> tuple:
         chunks = jax.tree.map(lambda leaf: leaf.reshape(-1, CPU_CHUNK, *leaf.shape[1:]), batch)
         first = jax.tree.map(lambda leaf: leaf[0], chunks)
         shapes = jax.eval_shape(gradient_of, params, first, known)
@@ -228,7 +227,12 @@ def mean_gradient(
             return jax.tree.map(jnp.add, total, gradient_of(params, chunk, known)), None
 
         total, _ = jax.lax.scan(add, zeros, chunks)
-        mean = jax.tree.map(lambda leaf: leaf * (CPU_CHUNK / size), total)
+        return jax.tree.map(lambda leaf: leaf * (CPU_CHUNK / size), total)
+
+    if dense or size % CPU_CHUNK:
+        mean = gradient_of(params, batch, known)
+    else:  # by the device that it is compiled for, which need not be of this machine
+        mean = jax.lax.platform_dependent(params, batch, known, cpu=in_steps, default=gradient_of)
     return mean if axis_name is None else jax.lax.pmean(mean, axis_name)
 
 

@@ -247,7 +247,7 @@ def spread_own(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTre
 def own_slices(array: jax.Array) -> np.ndarray:
     """Copy the slices [D of this process, ...] of an array [D, ...] to the host."""
     shards = sorted(array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
-    return np.concatenate([np.array(shard.data) for shard in shards])
+    return np.concatenate([np.array(jax.device_get(shard.data)) for shard in shards])
 
 
 def spread_actor(make: Callable[[], chex.ArrayTree], devices: list[jax.Device]) -> chex.ArrayTree:

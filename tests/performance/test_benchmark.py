@@ -14,11 +14,21 @@ import jax
 import numpy as np
 import pytest
 
-from jaxzero.config import Config, GameConfig, LearnerConfig, NetworkConfig, SearchConfig
+from jaxzero.agent.network import Network
+from jaxzero.config import (
+    Config,
+    GameConfig,
+    LearnerConfig,
+    NetworkConfig,
+    SearchConfig,
+    SelfplayConfig,
+)
 from jaxzero.errors import InputError
 from jaxzero.performance import timing
-from jaxzero.performance.benchmark import comparison, fit_sizes, notes, read_result
-from jaxzero.performance.timing import STAGES, random_states
+from jaxzero.performance.benchmark import comparison, fit_sizes, games_begun, notes, read_result
+from jaxzero.performance.report import measures, notes_on
+from jaxzero.performance.timing import STAGES, make_workload, random_states
+from jaxzero.training.learner import init_learner
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = (
@@ -68,6 +78,10 @@ def test_the_numbers_add_up(measured):
         result["selfplay_evaluations_per_second"]
     )
     seconds = result["seconds"]
+    assert result["decisions_per_game"] == edges
+    for end in ("", "_with_learning"):
+        decisions = edges * result[f"games_per_second{end}"]
+        assert result[f"decisions_per_second{end}"] == pytest.approx(decisions)
     assert games / seconds["iteration"] == pytest.approx(result["games_per_second_with_learning"])
     for name in ("network", "selfplay"):
         flops = result["flops_per_evaluation"] * result[f"{name}_evaluations_per_second"]
@@ -82,7 +96,16 @@ def test_the_numbers_add_up(measured):
 def test_the_table_fits_and_says_what_it_is_about(measured):
     _, output = measured
     assert all(len(line) <= 100 for line in output.splitlines())
-    for word in ("network alone", "self-play", "learner", "host gap", "baseline", "1 of "):
+    for word in (
+        "network alone",
+        "decisions",
+        "evaluations",
+        "self-play",
+        "learner",
+        "host gap",
+        "baseline",
+        "1 of ",
+    ):
         assert word in output
 
 
@@ -134,6 +157,31 @@ def test_a_fast_device_runs_all_and_a_slow_one_less_and_says_so():
     assert slowest == (1, 1, 1, False)
     learning_off = replace(SMALL, learner=replace(SMALL.learner, updates_per_iteration=0))
     assert len(list(notes(learning_off, fit_sizes(learning_off, 1e3, 10.0, 15)))) == 2
+
+
+def test_games_that_never_begin_are_not_counted():
+    late = SelfplayConfig(games=64, start_ply=2, opening_plies=0)
+    config = replace(SMALL, selfplay=late)
+    network = Network(config.game.board, config.network)
+    work = make_workload(config, init_learner(network, config))
+    begun = games_begun(work)
+    assert 0 < begun < 64
+    assert games_begun(work._replace(config=SMALL)) == SMALL.selfplay.games
+    limits = dict.fromkeys(("flops_per_evaluation", "flops_per_sample"), 1.0)
+    limits |= {"matmul_ceiling_flops": 1.0, "copy_ceiling_bytes": 1.0}
+    found = measures(config, 1, {"network": 1.0, "selfplay": 2.0, "iteration": 4.0}, limits, begun)
+    assert found["games_per_second"] == begun / 2
+    assert found["decisions_per_second"] * 5 == found["selfplay_evaluations_per_second"]
+    assert found["decisions_per_game"] * begun == pytest.approx(2 * found["decisions_per_second"])
+
+
+def test_what_speeds_leave_out_is_said():
+    assert list(notes_on(SMALL)) == []
+    late = replace(SMALL, selfplay=SelfplayConfig(start_ply=2))
+    falls = replace(SMALL, selfplay=SelfplayConfig(start_ply=2, start_falls=0.5))
+    solved = replace(SMALL, selfplay=SelfplayConfig(adjudicate_below=4))
+    assert [len(list(notes_on(config))) for config in (late, falls, solved)] == [1, 2, 1]
+    assert "selfplay.adjudicate_below" in next(notes_on(solved))
 
 
 def test_positions_are_of_all_stages_of_the_game():

@@ -44,6 +44,7 @@ CASES = {
     "memory bandwidth, dense": (profile(memory_share=0.8, convolutional=False), "network.blocks"),
     "launches": (profile(doubling_gain=0.4, flops_share=0.1), "selfplay.games"),
     "host": (profile({"host_gap": 0.5}, whole=1.5), "selfplay.games"),
+    "solver": (profile(solver_share=0.5), "selfplay.adjudicate_below"),
     "replay": (profile({"replay_sample": 2.0}, whole=3.0), "replay.capacity"),
     "unknown": (profile(whole=3.0), "--trace"),
 }

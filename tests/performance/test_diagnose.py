@@ -24,7 +24,15 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.performance import diagnose, monitor, timing
 from jaxzero.performance.diagnose import GROUPS, iteration_parts, transfer_lines
 from jaxzero.performance.report import SPEED
-from jaxzero.performance.timing import free_evaluator, make_workload, random_states
+from jaxzero.performance.timing import (
+    free_evaluator,
+    learning_part,
+    make_workload,
+    network_part,
+    random_states,
+    write_part,
+)
+from jaxzero.training.adjudication import Adjudicator
 from jaxzero.training.learner import init_learner
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +85,8 @@ def test_only_the_scalars_cross_and_the_guard_was_seen_to_work(diagnosed):
     assert crossing["guards_to_device"]
     assert not crossing["host_calls"]
     assert crossing["to_host_bytes"] == 4 * crossing["to_host_scalars"] < 100
+    assert crossing["sent"] == {"span": 2 * 2 * 4}  # two float32 to each of two devices
+    assert crossing["stops_bytes"] == 0 and found["solver_wait_share"] is None
 
 
 def test_the_trace_lies_where_it_says(diagnosed):
@@ -137,13 +147,50 @@ def test_a_transfer_during_the_iteration_is_caught():
     def step():
         return jnp.ones(3), {"total": held + np.ones(3, np.float32)}
 
+    def quiet():
+        return held, {"total": held}
+
     held = jnp.ones(3)
-    run = SimpleNamespace(
-        step=step, program=SimpleNamespace(compiled=SimpleNamespace(as_text=lambda: ""))
-    )
-    found = monitor.count_transfers(run)
-    assert "host-to-device" in found.refused
-    assert any("NOT zero" in line for line in transfer_lines(found._asdict()))
+    program = SimpleNamespace(compiled=SimpleNamespace(as_text=lambda: ""))
+    for of_program, of_trainer in ((step, quiet), (quiet, step), (quiet, quiet)):
+        run = SimpleNamespace(
+            step=of_program, iterate=of_trainer, program=program, solver=None, sent={}
+        )
+        found = monitor.count_transfers(run)
+        caught = step in (of_program, of_trainer)
+        assert ("host-to-device" in found.refused) == caught
+        assert any("NOT all" in line for line in transfer_lines(found._asdict())) == caught
+
+
+def test_what_the_solver_reads_and_answers_is_counted():
+    options = ["--search.nodes=quiet", "--selfplay.adjudicate_below=2", "--devices=1"]
+    config = load_config(CONFIG, *SMALL[:-1], "--replay.capacity=500", *options)
+    devices = jax.local_devices()[:1]
+    with monitor.training(config, devices) as run, Adjudicator(config, devices) as run.solver:
+        found = monitor.count_transfers(run)
+    games, edges, stored = 8, config.game.board.num_edges, config.solved_per_game
+    assert not found.refused and found.stops_bytes == games * edges
+    answers = {name.rpartition(".")[2]: count for name, count in found.sent.items()}
+    rows = games * stored
+    boards = {"drawn": rows * edges, "best": rows * edges}
+    assert answers == {"span": 8, **boards, "value": 4 * rows, "solved": rows}
+    assert len(run.solver_seconds) == 1
+
+
+def test_the_network_alone_is_given_the_structure_as_in_a_search(monkeypatch):
+    def find(*_):
+        raise AssertionError("the network looks for the structure itself")
+
+    work = work_of("--search.nodes=quiet", "--network.features=structure")
+    monkeypatch.setattr(timing, "inference_copy", lambda network, params, batch: params)
+    monkeypatch.setattr("jaxzero.agent.network.structure", find)
+    assert network_part(work, 1).call().shape == (4, work.network.game.num_edges)
+
+
+def test_learning_is_measured_with_all_its_targets():
+    work = work_of("--network.trunk=conv", "--network.safe_end=true", "--devices=1")
+    assert "learn/safe_end_loss" in learning_part(work, 1).call()[1]
+    assert not isinstance(write_part(work).call().safe_end, tuple)
 
 
 def test_a_program_that_calls_the_host_is_caught():

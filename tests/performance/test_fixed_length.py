@@ -21,6 +21,7 @@ from jaxzero.cli import load_config
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.performance.gpu_compile import PROGRAMS, as_on_gpu
+from jaxzero.training.learner import CPU_CHUNK
 from jaxzero.training.openings import open_games
 
 # Batches that compile for no one: tracing takes as long for any.
@@ -77,6 +78,19 @@ def test_no_loop_of_unknown_length(config, part):
     network = Network(settings.game.board, settings.network)
     program, inputs = PROGRAMS[part](settings, network)
     assert unknown_loops(jax.make_jaxpr(program)(*inputs)) == []
+
+
+def test_a_gpu_learns_from_a_batch_at_once_where_a_cpu_takes_steps():
+    def products(batch: int) -> int:
+        options = ("--network.channels=8", f"--learner.batch_size={batch}")
+        settings = as_on_gpu(load_config("configs/gpu_8gb.yaml", *SMALL, *options))
+        network = Network(settings.game.board, settings.network)
+        program, inputs = PROGRAMS["update"](settings, network)
+        traced = jax.make_jaxpr(program)(*inputs).jaxpr
+        kinds = ("conv_general_dilated", "dot_general")
+        return sum(times for one, times in equations(traced) if one.primitive.name in kinds)
+
+    assert products(4 * CPU_CHUNK) == products(CPU_CHUNK + 1) > 0
 
 
 @pytest.mark.parametrize("above", [0, 8])

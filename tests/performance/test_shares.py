@@ -27,6 +27,7 @@ SETTING = {
     "predicted_memory_bytes": None,
     "compile_seconds": 1.0,
     "replay_ratio": 1.0,
+    "decisions_per_game": 1.0,
 }
 
 
@@ -65,7 +66,7 @@ def result_of(network: float = 0.9, mfu: float = 0.5, copies: float = 0.5, phase
         "matmul_ceiling_flops": 1.0,
         "copy_ceiling_bytes": 1.0,
     }
-    return SETTING | measures(config, 1, seconds, limits)
+    return SETTING | measures(config, 1, seconds, limits, config.selfplay.games)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +107,10 @@ def diagnosis_text(flops: float = 0.5, memory: float = 0.5, seconds: float = 0.8
         "network_flops_share": flops,
         "network_memory_share": memory,
         "utilisation": Utilisation(0.9, "clock", 1.0)._asdict(),
-        "transfers": Transfers(4, 1, "", True, True, (), 0)._asdict(),
+        "transfers": Transfers(4, 1, 0, {"span": 8}, "", True, True, (), 0)._asdict(),
         "trace": {},
+        "solver_wait_share": None,
+        "notes": [],
         "bottleneck": diagnose.Bottleneck("network", "", ())._asdict(),
     }
     text = diagnose.report(found)

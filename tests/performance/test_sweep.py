@@ -116,6 +116,8 @@ def ok(games_per_second: float, **more) -> dict:
         "status": "ok",
         SPEED: games_per_second,
         "evaluations_per_second_with_learning": 10.0,
+        "decisions_per_second_with_learning": 2.0,
+        "notes": ["a note"],
         "selfplay_of_network": 0.5,
         "learner_samples_per_second": None,
         "learning_share": 0.5,
@@ -246,10 +248,12 @@ def test_best_knee_and_largest():
 def test_the_report_shows_every_row(tmp_path, capsys):
     rows = rows_of({(8, 4): 50, (16, 4): 91, (8, 8): 20, (1_000_000_000, 4): None})
     lines = sweep_table(rows, choices(rows)).splitlines()
-    assert max(map(len, lines)) <= 120
+    assert max(map(len, lines)) <= 128
     assert "does not fit (predicted 2,048 MiB, device has 1,024 MiB)" in lines[-1]
     write_report(tmp_path, {}, rows)
-    assert "best games/s" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "best games/s" in printed and "2 decisions/s" in printed
+    assert printed.count("note: a note") == 1
     with (tmp_path / "results.csv").open() as file:
         assert [line["status"] for line in csv.DictReader(file)] == [r["status"] for r in rows]
     assert json.loads((tmp_path / "results.json").read_text())["best"]["selfplay.games"] == 16
@@ -292,6 +296,7 @@ def test_a_sweep_with_a_size_that_cannot_fit_ends_with_a_table(tmp_path, capsys,
     rows = read_rows(tmp_path)
     assert [row["status"] for row in rows] == ["ok", "does not fit"]
     for row in rows[:1]:
+        assert row["decisions_per_game"] == 7  # of 1 x 2
         for name in (SPEED, "iteration_mfu", "peak_memory_bytes", "compile_seconds"):
             assert row[name] > 0, name
         share = row["seconds"]["learning"] / row["seconds"]["iteration"]

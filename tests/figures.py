@@ -1,0 +1,645 @@
+"""Figures of README, docs and configs that a command or a stored result gives, made anew.
+
+python tests/figures.py compares those that take seconds, --slow all of them (an hour), and
+--draw docs/strength.png draws the picture of the test suites. A figure is a piece of text that must
+stand in its page; where it does not, the line of the page that is most like it is printed too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import io
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import yaml
+from matplotlib.figure import Figure as Picture
+
+from jaxzero.agent.network import Network, count_params
+from jaxzero.cli import load_config
+from jaxzero.config import Config, NetworkConfig
+from jaxzero.evaluation.suite import load_suite
+from jaxzero.evaluation.suite_report import sampled
+from jaxzero.files import atomic_write
+from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.game.notation import FORMATS
+from jaxzero.play.levels import LEVELS, OWN_NETWORK
+from jaxzero.runs.memory import mebibytes
+from jaxzero.training.iteration import input_shapes
+from jaxzero.training.learner import init_learner
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs" / "results"
+H100 = RESULTS / "NVIDIA_H100_80GB_HBM3"
+README, TRAINING, PLAYING, EVALUATION, PERFORMANCE, SCALING, EXPERIMENTS, TOUR = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("training", "playing", "evaluation", "performance")),
+    *(f"docs/{name}.md" for name in ("scaling", "experiments", "tour")),
+)
+
+
+class Figure(NamedTuple):
+    """A text that must stand in a page, and where it comes from."""
+
+    page: str
+    text: str
+    source: str
+
+
+# Comparing
+
+
+@cache
+def page(name: str) -> str:
+    """Return a page with single spaces and without the signs of comments."""
+    text = (ROOT / name).read_text()
+    return " ".join(re.sub(r"^ *# ?", "", text, flags=re.M).split())
+
+
+def stands(figure: Figure) -> bool:
+    return " ".join(figure.text.split()) in page(figure.page)
+
+
+def nearest_line(figure: Figure) -> str:
+    """Return the line of the page that is most like a figure."""
+    lines = [line.strip() for line in (ROOT / figure.page).read_text().splitlines()]
+    return next(
+        iter(difflib.get_close_matches(figure.text, lines, 1, cutoff=0.3)), "nothing like it"
+    )
+
+
+def report(figures: Iterator[Figure]) -> list[str]:
+    """Return the differences between figures and their pages, in words."""
+    return [
+        f"{figure.page}\n  {figure.source}: {figure.text}\n  the page: {nearest_line(figure)}"
+        for figure in figures
+        if not stands(figure)
+    ]
+
+
+# What takes seconds: stored results, sizes, counts, settings
+
+
+def fast() -> Iterator[Figure]:
+    """Yield the figures that need no compiler."""
+    yield from of_shipped_networks()
+    yield from of_small_networks()
+    yield from of_suites()
+    yield from of_configs()
+    yield from of_sizes()
+    yield from of_cpu_benchmarks()
+    yield from of_the_h100()
+    yield from of_runs_on_the_h100()
+    yield from of_many_gpus()
+    yield from of_the_page()
+
+
+@cache
+def record(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "jaxzero" / "weights" / f"{name}.json").read_text())
+
+
+def share(part: dict[str, Any], name: str = "wrong", interval: bool = True) -> str:
+    """Write a share in percent, with its interval or without."""
+    low, high = part[f"{name}_interval"]
+    brackets = f" [{100 * low:.1f}, {100 * high:.1f}]" if interval else ""
+    return f"{100 * part[f'{name}_share']:.1f}{brackets}"
+
+
+def row(name: str, player: str, exact: tuple[str, ...] = ()) -> str:
+    """Write wrong moves by undrawn edges and of all, as a row; `exact` bands have intervals."""
+    parts = record(name)["suite"][player]
+    bands = [share(part, interval=band in exact) for band, part in parts["by_undrawn"].items()]
+    return " | ".join([*bands, share(parts["all"])]) + " |"
+
+
+def of_shipped_networks() -> Iterator[Figure]:
+    """Yield what the records beside the shipped weights say."""
+    for name in ("4x4", "4x4_solver", "5x5"):
+        found, source = record(name), f"jaxzero/weights/{name}.json"
+        alone, searched = (found["suite"][player]["all"] for player in ("policy", "search:64"))
+        games, minutes = found["training"]["games"], found["training"]["minutes"]
+        told = f"{minutes:.1f}" if minutes < 10 else f"{minutes:.0f}"
+        yield Figure(README, f"| `{name}` | {games:,} games", source)
+        yield Figure(README, f"{told} min", source)
+        written = share(alone).replace(" [", " % [", 1)
+        yield Figure(README, f"| {written} of ", source)
+        yield Figure(README, f"| {share(searched).replace(' [', ' % [', 1)} |", source)
+        won = found["versus"]["greedy"]
+        points = f"{100 * won['points']:.0f} % [{100 * won['low']:.1f}, {100 * won['high']:.0f}]"
+        matches = f"{points} against `greedy` and against `alphabeta:3`; {won['games']} games each"
+        yield Figure(EXPERIMENTS, matches, source)
+        yield Figure(EXPERIMENTS, f"{100 * alone['wrong_share']:.1f} % on the test suite", source)
+        for player in ("policy", "search:64"):
+            part = found["suite"][player]["all"]
+            if name != "4x4_solver":
+                lost = f"| `{player}` | {part['boxes_lost']:.2f} | {share(part, 'thrown')} |"
+                yield Figure(EXPERIMENTS, lost, source)
+            else:
+                exact = ("17-20", "21-24", "25-28")
+                lost = f"| `{player}` | {row(name, player, exact)} {part['boxes_lost']:.2f} |"
+                yield Figure(EXPERIMENTS, lost, source)
+    for name in ("4x4", "5x5"):
+        source = f"jaxzero/weights/{name}.json"
+        yield Figure(EXPERIMENTS, f"| network alone (`policy`) | {row(name, 'policy')}", source)
+        yield Figure(EXPERIMENTS, f"| `search:64` | {row(name, 'search:64')}", source)
+    source = "jaxzero/weights/5x5.json"
+    shipped = f"(shipped): `policy` | {row('5x5', 'policy')}"
+    yield Figure(TRAINING, shipped, source)
+    yield Figure(TRAINING, f"the same, `search:64` | {row('5x5', 'search:64')}", source)
+    searched = share(record("5x5")["suite"]["search:64"]["all"]).replace(" [", " % [", 1)
+    yield Figure(PLAYING, f"| `search:64` | 0.09 s | {searched} |", source)
+    for name, before in (("4x4", "with AdamW, the shipped 4x4:"), ("4x4_solver", "gave")):
+        alone = share(record(name)["suite"]["policy"]["all"]).replace(" [", " % [", 1)
+        yield Figure(TRAINING, f"{before} {alone}", f"jaxzero/weights/{name}.json")
+    yield Figure(README, "where `4x4_solver` has 8.4 %", "jaxzero/weights/4x4_solver.json")
+
+
+def of_small_networks() -> Iterator[Figure]:
+    for name, begin in (("2x3", "| `2x3` |"), ("3x3", "| `3x3` |")):
+        games = record(name)["training"]["games"]
+        yield Figure(README, f"{begin} {games:,} games", f"jaxzero/weights/{name}.json")
+    minutes = record("3x3")["training"]["minutes"]
+    yield Figure(README, f"{minutes:.0f} min |", "jaxzero/weights/3x3.json")
+
+
+def of_suites() -> Iterator[Figure]:
+    """Yield how many positions the stored suites have."""
+    for side in (4, 5):
+        name = f"{side}x{side}_test"
+        suite = load_suite(name, DotsAndBoxes(side, side))
+        counts = [f"{counts['kept']}" for counts in sampled(suite).values()]
+        text = " | ".join(["| positions", *counts, f"{len(suite):,} |"])
+        yield Figure(EXPERIMENTS, text, f"the suite {name}")
+        low, high = suite.undrawn.min(), suite.undrawn.max()
+        yield Figure(EVALUATION, f"{name}` | stored positions with {low} to {high} undrawn", name)
+    problems = {str(game): len(load_suite("berlekamp", game)) for game in BERLEKAMP}
+    parts = ", ".join(f"{count} on {board}" for board, count in problems.items())
+    text = f"the {sum(problems.values())} problems of Berlekamp's book (2000), chapters 3 and 12: "
+    yield Figure(EVALUATION, text + parts, "the suite berlekamp")
+
+
+BERLEKAMP = (DotsAndBoxes(3, 3), DotsAndBoxes(3, 5), DotsAndBoxes(5, 5))
+GPU_PRESETS = ("gpu_8gb", "gpu_24gb", "gpu_80gb")
+PRESETS = ("tiny", "quick", "cpu_4x4", "cpu", "standard", *GPU_PRESETS)
+
+
+@cache
+def preset(name: str) -> Config:
+    return load_config(str(ROOT / "configs" / f"{name}.yaml"))
+
+
+def network_of(config: Config) -> str:
+    return f"{config.network.trunk} {config.network.channels} x {config.network.blocks}"
+
+
+def of_configs() -> Iterator[Figure]:
+    """Yield boards, networks, replay ratios and other settings of the presets."""
+    for name in PRESETS:
+        config, source = preset(name), f"configs/{name}.yaml"
+        yield Figure(
+            TRAINING, f"| `{source}` | {config.game.board} | {network_of(config)} |", source
+        )
+    ratios = {name: f"{preset(name).replay_ratio:.1f}" for name in PRESETS}
+    text = "`tiny.yaml` {tiny}, `quick.yaml` {quick}, `cpu_4x4.yaml` {cpu_4x4}, `cpu.yaml` {cpu}, "
+    text = text.format(**ratios) + f"`standard.yaml` {ratios['standard']} and the GPU presets "
+    yield Figure(TRAINING, text + ratios["gpu_8gb"], "Config.replay_ratio")
+    for name in GPU_PRESETS:
+        text = f"Replay ratio {preset(name).replay_ratio:.2f}."
+        yield Figure(f"configs/{name}.yaml", text, "Config.replay_ratio")
+    games = preset("quick").iterations * preset("quick").selfplay.games
+    for where in (README, TRAINING):
+        yield Figure(where, f"{games:,} games", "configs/quick.yaml")
+    for name, words in (("quick", "48 iterations"), ("quick", "1,024 games")):
+        assert preset(name).iterations == 48 and preset(name).selfplay.games == 1024
+        yield Figure(TOUR, words, "configs/quick.yaml")
+    quick = preset("quick").search
+    text = f"{quick.simulations} simulations for {quick.max_considered_actions} moves"
+    yield Figure(TRAINING, text, "configs/quick.yaml")
+    five = preset("cpu")
+    yield Figure(TRAINING, f"(a 5x5 game has {five.shortest_whole_game} such moves", "Config")
+    yield Figure(TOUR, "A 3x3 game has 15 to 17 decisions", "Config")
+    assert preset("quick").shortest_whole_game == 15 and preset("quick").steps_per_game == 17
+
+
+def parameters(board: DotsAndBoxes, **network: Any) -> int:
+    """Count the parameters of a network of a board."""
+    config = replace(NetworkConfig(), **network)
+    shapes = jax.eval_shape(
+        lambda: init_learner(Network(board, config), replace(Config(), network=config)).params
+    )
+    return count_params(shapes)
+
+
+def of_sizes() -> Iterator[Figure]:
+    """Yield memory that shapes alone give, numbers of parameters, symmetries."""
+    for name in ("cpu", *GPU_PRESETS):
+        config, file, devices = preset(name), f"configs/{name}.yaml", 2 if name == "cpu" else 1
+        network = Network(config.game.board, config.network)
+        ring = input_shapes(config, network, devices).actor.replay
+        held = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring)) // devices
+        yield Figure(file, f"{mebibytes(held)} of it replay", "the replay")
+        # The first number of the header is that of the table; --slow predicts it.
+        whole = re.search(r"[\d,]+ MiB(?=, [\d,]+ MiB of it replay)", page(file))
+        if whole:
+            yield Figure(TRAINING, memory_row(name, whole[0], mebibytes(held)), file)
+    row_of_gpus = re.search(r"memory of an iteration, MiB \| ([^;]*);", page(PERFORMANCE))[1]
+    planned = row_of_gpus.split(" | ")
+    text = "the CUDA build of jax plans {}, {} and {} MiB".format(*planned)
+    yield Figure(TRAINING, text, "the table of make gpu-compile")
+    for name, memory in zip(GPU_PRESETS, planned, strict=True):
+        text = f"needs {memory} MiB (make gpu-compile)"
+        yield Figure(f"configs/{name}.yaml", text, "the table of make gpu-compile")
+    edges = preset("cpu").game.board.num_edges
+    per_edge = (edges / 8 + 0.5 + 2 * edges + 3) / edges
+    yield Figure(
+        TRAINING, f"about {per_edge:.1f} bytes per edge and position", "training/replay.py"
+    )
+    yield Figure(TRAINING, f"{edges * 24 / 1000:.1f} kB per node and game", "runs/memory.py")
+    four, five = DotsAndBoxes(4, 4), DotsAndBoxes(5, 5)
+    for trunk, channels, blocks in (
+        ("conv", 64, 4),
+        ("graph", 96, 4),
+        ("graph", 96, 7),
+        ("graph", 128, 4),
+    ):
+        count = parameters(four, trunk=trunk, channels=channels, blocks=blocks)
+        text = f"| {trunk} {channels} x {blocks} | {count / 1e6:.2f} M |"
+        yield Figure(EXPERIMENTS, text, "count_params")
+    gradient = parameters(five, trunk="conv", channels=128, blocks=10)
+    exchanged = int(re.search(r"all-reduce of ([\d,]+) float32", page(SCALING))[1].replace(",", ""))
+    if not 0 < exchanged - gradient < 30:  # the metrics beside it
+        yield Figure(SCALING, f"all-reduce of {gradient:,} float32 and some", "count_params")
+    yield Figure(EXPERIMENTS, f"{len(automorphisms(four))} images of a position", "automorphisms")
+    shipped = json.loads(json.dumps(yaml.safe_load(page_file("4x4_solver"))))["network"]
+    small = parameters(four, **shipped)
+    assert 6.5 < gradient / small < 7.5, gradient / small
+    yield Figure(README, "has 8.4 % with a seventh of its size", "count_params")
+
+
+def memory_row(name: str, whole: str, replay: str) -> str:
+    """Return a row of the table of memory."""
+    config, places = preset(name), ""
+    lanes = config.lanes(config.selfplay.games)
+    if name == "cpu":
+        lanes, places = config.lanes(config.selfplay.games // 2), " on each of two devices"
+    begin = f"| `{name}.yaml`, {network_of(config)}, {lanes:,} games at once{places} |"
+    return f"{begin} {whole} | {replay} |"
+
+
+def page_file(name: str) -> str:
+    return (ROOT / "jaxzero" / "weights" / f"{name}.yaml").read_text()
+
+
+def of_cpu_benchmarks() -> Iterator[Figure]:
+    """Yield the table of the benchmark on two CPU cores."""
+    files = ("64x4", "64x4_pytorch", "128x10")
+    found = [json.loads((RESULTS / f"cpu_2_cores_{name}.json").read_text()) for name in files]
+
+    def line(name: str, cells: list[str]) -> Figure:
+        return Figure(PERFORMANCE, " | ".join([f"| {name}", *cells]) + " |", "docs/results")
+
+    alone = [one["network_evaluations_per_second"] for one in found]
+    ceilings = [f"{one['matmul_ceiling_flops'] / 1e12:.3f}" for one in found]
+    yield line("ceiling of matrix products in the run, TFLOP/s", ceilings)
+    yield line("network alone, evaluations/s", [f"{rate:,.0f}" for rate in alone])
+    used = [f"{one['mfu']['network']:.0%}".replace("%", " %") for one in found]
+    yield line("of the ceiling (Winograd's form needs fewer operations than are counted)", used)
+    for part, label in (("search", "search"), ("selfplay", "self-play")):
+        of_network = [
+            f"{one[f'{part}_evaluations_per_second'] / rate:.0%}".replace("%", " %")
+            for one, rate in zip(found, alone, strict=True)
+        ]
+        yield line(f"{label}, of the network alone", of_network)
+    learnt = [
+        f"{one['learner_samples_per_second']:,.0f}; {one['mfu']['learner']:.0%}".replace("%", " %")
+        for one in found
+    ]
+    yield line("learner, samples/s; of the ceiling", learnt)
+    yield line("self-play, games/s", [f"{one['games_per_second']:#.3g}" for one in found])
+    baselines = [one["baseline"] for one in found]
+    speeds = [f"{one['games_per_second']:.2f}" for one in baselines]
+    yield line("baseline, one process, games/s", speeds)
+    ratios = [f"**{one['ratio']:.1f} x**" for one in baselines]
+    yield line("**jaxzero against the baseline**", ratios)
+
+
+def of_the_h100() -> Iterator[Figure]:
+    """Yield the speeds of the parts on an H100."""
+    parts = json.loads((H100 / "parts.json").read_text())
+    large, small = (
+        parts["128x10, 8192 games, 32 simulations"],
+        parts["64x6, 8192 games, 16 simulations"],
+    )
+
+    def rate(part: dict[str, float]) -> str:
+        return f"{part['items'] / part['seconds']:,.0f}"
+
+    for batch in (1024, 8192, 32768):
+        cells = " | ".join(rate(of[f"network_{batch}"]) for of in (large, small))
+        yield Figure(PERFORMANCE, f"| network alone, batch {batch:,} | {cells} |", "parts.json")
+    for name, label in (
+        ("search_rounds", "search of 8,192 games, `rounds`"),
+        ("tree_alone", "the same search with an evaluator that costs nothing"),
+    ):
+        cells = " | ".join(rate(of[name]) for of in (large, small))
+        yield Figure(PERFORMANCE, f"| {label} | {cells} |", "parts.json")
+    mctx = rate(large["search_mctx"])
+    yield Figure(PERFORMANCE, f"| search of 8,192 games, `mctx` | {mctx} |", "parts.json")
+    best, play = large["network_32768"], large["play_steps"]
+    # The network alone found the structure, which self-play has from the rules.
+    structure = large["structure_8192"]
+    without = best["seconds"] / best["items"] - structure["seconds"] / structure["items"]
+    shares = [
+        play["items"] / play["seconds"] * one for one in (best["seconds"] / best["items"], without)
+    ]
+    first, honest = (f"{100 * one:.0f} %" for one in shares)
+    text = f"| self-play | {rate(play)}, {first} of the network alone at its best batch, "
+    text += f"{honest} without the structure"
+    yield Figure(PERFORMANCE, text, "parts.json")
+    found = json.loads((H100 / "benchmark_64x6.json").read_text())
+    text = f"**{found['games_per_second_with_learning']:,.0f} games/s with learning**, "
+    text += f"{found['games_per_second']:,.0f} of self-play alone"
+    yield Figure(PERFORMANCE, text, "benchmark_64x6.json")
+    for name, label in (
+        ("network_evaluations_per_second", "network alone, batch 8,192, planes from bits"),
+        ("selfplay_evaluations_per_second", "self-play, planes from bits"),
+    ):
+        yield Figure(PERFORMANCE, f"| {label} | | {found[name]:,.0f} |", "benchmark_64x6.json")
+    samples = found["learner_samples_per_second"]
+    text = (
+        f"| learner, samples/s in batches of 8,192 | {rate(large['learning'])} | {samples:,.0f} |"
+    )
+    yield Figure(PERFORMANCE, text, "parts.json, benchmark_64x6.json")
+
+
+def of_runs_on_the_h100() -> Iterator[Figure]:
+    """Yield games, decisions and evaluations of the runs on an H100."""
+    played, decided, evaluated = 0, 0.0, 0.0
+    for name, minutes in (("train_8.5_minutes", "8.5"), ("train_3.9_minutes_more", "3.9")):
+        done = json.loads((H100 / f"{name}.json").read_text())["iterations"]
+        games = done[-1]["speed/games"]
+        where = TRAINING if minutes == "8.5" else EXPERIMENTS
+        yield Figure(where, f"{games:,} games", f"{name}.json")
+        assert f"{done[-1]['speed/minutes']:.1f}" == minutes
+        before_games, before_minutes = 0, 0.0
+        for one in done:
+            decided += (one["speed/games"] - before_games) * one["selfplay/decisions"]
+            seconds = 60 * (one["speed/minutes"] - before_minutes)
+            evaluated += seconds * one["speed/evaluations_per_second"]
+            before_games, before_minutes = one["speed/games"], one["speed/minutes"]
+        played += games
+    assert played == record("5x5")["training"]["games"]
+    text = f"{played:,} games, begun late: {decided / 1e6:.0f} million decisions, "
+    text += f"{evaluated / 1e9:.2f} billion evaluations"
+    yield Figure(README, text, "docs/results")
+    runs = json.loads((H100 / "cpu_budgets.json").read_text())["runs"]
+    for name, one in runs.items():
+        half, of_4x4 = "half" in name, name.startswith("4x4")
+        begin = "" if half else f"| {name} "
+        text = f"{begin}| {one['iteration']} | {one['speed/games']:,} |"
+        if of_4x4:
+            text = f"{one['iteration']} iterations, {one['speed/games']:,} games"
+        yield Figure(EXPERIMENTS, text, "cpu_budgets.json")
+    for name, page_name, words in (
+        ("train_first", TRAINING, "4.0 minutes, {games:,} games"),
+        ("train_first", PERFORMANCE, "Memory {peak:,.0f} MiB"),
+        ("train_8.5_minutes", TRAINING, "the peak of the run was {peak:,.0f}"),
+        ("train_8.5_minutes", EXPERIMENTS, "peak memory {peak:,.0f} MiB"),
+    ):
+        last = json.loads((H100 / f"{name}.json").read_text())["iterations"][-1]
+        peak, games = last["memory/peak_bytes"] / 2**20, last["speed/games"]
+        yield Figure(page_name, words.format(peak=peak, games=games), f"{name}.json")
+    for name in ("4x4", "4x4_solver"):
+        config = load_config(str(ROOT / "jaxzero" / "weights" / f"{name}.yaml"))
+        lanes = config.lanes(config.selfplay.games) * config.steps
+        decisions = record(name)["iteration"] * lanes / 1e6
+        games = record(name)["training"]["games"]
+        text = f"{games:,} games, begun late: {decisions:.1f} million decisions"
+        yield Figure(README, text, f"jaxzero/weights/{name}.yaml")
+
+
+def of_many_gpus() -> Iterator[Figure]:
+    """Yield the table of what many GPUs should cost, from its formula."""
+    exchanged = int(re.search(r"all-reduce of ([\d,]+) float32", page(SCALING))[1].replace(",", ""))
+    gradient, parts = 4 * exchanged, json.loads((H100 / "parts.json").read_text())
+    large = parts["128x10, 8192 games, 32 simulations"]
+    play = large["play_steps"]["items"] / large["play_steps"]["seconds"]
+    learn = large["learning"]["items"] / large["learning"]["seconds"]
+    yield Figure(SCALING, f"{play:,.0f} evaluations/s", "parts.json")
+    yield Figure(SCALING, f"{learn:,.0f} samples/s", "parts.json")
+    config = preset("gpu_80gb")
+    evaluations, samples = config.evaluations_per_iteration, 4096 * 100
+    seconds = evaluations / play + samples / learn
+    yield Figure(SCALING, f"T = {seconds:.1f} s", "parts.json")
+
+    def cost(gpus: int) -> float:
+        near = gpus <= 8
+        bandwidth = 360e9 if near else 40e9
+        start = 40e-6 if near else 60e-6 + 20e-6 * math.log2(gpus / 8)
+        return 2 * (gpus - 1) / gpus * gradient / bandwidth + start
+
+    for gpus in (8, 64, 256, 1024):
+        shares = [100 * seconds / (seconds + updates * cost(gpus)) for updates in (100, 800)]
+        few, many = (f"{one:.1f}" if one > 99 else f"{one:.0f}" for one in shares)
+        text = f"| {gpus:,} | {1000 * cost(gpus):.2f} ms | {few} % | {many} % |"
+        yield Figure(SCALING, text, "the formula of the page")
+    for gpus in (8, 64):
+        sent = 2 * (gpus - 1) / gpus * gradient
+        text = f"| {gpus} | {sent / 1e6:.1f} MB | {100 * sent / 1e9:.1f} GB |"
+        yield Figure(SCALING, text, "the formula of the page")
+    yield Figure(SCALING, f"G = {gradient / 1e6:.1f} MB", "the formula of the page")
+
+
+def of_the_page() -> Iterator[Figure]:
+    """Yield levels, boards and formats."""
+    words = {7: "seven", 9: "nine"}
+    yield Figure(README, f"{words[len(LEVELS)]} levels", "play/levels.py")
+    yield Figure(README, f"{words[len(FORMATS)]} formats", "game/notation.py")
+    *boards, last = OWN_NETWORK
+    yield Figure(PLAYING, f"({', '.join(boards)} and {last}", "play/levels.py")
+    for name in FORMATS:
+        yield Figure(PLAYING, f"| `{name}` |", "game/notation.py")
+    for level in LEVELS:
+        yield Figure(PLAYING, level.name, "play/levels.py")
+
+
+# What takes minutes: commands
+
+
+def slow() -> Iterator[Figure]:
+    """Yield the figures that commands compile or compute for."""
+    yield from of_predicted_memory()
+    yield from of_solved_boards()
+    yield from of_evaluations()
+    yield from of_the_tour()
+
+
+def printed(script: str, *options: str, **environment: str) -> str:
+    """Return what a script prints, with the environment of a user."""
+    print(f"  {script} {' '.join(options)} ...", file=sys.stderr, flush=True)
+    own = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "JAX_NUM_CPU_DEVICES")
+    there = {name: value for name, value in os.environ.items() if name not in own}
+    there |= {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | environment
+    command = [sys.executable, str(ROOT / "scripts" / f"{script}.py"), *options]
+    done = subprocess.run(
+        command, env=there, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
+
+
+def of_predicted_memory() -> Iterator[Figure]:
+    """Yield the memory of the presets as the commands of their headers print it."""
+    for name in ("cpu", *GPU_PRESETS):
+        file = f"configs/{name}.yaml"
+        forms, environment = [], {"JAX_NUM_CPU_DEVICES": "2"}
+        if name != "cpu":
+            forms = ["--network.convolution", "direct", "--network.compute_dtype", "bfloat16"]
+            environment = {}
+        said = printed("train", "--config", file, "--predict_memory", *forms, **environment)
+        found = re.search(r"([\d,]+ MiB) predicted per device, ([\d,]+ MiB) of it replay", said)
+        yield Figure(file, f"{found[1]}, {found[2]} of it replay", "--predict_memory")
+        yield Figure(TRAINING, memory_row(name, *found.groups()), "--predict_memory")
+
+
+def of_solved_boards() -> Iterator[Figure]:
+    """Yield the exact values of empty boards."""
+    values = []
+    for rows, cols in ((1, 3), (1, 4), (2, 2), (2, 3), (2, 4), (2, 5), (3, 3), (3, 4)):
+        said = printed("solve", "--rows", str(rows), "--cols", str(cols))
+        value = int(re.search(r"([+-]?\d+)", said.split("value", 1)[1])[1])
+        values.append(f"{value:+d}" if value > 0 else str(value))
+    yield Figure(EVALUATION, "| value | " + " | ".join(values) + " |", "scripts/solve.py")
+
+
+def evaluated(weights: str, suite: str, players: str, *options: str) -> dict[str, Any]:
+    """Return the scores of players on a suite as evaluate.py computes them now."""
+    with tempfile.TemporaryDirectory() as folder:
+        places = ["--json", f"{folder}/out.json", "--figures", folder]
+        chosen = ["--weights", weights, "--suite", suite, "--players", players]
+        printed("evaluate", *chosen, *options, *places)
+        return json.loads((Path(folder) / "out.json").read_text())["suite"]
+
+
+def scores(parts: dict[str, Any]) -> str:
+    bands = [share(part, interval=False) for part in parts["by_undrawn"].values()]
+    return " | ".join([*bands, share(parts["all"])]) + " |"
+
+
+def of_evaluations() -> Iterator[Figure]:
+    """Yield scores of today, of the shipped networks and of plain players."""
+    for name in ("4x4", "5x5"):
+        players = "policy,search:64,search:256,random,greedy,alphabeta:3"
+        source = f"evaluate.py --weights {name} --suite {name}_test"
+        for player, parts in evaluated(name, f"{name}_test", players).items():
+            label = "network alone (`policy`)" if player == "policy" else f"`{player}`"
+            yield Figure(EXPERIMENTS, f"| {label} | {scores(parts)}", source)
+            lost = f"| `{player}` | {parts['all']['boxes_lost']:.2f} | "
+            yield Figure(EXPERIMENTS, lost + share(parts["all"], "thrown") + " |", source)
+    exact = ("17-20", "21-24", "25-28")
+    found = evaluated("4x4_solver", "4x4_test", "policy,search:64,search:256")
+    for player, parts in found.items():
+        bands = [share(part, interval=band in exact) for band, part in parts["by_undrawn"].items()]
+        cells = " | ".join([f"| `{player}`", *bands, share(parts["all"])])
+        lost = f" | {parts['all']['boxes_lost']:.2f} |"
+        source = "evaluate.py --weights 4x4_solver --suite 4x4_test"
+        yield Figure(EXPERIMENTS, cells + lost, source)
+    board = ("--rows", "4", "--cols", "4")
+    for player, parts in evaluated(
+        "5x5", "4x4_test", "policy,search:64,search:256", *board
+    ).items():
+        source = "evaluate.py --weights 5x5 --suite 4x4_test"
+        yield Figure(EXPERIMENTS, f"| `{player}` | {scores(parts)}", source)
+    found = evaluated("3x3", "table", "policy,search:64")
+    alone, searched = (100 * (1 - parts["all"]["optimal_share"]) for parts in found.values())
+    text = f"| {alone:.1f} % | {searched:.1f} % |"
+    yield Figure(README, text, "evaluate.py --weights 3x3 --suite table")
+
+
+def of_the_tour() -> Iterator[Figure]:
+    """Yield every line that the blocks of the tour print."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / TOUR).read_text(), re.DOTALL)
+    there: dict[str, Any] = {}
+    os.chdir(ROOT)
+    for number, code in enumerate(blocks, start=1):
+        print(f"  block {number} of the tour ...", file=sys.stderr, flush=True)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(code, there)
+        for line in filter(str.strip, out.getvalue().splitlines()):
+            yield Figure(TOUR, line, f"block {number}")
+
+
+# The picture
+
+
+def strength() -> dict[str, dict[str, dict[str, float]]]:
+    """Return wrong moves in percent by network, player and undrawn edges, from the records."""
+    return {
+        name: {
+            player: {
+                band: round(100 * part["wrong_share"], 2)
+                for band, part in record(name)["suite"][player]["by_undrawn"].items()
+            }
+            for player in ("policy", "search:64")
+        }
+        for name in ("4x4", "4x4_solver", "5x5")
+    }
+
+
+def draw(path: Path) -> None:
+    """Draw the wrong moves of the shipped networks on the test suites into a PNG."""
+    picture = Picture(figsize=(11, 4.2), layout="constrained")
+    panels = dict(zip(("4x4", "5x5"), picture.subplots(1, 2, sharey=True), strict=True))
+    colors = {"4x4": "tab:blue", "4x4_solver": "tab:orange", "5x5": "tab:green"}
+    for name, players in strength().items():
+        for player, bands in players.items():
+            alone = player == "policy"
+            panels[name[:3]].plot(
+                list(bands),
+                list(bands.values()),
+                "--" if alone else "-",
+                marker="o",
+                markersize=4,
+                color=colors[name],
+                label=f"{name}, {'network alone' if alone else '64 simulations'}",
+            )
+    for board, panel in panels.items():
+        panel.set_title(f"{board}_test")
+        panel.set_xlabel("undrawn edges")
+        panel.set_ylim(bottom=0)
+        panel.grid(alpha=0.3)
+        panel.legend(fontsize=9)
+    panels["4x4"].set_ylabel("wrong moves, %")
+    about = {"Description": json.dumps(strength())}
+    with atomic_write(path) as temporary:
+        picture.savefig(temporary, dpi=110, format="png", metadata=about)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--slow", action="store_true", help="also what takes minutes")
+    parser.add_argument("--draw", type=Path, help="draw the picture of the test suites")
+    options = parser.parse_args()
+    if options.draw:
+        return draw(options.draw)
+    found = [*fast(), *(slow() if options.slow else ())]
+    wrong = report(found)
+    print("\n".join([*wrong, f"{len(found)} figures, {len(wrong)} of them stand otherwise"]))
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
