@@ -136,5 +136,5 @@ def test_bad_times_are_refused(argument):
 def test_it_needs_a_network_and_a_board_of_the_solver():
     with pytest.raises(InputError, match=r"^player: 'expert:1' needs a trained network"):
         make_player("expert:1", GAME)
-    with pytest.raises(InputError, match=r"^board: 8x8 must be at most 7x7"):
+    with pytest.raises(InputError, match=r"^player: .expert:1. .*8x8 must be at most 7x7"):
         make_player("expert:1", DotsAndBoxes(8, 8), agent(DotsAndBoxes(8, 8)))
