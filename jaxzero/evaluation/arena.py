@@ -14,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.agent.players import Player, seeds
-from jaxzero.game import DotsAndBoxes, State, initial_states, is_over, step
+from jaxzero.config.ranges import PositiveInt, check_number
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, State, initial_states, is_over, replay, step
 
 MOST_AT_ONCE = 8192  # games, so that memory does not grow with a match
 TRIES = 32  # draws of an opening before a repeated one is accepted
@@ -158,7 +160,8 @@ def play_match(
     as there are enough. `at_once` games are played at a time, 0: all. The result does not depend on
     `at_once` and `shares`: the randomness of a game comes from its number. But where the solver of
     `perfect` runs out of nodes, its table, which outlives a game, helps it.
-    Raises: ValueError for an odd number of games.
+    Raises: InputError for an odd number of games or none, a player of another board, and one that
+    draws an edge that it may not draw.
     """
     settings = games, opening_plies, seed, at_once, shares
     return play_recorded_match(game, first, second, *settings)[0]
@@ -178,8 +181,12 @@ def play_recorded_match(
 
     The moves begin with the opening. `first` moves first in even games, `second` in odd ones.
     """
+    games = check_number("games", games, PositiveInt)
     if games % 2:
-        raise ValueError(f"games: {games} must be even (pairs with swapped seats)")
+        raise InputError(f"games: {games} must be even (pairs with swapped seats)")
+    for player in (first, second):
+        if player.board not in (None, game):
+            raise InputError(f"player: {player.name} plays {player.board}, not {game}")
     # Weights from a file are on the host. Copy them to the device once, not at every ply.
     players = tuple(
         player
@@ -197,6 +204,7 @@ def play_recorded_match(
         for begin in range(0, len(own), at_once)
     ]
     margins, moves = (shares.join(np.concatenate(x), games) for x in zip(*parts, strict=True))
+    _check_legal(game, (first, second), opening_moves, moves)
     seats = np.arange(games) % 2
     played = np.concatenate([seats[:, None], np.repeat(openings.drawn, 2, axis=0), moves], axis=1)
     result = MatchResult.of(margins, repeats=games - len(np.unique(played, axis=0)))
@@ -230,16 +238,38 @@ def play_games(
     return np.where(end.player == seat, end.margin, -end.margin), np.stack(moves, axis=1)
 
 
+def _check_legal(
+    game: DotsAndBoxes, players: tuple[Player, Player], openings: np.ndarray, moves: np.ndarray
+) -> None:
+    """Raise an InputError naming a player that drew an edge off the board or twice.
+
+    `openings` [T, P] and `moves` [games, A] hold -1 where nothing was drawn.
+    """
+    whole = np.concatenate([np.repeat(openings.T, 2, axis=0), moves], axis=1)
+    complete = np.sort(whole, axis=1)[:, -game.num_edges :] == np.arange(game.num_edges)
+    for number in np.flatnonzero(~complete.all(axis=1)):
+        opening = openings[:, number // 2]
+        drawn = opening[opening >= 0].tolist()
+        for edge in moves[number].tolist():
+            if edge in drawn or edge not in range(game.num_edges):
+                mover = replay(game, (), drawn)[0][-1]
+                name = players[(mover + number) % 2].name
+                raise InputError(f"player: {name} drew edge {edge}, which it may not draw")
+            drawn.append(edge)
+
+
 def _ask(player: Player, keys: jax.Array, state: State, seat: jax.Array, number: int) -> jax.Array:
     """Return the edges [B] of player `number`, valid in games where it is to move."""
     if not player.on_host:
         # Does not wait for the device. jit compiles once for each function object.
-        return jax.jit(player.act)(player.params, keys, state)
+        edge = jax.jit(player.act)(player.params, keys, state)
+        return player.checked(edge, len(state.drawn))
     drawn, mover, seat = (np.array(part) for part in (state.drawn, state.player, seat))
     turn = ((mover == seat) == (number == 0)) & ~drawn.all(axis=1)
     edge = np.zeros(len(drawn), np.int32)
     if turn.any():
-        edge[turn] = player.act(seeds(keys)[turn], drawn[turn])
+        chosen = player.act(seeds(keys)[turn], drawn[turn])
+        edge[turn] = player.checked(chosen, int(turn.sum()))
     return jax.device_put(edge, jax.local_devices()[0])
 
 
