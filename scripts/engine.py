@@ -75,8 +75,10 @@ def main(arguments: list[str]) -> None:
     print(f"jaxzero: compiling for {board}, half a minute at the first time", file=sys.stderr)
     engine.get_ready()
     print("jaxzero: ready", file=sys.stderr, flush=True)
-    if hasattr(sys.stdin, "reconfigure"):
-        sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
+    # Bytes that are not text get an answer, and an answer passes where letters do not.
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=errors)
     for line in sys.stdin:
         engine.stop_pondering()
         for answer in PROTOCOLS[options.protocol](engine, line):

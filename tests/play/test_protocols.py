@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -195,7 +196,11 @@ def test_a_process_answers_every_line_once(protocol):
             answers += sum(len(expected) for _, expected in dialogue.pairs) + (protocol == "gtp")
     command = ["scripts/engine.py", "--protocol", protocol, "--weights", "2x2", "--seconds", "0.02"]
     done = subprocess.run(
-        [sys.executable, *command], input="\n".join(spoken) + "\n", capture_output=True, text=True
+        [sys.executable, *command],
+        input="\n".join(spoken) + "\n",
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},  # as where no language is set
     )
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     ended = "\n\n" if protocol == "gtp" else "\n"
