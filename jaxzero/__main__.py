@@ -14,7 +14,7 @@ import runpy
 import sys
 
 from jaxzero import __version__
-from jaxzero.errors import nearest
+from jaxzero.errors import nearest, shortened
 from jaxzero.files import shipped_folder
 
 COMMANDS = {
@@ -61,7 +61,7 @@ def main() -> None:
             run_script(script["main"])
         case [name, *_]:
             hint = nearest(name, COMMANDS) or f" (known: {', '.join(COMMANDS)})"
-            print(f"error: command: {name!r} is unknown{hint}", file=sys.stderr)
+            print(f"error: command: {shortened(repr(name))} is unknown{hint}", file=sys.stderr)
             sys.exit(2)
 
 

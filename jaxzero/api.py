@@ -18,9 +18,9 @@ from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.players import Agent
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
-from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
+from jaxzero.config.ranges import SimulationsOrNone, check_number
 from jaxzero.errors import InputError, one_line, shortened
-from jaxzero.game import DotsAndBoxes, State, parse_edge
+from jaxzero.game import DotsAndBoxes, State, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.runs.resize import asked_board, resize
@@ -79,8 +79,6 @@ class Engine:
 
         The exact solver gets `seconds`; what it proves is marked exact. Raises: as `best_move`.
         """
-        simulations = check_number("simulations", simulations, SimulationsOrNone)
-        seconds = check_number("seconds", seconds, SecondsOfDecision)
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
     def analyse_many(
@@ -97,8 +95,10 @@ class Engine:
                 board, edges = parse_picture(position)
                 if board != game:
                     raise ValueError(f"a picture of {board}, not {game}")
+            elif isinstance(position, str):
+                edges = parse_edges(game, position)
             else:
-                entries = position.split() if isinstance(position, str) else _entries(position)
+                entries = _entries(position)
                 if entries and all(isinstance(entry, bool) for entry in entries):
                     if len(entries) != game.num_edges:
                         raise ValueError(f"{len(entries)} booleans must be {game.num_edges}")

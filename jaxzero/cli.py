@@ -7,9 +7,10 @@ import os
 import re
 import sys
 import typing
-from argparse import ArgumentError
+from argparse import Action, ArgumentError
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +27,10 @@ from jsonargparse import (
 
 from jaxzero import errors
 from jaxzero.config import Config
-from jaxzero.config.ranges import NonNegativeInt, check_number, in_words
-from jaxzero.errors import InputError, RunError, nearest, one_line, shortened
+from jaxzero.config.ranges import NonNegativeInt, check_number, in_words, type_in_words
+from jaxzero.errors import LONGEST_VALUE, InputError, RunError, one_line, shortened
 from jaxzero.files import shipped_folder, write_text
-from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml
+from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml, why_no_file
 
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
@@ -55,14 +56,19 @@ RENAMED = {
 CONFIG_FIELDS = tuple(field.name for field in fields(Config))
 
 
-def config_parser(description: str) -> ArgumentParser:
-    """Return a parser with `--config FILE` and one option for every field of a Config."""
-    parser = ArgumentParser(
+def script_parser(description: str) -> ArgumentParser:
+    """Return a parser without options, for any script."""
+    return ArgumentParser(
         description=description,
         exit_on_error=False,
         env_prefix=False,
         formatter_class=HelpFormatter,
     )
+
+
+def config_parser(description: str) -> ArgumentParser:
+    """Return a parser with `--config FILE` and one option for every field of a Config."""
+    parser = script_parser(description)
     parser.add_argument(
         "--config",
         action="config",
@@ -73,12 +79,22 @@ def config_parser(description: str) -> ArgumentParser:
 
 
 class HelpFormatter(DefaultHelpFormatter):
-    """Names ranges in words: `whole number > 0` in place of the name of a type."""
+    """Names types in words: `a whole number >= 1 and <= 20` in place of the name of a type."""
 
-    def format_help(self) -> str:
-        text = super().format_help()
-        text = re.sub(r"type:\s+(\w+)", lambda found: in_words(found[1]) or found[0], text)
-        return text.replace("type: <class 'Path'>", "a path").replace("default: null", "no default")
+    def _get_type_str(self, action: Action) -> str | None:
+        kind = getattr(action, "_typehint", None) or action.type or str
+        if action.nargs == 0 or typing.get_origin(kind) is typing.Literal:  # choices stand there
+            return None
+        return type_in_words(kind)
+
+    def _get_help_string(self, action: Action) -> str:
+        if action.dest in _sections(Config):
+            return "fields of this section, as a mapping in YAML"
+        text = super()._get_help_string(action).replace("(type: ", "(").replace(", type: ", ", ")
+        if action.default is None:  # a help text of its own may say what stands for it
+            said = "default:" in (action.help or "") or action.required
+            text = text.replace(", default: %(default)s", "" if said else ", no default")
+        return text
 
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
@@ -87,11 +103,50 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     parser.allow_abbrev = False  # or a name of earlier versions would stand for a longer one
     try:
         takes_file = any(isinstance(action, ActionConfigFile) for action in parser._actions)
+        refuse_unknown(parser, arguments)
         return parser.parse_args(_files_first(list(_checked(arguments, takes_file))))
     except ArgumentError as error:
-        raise InputError(_one_line(str(error), parser.get_defaults().keys())) from error
+        raise InputError(_one_line(str(error))) from error
     except RecursionError as error:
         raise InputError("a value is nested too deeply") from error
+
+
+def refuse_unknown(parser: ArgumentParser, arguments: list[str]) -> None:
+    """Raise an InputError for the first word that is no option of a parser and no value of one."""
+    known = [name for action in parser._actions for name in action.option_strings]
+    names = [option[2:] for option in known if option.startswith("--")]
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        option, equals, value = word.partition("=")
+        if option in known or not re.match("-(?!inf|nan)[A-Za-z]|--.", word):
+            continue
+        if not is_text(word):
+            raise InputError(f"{shortened(ascii(word))}: is no option")
+        if not option.startswith("--"):
+            hint = did_you_mean(option[1:], names)
+            raise InputError(f"{shortened(option)!r}: is no option, they begin with --{hint}")
+        if not equals and not following.startswith("--"):
+            value = following
+        name, shown = option[2:], shortened(value)
+        if name in RENAMED:
+            raise InputError(f"{shortened(name)}: {shown!r}: is now {RENAMED[name]}")
+        raise InputError(f"{shortened(name)}: {shown!r}: no such field{did_you_mean(name, names)}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ", did you mean X?" for the field that a wrong name stands for, or an empty string.
+
+    Fields of the section that is named come first; hyphens, initials such as lr, and a name
+    without its section are understood.
+    """
+    section, _, leaf = name[:LONGEST_VALUE].replace("-", "_").lower().rpartition(".")
+    inside = [field for field in known if section and field.startswith(f"{section}.")]
+    by_leaf: dict[str, str] = {}
+    for field in sorted(inside or known, key=lambda field: field.count(".")):
+        last = field.rpartition(".")[2]
+        by_leaf.setdefault(last, field)
+        by_leaf.setdefault("".join(word[:1] for word in last.split("_")), field)
+    close = get_close_matches(leaf, by_leaf, n=1)
+    return f", did you mean {by_leaf[close[0]]}?" if close else ""
 
 
 def _files_first(words: list[str]) -> list[str]:
@@ -149,7 +204,12 @@ def _section(name: str, value: str) -> dict[str, Any]:
 
 
 def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
-    """Build the Config of a parsed command line. Raises an InputError for impossible values."""
+    """Build the Config of a parsed command line.
+
+    Raises: InputError for impossible values, and without --config: defaults suit no machine.
+    """
+    if not namespace.config:
+        raise InputError(f"config: name a preset or a YAML file with --config; {presets()}")
     plain = {name: namespace[name] for name in CONFIG_FIELDS}
     built = parser.instantiate(Namespace(**plain))
     return Config(**{name: built[name] for name in CONFIG_FIELDS})
@@ -173,14 +233,16 @@ def save_config(config: Config, path: Path) -> None:
 
 def read_config(path: str) -> dict[str, Any]:
     """Read a YAML mapping of fields that exist to values of their types. Raises: InputError."""
-    if not is_file(Path(path)):
+    if why := why_no_file(Path(path), "cannot be read (no such file)"):
         hint = f"shipped are {', '.join(shipped_configs())}"
-        raise InputError(f"config: {shortened(path)} cannot be read (no such file; {hint})")
+        raise InputError(f"config: {shortened(path)} {why}; {hint}")
     content = read_yaml("config", Path(path)) or {}
     if not isinstance(content, dict):
         shown = shortened(repr(content))
         raise InputError(f"config: {path} holds {shown}, not a mapping of fields")
     check_fields(content, path)
+    if not dict(dotted(content)):
+        raise InputError(f"config: {path} holds no setting; {presets()}")
     return content
 
 
@@ -199,6 +261,32 @@ def shipped_configs() -> dict[str, Path]:
     return {path.stem: path for path in sorted(shipped_folder("configs").glob("*.yaml"))}
 
 
+# Presets of GPUs, by MiB of memory.
+GPU_PRESETS = {70_000: "gpu_80gb", 20_000: "gpu_24gb", 0: "gpu_8gb"}
+RESERVED = 0.75  # of the memory of a GPU, by jax
+
+
+def gpu_preset(memory_mib: float) -> str:
+    """Return the preset of a GPU with so much memory."""
+    return next(name for least, name in GPU_PRESETS.items() if memory_mib >= least)
+
+
+def presets() -> str:
+    """Name the shipped configs with their boards, and the one that suits the device found."""
+    import jax  # slow, and finds the device
+
+    boards = {name: read_yaml("config", path)["game"] for name, path in shipped_configs().items()}
+    names = (f"{name} ({board['rows']}x{board['cols']})" for name, board in boards.items())
+    device, suits = jax.devices()[0], "cpu"
+    if device.platform != "cpu":
+        limit = (device.memory_stats() or {}).get("bytes_limit", 0)
+        suits = gpu_preset(limit / RESERVED / 2**20)
+    return (
+        f"{suits} suits the device found ({device.device_kind}), quick shows the first results; "
+        f"presets: {', '.join(names)}"
+    )
+
+
 def check_fields(content: dict[str, Any], where: str) -> None:
     """Raise an InputError for a field that does not exist and for a value of another type."""
     known, sections = dict(typed_fields(Config)), set(_sections(Config))
@@ -207,7 +295,7 @@ def check_fields(content: dict[str, Any], where: str) -> None:
         if name in RENAMED:
             raise InputError(f"{place}: is now {RENAMED[name]}")
         if name not in known:
-            raise InputError(f"{place}: no such field{nearest(name, known)}")
+            raise InputError(f"{place}: no such field{did_you_mean(name, known)}")
         if name in sections:
             raise InputError(f"{place} must be a mapping of fields")
         if not _fits(value, known[name]):
@@ -253,14 +341,11 @@ def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{name}", value
 
 
-def _one_line(message: str, options: Iterable[str]) -> str:
-    """Turn a message of a parser with these options into one line that starts with the field."""
-    unknown = re.match(r"unrecognized arguments: --(\S+?)(?:[= ](.*))?$", message)
+def _one_line(message: str) -> str:
+    """Turn a message of a parser into one line that starts with the field."""
+    unknown = re.match(r"unrecognized arguments: (\S+)", message)
     if unknown:
-        name, value = unknown[1], shortened(unknown[2] or "")
-        if name in RENAMED:
-            return f"{name}: {value!r}: is now {RENAMED[name]}"
-        return f"{name}: {value!r}: no such field{nearest(name, options)}"
+        return f"{shortened(unknown[1])!r}: belongs to no option"
     outside = re.match(r'Parser key "([^"]+)"[^:]*:\s+Not of type (\w+): (.*)', message, re.DOTALL)
     if outside:
         name, kind, reason = outside.groups()
@@ -268,7 +353,11 @@ def _one_line(message: str, options: Iterable[str]) -> str:
         return f"{name}: {shortened(value[1] if value else reason)} must be {in_words(kind)}"
     wrong = re.match(r'Parser key "([^"]+)":\s+(.*?)\.? Got value: (.*)', message, re.DOTALL)
     if wrong:
-        kind = re.sub(r"Expected an? <class '(\w+)'>", r"must be \1", " ".join(wrong[2].split()))
+        kind = re.sub(
+            r"Expected an? <class '(\w+)'>",
+            lambda found: f"must be {in_words(found[1]) or found[1]}",
+            " ".join(wrong[2].split()),
+        )
         kind = re.sub(r"Expected an? typing\.Literal\[(.*)\]", r"must be one of \1", kind)
         return f"{wrong[1]}: {shortened(wrong[3])!r} {kind}"
     named = re.match(r'Parser key "([^"]+)"[^:]*:\s+(.*)', message, re.DOTALL)
@@ -316,6 +405,31 @@ def command_name(script: str) -> str:
 
 
 OPTIONS = ("run_dir", "weights", "checkpoint")
+CONFIG_FILE = "config.yaml"  # of a run
+
+
+def given_options(arguments: list[str]) -> dict[str, str]:
+    """Return the options that stand on a command line, each with its values as they stand there."""
+    given, name = {}, ""
+    for word in arguments:
+        if word.startswith("--"):
+            name, _, given[name] = word[2:].partition("=")
+        else:
+            given[name] = f"{given.get(name, '')} {word}".strip()
+    return given
+
+
+def refuse_given(arguments: list[str], names: Iterable[str], reason: str) -> None:
+    """Raise an InputError, with the reason, where one of `names` stands on a command line."""
+    for name, value in given_options(arguments).items():
+        if name in names:
+            shown = f"{shortened(value)} " if value else ""  # a flag has none
+            raise InputError(f"{name}: {shown}{reason}")
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether a folder is that of a training run."""
+    return is_file(folder / CONFIG_FILE)
 
 
 @dataclass(frozen=True)
@@ -331,6 +445,13 @@ class Source:
     def field(self) -> str:
         """The option that named it."""
         return ("weights" if self.run_dir is None else "run_dir") + self.number
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run, by whichever option; None for a network in files of its own."""
+        if self.run_dir is None and is_run(Path(self.weights)):
+            return Path(self.weights)
+        return self.run_dir
 
     @property
     def name(self) -> str:
@@ -360,8 +481,8 @@ def add_source_options(parser: ArgumentParser) -> None:
     parser.add_argument("--run_dir", type=Path, help="folder of the run")
     parser.add_argument(
         "--weights",
-        help="instead of a run: a network that is shipped, as 5x5, or an "
-        "exported one, by its .safetensors file or its folder",
+        help="a network that is shipped, as 5x5, an exported one, by its .safetensors file or its "
+        "folder, or that of a run, by its folder",
     )
     parser.add_argument(
         "--checkpoint", type=NonNegativeInt, help="iteration to take; default: the newest"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,6 +24,21 @@ class InputError(ValueError):
 
 class RunError(RuntimeError):
     """A run that cannot go on: one line that says what to do. Scripts print it and exit with 1."""
+
+
+@contextmanager
+def as_field(field: str, inner: str, value: str) -> Iterator[None]:
+    """Let an InputError of a block name `field`, which has `value`.
+
+    It takes the place of `inner`, the name that the block knows it by; what else the block names
+    stands in brackets.
+    """
+    try:
+        yield
+    except InputError as error:
+        name, _, rest = str(error).partition(": ")
+        said = rest if name == inner else f"{shortened(repr(value))} cannot be used here ({error})"
+        raise InputError(f"{field}: {said}") from error
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -72,6 +72,17 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def why_no_file(path: Path, absent: str) -> str:
+    """Return why no file can be read at `path`, `absent` where nothing is; "" where one can."""
+    try:
+        _refuse_special(path)
+        return "is a folder" if path.is_dir() else ""
+    except FileNotFoundError:
+        return absent
+    except (OSError, ValueError) as error:
+        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
+
+
 def is_folder(path: Path) -> bool:
     """Return whether a folder is there."""
     try:

@@ -22,12 +22,14 @@ from jaxzero.cli import (
     parse,
     required_source,
     run_script,
+    script_parser,
 )
 from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
-from jaxzero.errors import InputError
-from jaxzero.files import check_file, write_text
+from jaxzero.errors import InputError, shortened
+from jaxzero.files import write_text
 from jaxzero.programs import use_compilation_cache
 from jaxzero.readers import read_text
+from jaxzero.runs.run_dir import JSON, check_result_file
 
 if TYPE_CHECKING:
     from jaxzero.game import DotsAndBoxes
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 def analyse_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     add_source_options(parser)
     parser.add_argument(
         "--rows", type=BoardSide, help="rows of boxes; default: those of the network"
@@ -59,9 +61,9 @@ def analyse_parser() -> ArgumentParser:
 def check_options(options: Namespace) -> None:
     """Raise an InputError for values out of range."""
     if options.position is not None and options.load is not None:
-        raise InputError(f"position: {options.position[:40]!r} cannot stand beside --load")
+        raise InputError(f"position: {shortened(options.position)!r} cannot stand beside --load")
     if options.json not in (None, "-"):
-        check_file("json", Path(options.json))
+        check_result_file("json", Path(options.json), JSON)
 
 
 def main(arguments: list[str]) -> None:
@@ -106,12 +108,12 @@ def read_record(path: Path, boards: list[DotsAndBoxes | None]) -> Record:
 
 def position_of(board: DotsAndBoxes, names: str | None) -> Record:
     """Return a position in which these edges were drawn by nobody. Raises: InputError."""
-    from jaxzero.game import parse_edge
+    from jaxzero.game import parse_edges
     from jaxzero.play.game import Record
 
     try:
-        edges = {parse_edge(board, name) for name in (names or "").split()}
-    except ValueError as error:
+        edges = parse_edges(board, names or "")
+    except InputError as error:
         raise InputError(f"position: {error}") from error
     return Record(board, (), tuple(sorted(edges)))
 

@@ -16,12 +16,13 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, config_parser, parse, run_script
+from jaxzero.cli import config_of, config_parser, parse, refuse_given, run_script
 from jaxzero.config import Config
 from jaxzero.config.ranges import Processes, Rounds, Seconds
 from jaxzero.errors import InputError
-from jaxzero.files import check_file, write_json
+from jaxzero.files import write_json
 from jaxzero.programs import use_compilation_cache
+from jaxzero.runs.run_dir import JSON, check_result_file
 
 
 def benchmark_parser() -> ArgumentParser:
@@ -39,7 +40,6 @@ def benchmark_parser() -> ArgumentParser:
     parser.add_argument(
         "--baseline_processes",
         type=Processes,
-        default=os.cpu_count(),
         help="number of processes of the baseline; default: one for each core",
     )
     return parser
@@ -54,7 +54,9 @@ def main(arguments: list[str]) -> None:
             raise InputError(
                 f"selfplay.{name}: {value} must be 0 for --baseline, which plays whole games"
             )
-    check_file("json", options.json)
+    if not options.baseline:
+        refuse_given(arguments, ["baseline_processes"], "needs --baseline")
+    check_result_file("json", options.json, JSON)
     measure(config, options)
 
 
@@ -69,7 +71,8 @@ def measure(config: Config, options: Namespace) -> None:
     with ExitStack() as stack:
         baseline = None
         if options.baseline:
-            processes = baseline_processes(config, options.baseline_processes)
+            count = options.baseline_processes or os.cpu_count() or 1
+            processes = baseline_processes(config, count)
             baseline = stack.enter_context(processes)
         result = benchmark(config, options.seconds, options.rounds, baseline)
     print(report(result))

@@ -19,19 +19,25 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jsonargparse import ArgumentParser
 
-from jaxzero.cli import find_config, parse, run_script
-from jaxzero.errors import InputError, RunError
-from jaxzero.files import temporary_folder
+from jaxzero.cli import find_config, load_config, parse, run_script, script_parser
+from jaxzero.config.ranges import Seed, whole
+from jaxzero.errors import RunError
+from jaxzero.files import check_folder, temporary_folder
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import FILE_NAME
-from jaxzero.runs.run_dir import CHECKPOINTS, UNFINISHED, finished_checkpoints
+from jaxzero.runs.run_dir import (
+    CHECKPOINTS,
+    UNFINISHED,
+    finished_checkpoints,
+    new_folder,
+    refuse_run,
+)
 
 ROOT = Path(__file__).parent.parent
 TRAIN = [sys.executable, ROOT / "scripts" / "train.py"]
@@ -44,6 +50,7 @@ ROOMS = (0, 256)  # KiB left there: nothing, and too little for a checkpoint
 MOST_SECONDS = 600.0  # of one life of a run
 LOOK_SECONDS = 0.002
 DAMAGED = 0.3  # of the kills
+Kills = whole(1, 10_000)
 STARTING = 0.2  # of the kills come before the first iteration
 
 
@@ -58,16 +65,20 @@ class Chaos(NamedTuple):
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--config", default="configs/tiny.yaml", help="settings of both runs")
-    parser.add_argument("--kills", type=int, default=50, help="how often the run is killed")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the disturbances")
+    parser.add_argument("--kills", type=Kills, default=50, help="how often the run is killed")
+    parser.add_argument("--seed", type=Seed, default=0, help="seed of the disturbances")
     parser.add_argument("--work", type=Path, help="folder for the runs; default: a temporary one")
     options = parse(parser, arguments)
-    if not 0 < options.kills <= 10_000:
-        raise InputError(f"kills: {options.kills} must be > 0 and <= 10000")
     config = str(Path(find_config(options.config)).resolve())
-    with temporary_folder(options.work and options.work.resolve()) as folder:
+    load_config(config, *SETTINGS.split(), "--iterations=1")  # a wrong one is told at once
+    with ExitStack() as stack:
+        if work := options.work:
+            check_folder("work", work)
+            refuse_run("work", work)
+            stack.enter_context(new_folder("work", work))
+        folder = stack.enter_context(temporary_folder(work and work.resolve()))
         disturb(config, options.kills, random.Random(options.seed), folder)
 
 

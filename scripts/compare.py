@@ -12,22 +12,27 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
-
-from jaxzero.cli import parse, run_script
+from jaxzero.cli import parse, run_script, script_parser
+from jaxzero.config.ranges import refuse_repeated
 from jaxzero.errors import InputError
 from jaxzero.files import FIGURES, check_file
+from jaxzero.runs.run_dir import check_result_file
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--runs", type=Path, nargs="+", help="folders of runs to compare")
-    parser.add_argument("--names", nargs="*", help="one name per run; default: what differs")
+    parser.add_argument("--names", nargs="+", help="one name per run; default: what differs")
     parser.add_argument("--out", type=Path, help="file for the figure: .png, .svg or .pdf")
     options = parse(parser, arguments)
     if not options.runs:
         raise InputError("runs: name the folders of one run or more")
+    for field in ("runs", "names"):
+        refuse_repeated(field, [str(value) for value in options[field] or ()])
+    if options.names and len(options.names) != len(options.runs):
+        raise InputError(f"names: {len(options.names)} names for {len(options.runs)} runs")
     check_file("out", options.out, FIGURES)
+    check_result_file("out", options.out)
 
     from jaxzero.study.compare_runs import (
         RunGroup,
@@ -40,8 +45,6 @@ def main(arguments: list[str]) -> None:
     )
 
     runs = [read_run(run_dir) for run_dir in options.runs]
-    if options.names and len(options.names) != len(runs):
-        raise InputError(f"names: {len(options.names)} names for {len(runs)} runs")
     named = zip(options.names or (), runs, strict=False)
     groups = [RunGroup(name, [run]) for name, run in named] or group_runs(runs)
     print(format_runs(groups))

@@ -10,8 +10,9 @@ if __name__ == "__main__":
 from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script
-from jaxzero.files import check_file, check_folder, write_json
+from jaxzero.files import write_json
 from jaxzero.programs import use_compilation_cache
+from jaxzero.runs.run_dir import JSON, check_new_folder, check_result_file
 
 
 def main(arguments: list[str]) -> None:
@@ -21,8 +22,9 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     config = config_of(parser, options)
 
-    check_file("json", options.json)
-    check_folder("trace", options.trace)
+    check_result_file("json", options.json, JSON)
+    if options.trace is not None:
+        check_new_folder("trace", options.trace, own=("plugins",))
 
     from jaxzero.performance.diagnose import diagnose, report
 

@@ -11,27 +11,40 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
 
 import sys
+from typing import Literal
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import ArgumentParser
 
-from jaxzero.cli import add_source_options, parse, required_source, run_script
-from jaxzero.errors import InputError
+from jaxzero.cli import (
+    add_source_options,
+    parse,
+    refuse_given,
+    required_source,
+    run_script,
+    script_parser,
+)
+from jaxzero.config.ranges import BoardSide, number
 from jaxzero.play import LONGEST_CLOCK
 
-LONGEST = 3600.0  # seconds for a decision
+Decision, Game = number(1e-3, 3600), number(1e-3, LONGEST_CLOCK)  # seconds
 
 
 def engine_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     add_source_options(parser)
-    parser.add_argument("--protocol", default="gtp", help="gtp, sau or botzone")
-    parser.add_argument("--rows", type=int, help="rows of boxes; default: those of the network")
-    parser.add_argument("--cols", type=int, help="columns of boxes; default: as for rows")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for a decision without a clock")
+    protocols = Literal["gtp", "sau", "botzone"]
+    parser.add_argument("--protocol", type=protocols, default="gtp", help="of the other program")
+    parser.add_argument(
+        "--rows", type=BoardSide, help="rows of boxes; default: those of the network"
+    )
+    parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
+    parser.add_argument(
+        "--seconds", type=Decision, default=2.0, help="for a decision without a clock"
+    )
     parser.add_argument(
         "--clock",
-        type=float,
+        type=Game,
         help="seconds for all decisions of a game; most goes to those that can just be proven",
     )
     parser.add_argument(
@@ -42,23 +55,10 @@ def engine_parser() -> ArgumentParser:
     return parser
 
 
-def check_options(options: Namespace) -> None:
-    """Raise an InputError for values out of range."""
-    from jaxzero.errors import nearest
-
-    names = ("gtp", "sau", "botzone")
-    if options.protocol not in names:
-        hint = nearest(options.protocol, names)
-        raise InputError(f"protocol: {options.protocol!r} must be gtp, sau or botzone{hint}")
-    if not 0 < options.seconds <= LONGEST:
-        raise InputError(f"seconds: {options.seconds} must be > 0 and <= {LONGEST:g}")
-    if options.clock is not None and not 0 < options.clock <= LONGEST_CLOCK:
-        raise InputError(f"clock: {options.clock} must be > 0 and <= {LONGEST_CLOCK:g}")
-
-
 def main(arguments: list[str]) -> None:
     options = parse(engine_parser(), arguments)
-    check_options(options)
+    if options.clock is not None:
+        refuse_given(arguments, ["seconds"], "cannot stand beside --clock")
     source = required_source(options)
     from jaxzero.play.engine import Clock, Session
     from jaxzero.play.protocols import PROTOCOLS

@@ -11,6 +11,7 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
+from functools import partial
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
@@ -18,19 +19,22 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import (
     add_source_options,
     parse,
+    refuse_given,
     required_source,
     run_script,
+    script_parser,
     source_of,
 )
 from jaxzero.config.ranges import BoardSide, MatchGames, NonNegativeInt, Seed, Simulations
 from jaxzero.errors import InputError
-from jaxzero.files import check_file, check_folder, write_json
+from jaxzero.files import check_folder, write_json
 from jaxzero.programs import use_compilation_cache
+from jaxzero.runs.run_dir import JSON, check_result_file, refuse_run
 
 
 def evaluate_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     add_source_options(parser)
     parser.add_argument(
         "--rows",
@@ -98,31 +102,42 @@ def evaluate_parser() -> ArgumentParser:
     return parser
 
 
-def check_options(options: Namespace) -> None:
+def check_options(options: Namespace, arguments: list[str]) -> None:
     """Raise an InputError for values out of range and options that need another."""
-    if options.ladder and options.run_dir is None:
-        raise InputError("ladder: True needs --run_dir")
-    for name in ("rows", "cols"):
-        if options.ladder and options[name] is not None:
-            raise InputError(f"{name}: {options[name]} cannot stand beside --ladder")
+    refuse = partial(refuse_given, arguments)
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
-    for name in ("players", "run_dir2", "weights2"):
-        if options[name] is not None and not options.suite:
-            raise InputError(f"{name}: {options[name]} needs --suite")
-    if not (options.opponents or options.suite or options.ladder):
+    matches, suite = options.opponents or options.ladder, options.suite
+    if options.ladder:
+        if options.run_dir is None:
+            raise InputError("ladder: needs --run_dir")
+        refuse(["rows", "cols"], "cannot stand beside --ladder")
+        if not (options.opponents or suite):
+            refuse(["checkpoint"], "cannot stand beside --ladder, which rates all of them")
+    if not suite:
+        refuse(["players", "run_dir2", "weights2"], "needs --suite")
+        if not options.ladder:
+            refuse(["figures"], "needs --suite or --ladder")
+    if not matches:
+        refuse(["games", "opening_plies"], "needs --opponents or --ladder")
+        if options.players is not None:
+            refuse(["simulations"], "cannot stand beside --players, which say their own")
+    if not (matches or suite):
         raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
 
 
 def main(arguments: list[str]) -> None:
     options = parse(evaluate_parser(), arguments)
     source, source2 = required_source(options), source_of(options, "2")
-    check_options(options)
+    check_options(options, arguments)
     figures = options.figures or options.run_dir or Path("figures")
-    check_file("json", options.json)
+    check_result_file("json", options.json, JSON)
     if options.suite or options.ladder:
         check_folder("figures", figures)
+        if figures != options.run_dir:
+            refuse_run("figures", figures)
 
+    from jaxzero.config.training import check_opening
     from jaxzero.evaluation.scoring import BATCH
     from jaxzero.evaluation.suite import load_suite
     from jaxzero.evaluation.suite_report import score_suite, scored_players
@@ -137,6 +152,8 @@ def main(arguments: list[str]) -> None:
         one and one._replace(agent=resize(one.agent, board, f"{which.field}: {which.name}"))
         for one, which in ((loaded, source), (loaded2, source2))
     )
+    if options.opponents or options.ladder:
+        check_opening("opening_plies", options.opening_plies, board)
     print(f"{source.field} {source.name}, iteration {loaded.iteration}, {board}")
     names = options.players or f"policy,search:{options.simulations}"
     if options.suite:  # told before a match that may take an hour

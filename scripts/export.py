@@ -13,22 +13,23 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
-
 from jaxzero.cli import (
     add_source_options,
     parse,
+    refuse_given,
     required_source,
     run_script,
+    script_parser,
 )
 from jaxzero.config.ranges import MatchGames, Simulations
 from jaxzero.errors import InputError, shortened
 from jaxzero.files import check_file, check_folder
 from jaxzero.programs import use_compilation_cache
+from jaxzero.runs.run_dir import refuse_run
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     add_source_options(parser)
     parser.add_argument("--name", help="name of the weights; default: the board, such as 5x5")
     parser.add_argument(
@@ -53,14 +54,17 @@ def main(arguments: list[str]) -> None:
     )
     options = parse(parser, arguments)
     source = required_source(options)
+    if not options.opponents:
+        refuse_given(arguments, ["games"], "needs --opponents")
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
     if options.name is not None and Path(options.name).name != options.name:
         raise InputError(f"name: {shortened(repr(options.name))} must be a name without a folder")
-    if options.out is None and source.run_dir is None:
-        raise InputError("out: name a folder with --out; --weights has none")
-    folder = options.out or source.run_dir / "weights"
+    if options.out is None and source.folder is None:
+        raise InputError(f"out: name a folder with --out; --weights {source.name} is no run")
+    folder = options.out or source.folder / "weights"
     check_folder("out", folder)
+    refuse_run("out", folder)
     suffixes = (".safetensors", ".yaml", ".json")
     for suffix in suffixes if folder.is_dir() else ():
         check_file("out", folder / f"{options.name or ''}{suffix}")

@@ -19,22 +19,22 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tabulate
-from jsonargparse import ArgumentParser
 
-from jaxzero.cli import find_config, load_config, parse, run_script
-from jaxzero.config.ranges import Minutes, Seconds
+from jaxzero.cli import find_config, gpu_preset, load_config, parse, run_script, script_parser
+from jaxzero.config.ranges import PointMinutes, Seconds
 from jaxzero.errors import InputError
-from jaxzero.files import check_folder, make_folder, write_json
+from jaxzero.files import check_folder, write_json
 from jaxzero.readers import check_mapping, read_mapping
+from jaxzero.runs.run_dir import new_folder, refuse_run
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
 ENGINES = ("rounds", "mctx")
-PRESETS = {70_000: "gpu_80gb", 20_000: "gpu_24gb", 0: "gpu_8gb"}  # by MiB of memory
 # Files whose tests take one device of any kind.
 TESTS = (
     "tests/game tests/agent/test_search.py tests/agent/test_quiet_search.py "
@@ -67,8 +67,10 @@ class Gpu(NamedTuple):
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
-    parser.add_argument("--minutes", type=Minutes, default=9.0, help="longest time of this call")
+    parser = script_parser(__doc__)
+    parser.add_argument(
+        "--minutes", type=PointMinutes, default=9.0, help="longest time of this call"
+    )
     parser.add_argument("--seconds", type=Seconds, default=60.0, help="of one benchmark")
     parser.add_argument("--out", type=Path, help="default: docs/results/NAME OF THE GPU")
     parser.add_argument("--run_dir", type=Path, default=Path("runs/gpu"), help="logs and runs")
@@ -85,13 +87,14 @@ def main(arguments: list[str]) -> None:
     name = gpu.name.replace(" ", "_") if gpu else "trial"
     out = (options.out or ROOT / "docs" / "results" / name).resolve()
     run_dir = options.run_dir.resolve()
-    for option, folder in (("out", out), ("run_dir", run_dir)):
-        check_folder(option, folder)
-        make_folder(option, folder)
-
-    state = read_state(out / "state.json", gpu)
-    steps = steps_of(gpu, config, out, run_dir, options.seconds)
-    run_steps(steps, state, out / "state.json", run_dir, begin, options.minutes)
+    with ExitStack() as stack:
+        for option, folder in (("out", out), ("run_dir", run_dir)):
+            check_folder(option, folder)
+            refuse_run(option, folder)
+            stack.enter_context(new_folder(option, folder))
+        state = read_state(out / "state.json", gpu)
+        steps = steps_of(gpu, config, out, run_dir, options.seconds)
+        run_steps(steps, state, out / "state.json", run_dir, begin, options.minutes)
     summary = summarise(state, out)
     write_json(out / "summary.json", summary)
     print(f"\n{report(summary)}\n")
@@ -114,7 +117,7 @@ def preset_of(gpu: Gpu) -> str:
     """Return the preset for the memory of a GPU. Raises: InputError where that is unknown."""
     if gpu.memory_mib is None:
         raise InputError(f"config: nvidia-smi says no memory of {gpu.name}; name a config")
-    return next(preset for least, preset in PRESETS.items() if gpu.memory_mib >= least)
+    return gpu_preset(gpu.memory_mib)
 
 
 def target_of(gpu: Gpu | None) -> str | None:

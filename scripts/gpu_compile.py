@@ -17,9 +17,10 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA looks for a GPU and says so at length
 
 from jaxzero.cli import config_of, config_parser, parse, run_script
-from jaxzero.config.ranges import NonNegativeInt
-from jaxzero.errors import InputError
-from jaxzero.files import check_file, write_json
+from jaxzero.config.ranges import NonNegativeInt, split_list
+from jaxzero.errors import InputError, shortened
+from jaxzero.files import write_json
+from jaxzero.runs.run_dir import JSON, check_result_file
 
 
 def main(arguments: list[str]) -> None:
@@ -39,15 +40,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--json", type=Path, help="file to write the counts to")
     options = parse(parser, arguments)
     config = config_of(parser, options)
-    check_file("json", options.json)
+    check_result_file("json", options.json, JSON)
 
     from jaxzero.performance.gpu_compile import PARTS, count_part, device_of, gpu_named
     from jaxzero.performance.gpu_prediction import kernel_table, report, result_of
 
-    parts = options.parts.split(",") if options.parts else list(PARTS)
+    parts = split_list("parts", options.parts) or list(PARTS)
     for part in parts:
         if part not in PARTS:
-            raise InputError(f"parts: {part!r} is none of {', '.join(PARTS)}")
+            raise InputError(f"parts: {shortened(repr(part))} is none of {', '.join(PARTS)}")
     gpu = gpu_named(options.target)
     device = device_of(gpu)
     counted = [count_part(config, part, device) for part in parts]

@@ -22,8 +22,10 @@ from jaxzero.cli import (
     add_source_options,
     parse,
     run_script,
+    script_parser,
     source_of,
 )
+from jaxzero.config import GameConfig
 from jaxzero.config.ranges import (
     BoardSide,
     Fraction,
@@ -35,11 +37,14 @@ from jaxzero.config.ranges import (
 from jaxzero.errors import InputError
 from jaxzero.files import check_file
 from jaxzero.programs import use_compilation_cache
+from jaxzero.runs.run_dir import check_result_file
+
+MOST_UNDRAWN = 36
 
 
 def suite_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--rows", type=BoardSide, default=5, help="rows of boxes")
     parser.add_argument("--cols", type=BoardSide, default=5, help="columns of boxes")
     add_source_options(parser)
@@ -95,8 +100,8 @@ def suite_parser() -> ArgumentParser:
     parser.add_argument(
         "--most",
         type=NonNegativeInt,
-        default=36,
-        help="most undrawn edges; each further edge costs the solver time",
+        help="most undrawn edges, of which each costs the solver time; default: 36, or all of a "
+        "smaller board",
     )
     parser.add_argument(
         "--node_limit",
@@ -114,11 +119,33 @@ def suite_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     options = parse(suite_parser(), arguments)
     source = source_of(options)
-    if options.fewest > options.most:
-        raise InputError(f"fewest: {options.fewest} must be at most --most, {options.most}")
+    if options.split and options.games < 2:
+        raise InputError(f"games: {options.games} must be at least 2 for two suites")
     for path in out_files(options):
         check_file("out", path, (".npz",))
+        check_result_file("out", path)
+        if path.is_file():
+            raise InputError(f"out: {path} exists: delete it or name another file")
+    options.most = check_bands(options)
     make_suite(options, source)
+
+
+def check_bands(options: Namespace) -> int:
+    """Return the most undrawn edges. Raises: InputError for those that the board does not have."""
+    from jaxzero.evaluation.make_suite import bands_between
+
+    edges = GameConfig(options.rows, options.cols).board.num_edges
+    most = min(MOST_UNDRAWN, edges) if options.most is None else options.most
+    for name, value in (("fewest", options.fewest), ("most", most)):
+        if value > edges:
+            raise InputError(f"{name}: {value} is more than the {edges} edges of the board")
+    if options.fewest > most:
+        raise InputError(f"fewest: {options.fewest} must be at most --most, {most}")
+    bands, numbers = bands_between(options.fewest, most), options.per_stratum
+    if len(numbers) > len(bands):
+        shown = " ".join(map(str, numbers))
+        raise InputError(f"per_stratum: {shown}: more numbers than bands, {len(bands)}")
+    return most
 
 
 def out_files(options: Namespace) -> list[Path]:

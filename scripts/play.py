@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import parse, run_script, source_of
+from jaxzero.cli import given_options, parse, refuse_given, run_script, script_parser, source_of
 from jaxzero.config.ranges import (
     BoardSide,
     MatchGames,
@@ -23,10 +23,11 @@ from jaxzero.config.ranges import (
     Seed,
 )
 from jaxzero.errors import InputError, missing
-from jaxzero.files import check_file, check_folder
+from jaxzero.files import check_file
 from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
 from jaxzero.programs import use_compilation_cache
-from jaxzero.readers import read_text
+from jaxzero.readers import is_file, read_text
+from jaxzero.runs.run_dir import check_new_folder, check_result_file
 
 if TYPE_CHECKING:
     from jaxzero.agent.players import Player
@@ -52,7 +53,7 @@ OF_PAGE = ("web", "host", "port")
 
 def play_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False, env_prefix=False)
+    parser = script_parser(__doc__)
 
     def add(name: str, kind: type, default: object, meaning: str) -> None:
         parser.add_argument(f"--{name}", type=kind, default=default, help=meaning)
@@ -60,7 +61,7 @@ def play_parser() -> ArgumentParser:
     modes = "human: you play; ai: two players play one game; dual: two players play a match"
     add("mode", Literal["human", "ai", "dual"], "human", modes)
     add("run_dir", Path, None, "folder of the run whose network plays")
-    add("weights", str, None, "instead of a run: a network, pretrained (such as 5x5) or exported")
+    add("weights", str, None, "a network: pretrained (such as 5x5), exported, or that of a run")
     add("checkpoint", NonNegativeInt, None, "iteration of the checkpoint; default: the newest")
     add("player", str, None, f"{PLAYERS}; default: search:64 with a network, else perfect")
     add("run_dir2", Path, None, "run of the second player; default: run_dir")
@@ -108,9 +109,8 @@ def play_parser() -> ArgumentParser:
 
 
 def main(arguments: list[str]) -> None:
-    parser = play_parser()
-    options = parse(parser, arguments)
-    check_options(parser, options)
+    options = parse(play_parser(), arguments)
+    check_options(options, arguments)
     use_compilation_cache()
     if options.web:
         return serve_page(options)
@@ -126,15 +126,16 @@ def serve_page(options: Namespace) -> None:
     serve(options.host, options.port)
 
 
-def check_options(parser: ArgumentParser, options: Namespace) -> None:
+def check_options(options: Namespace, arguments: list[str]) -> None:
     """Raise an InputError for values out of range and for options of other modes."""
-    for name, value in vars(options).items():
-        if (name in OF_PAGE) != options.web and value != parser.get_default(name):
-            needs = "cannot stand beside --web" if options.web else "needs --web"
-            raise InputError(f"{name}: {value} {needs}")
+    if options.web:
+        others = set(given_options(arguments)) - set(OF_PAGE)
+        refuse_given(arguments, others, "cannot stand beside --web")
+    else:
+        refuse_given(arguments, OF_PAGE, "needs --web")
     for name, modes in ONLY_IN.items():
-        if options.mode not in modes and options[name] != parser.get_default(name):
-            raise InputError(f"{name}: {options[name]} needs --mode {' or '.join(modes)}")
+        if options.mode not in modes:
+            refuse_given(arguments, [name], f"needs --mode {' or '.join(modes)}")
     for number in ("", "2"):
         source_of(options, number)
     if options.games % 2:
@@ -145,20 +146,28 @@ def check_options(parser: ArgumentParser, options: Namespace) -> None:
         limits = f"0 or from {LEAST_TEMPERATURE} to {MOST_TEMPERATURE}"
         raise InputError(f"temperature: {options.temperature} must be {limits}")
     if options.save is not None:
-        check_save(options.save, options.mode)
+        check_save(options.save, options.mode, options.load)
 
 
-def check_save(path: Path, mode: str) -> None:
-    """Raise an InputError unless the games of a mode can be written to `path`."""
-    if mode == "dual":
-        if path.suffix in (".json", ".txt"):
-            raise InputError(f"save: {path} must be a folder or end with .jsonl (mode dual)")
-        return (check_file if path.suffix == ".jsonl" else check_folder)("save", path)
-    try:
-        format_of_file(path)
-    except InputError as error:
-        raise InputError(f"save: {error}") from error
+def check_save(path: Path, mode: str, load: Path | None) -> None:
+    """Raise an InputError unless the games of a mode can be written to `path`.
+
+    They replace no other games: of files only the one that is loaded, which goes on.
+    """
+    if mode == "dual" and path.suffix in (".json", ".txt"):
+        raise InputError(f"save: {path} must be a folder or end with .jsonl (mode dual)")
+    if mode == "dual" and path.suffix != ".jsonl":
+        return check_new_folder("save", path)
+    if mode != "dual":
+        try:
+            format_of_file(path)
+        except InputError as error:
+            raise InputError(f"save: {error}") from error
     check_file("save", path)
+    check_result_file("save", path)
+    if is_file(path) and not (load and load.exists() and path.samefile(load)):
+        goes_on = "" if mode == "dual" else "go on with it by --load, or "
+        raise InputError(f"save: {path} exists: {goes_on}name another file")
 
 
 def check_temperature(temperature: float, *players: Player) -> None:
@@ -170,6 +179,7 @@ def check_temperature(temperature: float, *players: Player) -> None:
 def play(options: Namespace) -> None:
     """Make the game and the players, and start the mode."""
     from jaxzero.agent.players import LEARNT
+    from jaxzero.config.training import check_opening
     from jaxzero.play.modes import (
         check_format,
         choose_game,
@@ -198,15 +208,20 @@ def play(options: Namespace) -> None:
         print(f"{one.field}: {one}")
     if options.mode == "human":
         check_temperature(temperature, player)
+        if network and not player.name.startswith(LEARNT):
+            raise InputError(f"{network.field}: {network.source} needs a player with a network")
         return play_human(game, save, player, options.first, seed, options.seconds)
     name2 = options.player2 or (None if network2 else "perfect")
     player2 = choose_player("player2", name2, board, network2 or network)
     check_temperature(temperature, player, player2)
+    if network and not network2 and not any(p.name.startswith(LEARNT) for p in (player, player2)):
+        raise InputError(f"{network.field}: {network.source} needs a player with a network")
     if network2 and not player2.name.startswith(LEARNT):
         raise InputError(f"{network2.field}: {network2.source} needs a player2 with a network")
     if options.mode == "ai":
         return show_game(game, save, (player, player2), seed)
     games, plies = options.games, options.opening_plies
+    check_opening("opening_plies", plies, board)
     return report_match(board, (player, player2), games, plies, seed, save)
 
 

@@ -17,17 +17,16 @@ import sys
 import time
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
-
-from jaxzero.cli import parse, run_script
+from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config.ranges import BoardSide, Seconds
 from jaxzero.errors import InputError
 from jaxzero.files import check_file, check_folder, write_json
 from jaxzero.programs import use_compilation_cache
+from jaxzero.runs.run_dir import JSON, check_result_file
 
 
 def main(arguments: list[str]) -> None:
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--rows", type=BoardSide, default=3, help="rows of boxes")
     parser.add_argument("--cols", type=BoardSide, default=3, help="columns of boxes")
     parser.add_argument(
@@ -47,13 +46,14 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--json", type=Path, help="file for the result")
     options = parse(parser, arguments)
-    check_file("json", options.json)
+    check_result_file("json", options.json, JSON)
     if options.table and options.position is not None:
         raise InputError(f"table: {options.table} cannot stand beside --position")
     if options.table:
         check_folder("table", options.table.parent)
         if options.table.exists():
             check_file("table", options.table)
+        check_result_file("table", options.table)
     what = "an empty board" if options.position is None else "a position"
     print(f"Solving {what} of {options.rows}x{options.cols} ...", flush=True)
 

@@ -12,12 +12,13 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from jaxzero.cli import config_of, config_parser, parse, run_script
+from jaxzero.cli import config_of, config_parser, given_options, parse, refuse_given, run_script
 from jaxzero.config import Config
-from jaxzero.config.ranges import NonNegativeInt
+from jaxzero.config.ranges import NonNegativeInt, refuse_repeated
 from jaxzero.errors import InputError
-from jaxzero.files import check_folder, make_folder
+from jaxzero.files import check_folder
 from jaxzero.programs import use_compilation_cache
+from jaxzero.runs.run_dir import check_new_folder, new_folder, refuse_run
 
 
 def main(arguments: list[str]) -> None:
@@ -41,12 +42,20 @@ def main(arguments: list[str]) -> None:
         "--compare", type=Path, nargs="+", help="compare the results in these folders, do not fit"
     )
     options = parse(parser, arguments)
-    check_folder("out", options.out)
     if options.compare:
+        others = set(given_options(arguments)) - {"compare", "out"}
+        refuse_given(arguments, others, "cannot stand beside --compare")
+        refuse_repeated("compare", list(map(str, options.compare)))
+        check_folder("out", options.out)
+        refuse_run("out", options.out)
         return compare(options.compare, options.out)
-    if not options.minutes:
+    config, batch = config_of(parser, options), options.learner.batch_size
+    if not config.minutes:
         raise InputError("minutes: 0 must be > 0 in a study")
-    study(config_of(parser, options), options)
+    if 0 < options.positions < batch:
+        raise InputError(f"positions: {options.positions} is less than learner.batch_size, {batch}")
+    check_new_folder("out", options.out, own=("result.json",))
+    study(config, options)
 
 
 def study(config: Config, options) -> None:
@@ -58,12 +67,12 @@ def study(config: Config, options) -> None:
     use_compilation_cache()
     print("Preparing labels ...", flush=True)
     labels = make_labels(config, options.labels)
-    make_folder("out", options.out)
     print(f"labels from {labels.source}, {len(labels.test):,} positions held out", flush=True)
     budget = Budget(config.minutes, options.positions)
-    done = fit(config, labels, budget, lambda point: print(point_line(point), flush=True))
-    result = result_of(config, labels, done)
-    write_result(options.out, result)
+    with new_folder("out", options.out):
+        done = fit(config, labels, budget, lambda point: print(point_line(point), flush=True))
+        result = result_of(config, labels, done)
+        write_result(options.out, result)
     print("\n" + format_results({options.out.name: result}))
 
 
@@ -77,9 +86,9 @@ def compare(folders: list[Path], out: Path) -> None:
     )
 
     results = read_results(folders)
-    make_folder("out", out)
-    write_comparison(out, results)
-    draw_results(out / "comparison.png", results)
+    with new_folder("out", out):
+        write_comparison(out, results)
+        draw_results(out / "comparison.png", results)
     print(format_results(results))
 
 

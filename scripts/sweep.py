@@ -19,8 +19,7 @@ from typing import Literal
 
 from jaxzero.cli import config_parser, run_script
 from jaxzero.config.ranges import PointMinutes, Rounds
-from jaxzero.errors import InputError
-from jaxzero.files import check_folder
+from jaxzero.runs.run_dir import check_new_folder
 
 
 def main(arguments: list[str]) -> None:
@@ -41,13 +40,11 @@ def main(arguments: list[str]) -> None:
     from jaxzero.performance.sweep import read_grid, run_sweep
 
     grid, options = read_grid(parser, arguments)
-    check_folder("out", options.out)
+    check_new_folder("out", options.out, own=("sweep.json",))
 
     from jaxzero.performance.sweep_report import write_report
 
     rows = run_sweep(grid, options.out, options.rounds, options.point_minutes)
-    if all(row["status"] == "invalid" for row in rows):
-        raise InputError(rows[0]["error"])
     write_report(options.out, asdict(grid.base), rows)
     if all(row["status"] != "ok" for row in rows):
         sys.exit(1)

@@ -22,6 +22,7 @@ from jaxzero.cli import (
     config_of,
     config_parser,
     parse,
+    refuse_given,
     run_script,
 )
 from jaxzero.config import Config
@@ -109,8 +110,7 @@ def main(arguments: list[str]) -> None:
         if options.target:
             return predict_memory_of(config, options.target)
         return predict_memory(config)
-    if options.target:
-        raise InputError(f"target: {options.target} needs --predict_memory")
+    refuse_given(arguments, ["target"], "needs --predict_memory")
     if options.run_dir is None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
     if options.weights and options.resume:
@@ -211,6 +211,9 @@ def join_others(options: Namespace) -> None:
         missing = next(name for name in PROCESS_OPTIONS if name not in given)
         name, value = next(iter(given.items()))
         raise InputError(f"{name}: {value} needs --{missing} beside it, or --distributed")
+    own, several = options.process_id, options.num_processes
+    if own is not None and several is not None and own >= several:
+        raise InputError(f"process_id: {own} must be less than --num_processes {several}")
     address = options.coordinator_address
     host, _, port = (address or "").rpartition(":")
     if address is not None and not (host and port.isdecimal() and 0 < int(port) < 2**16):

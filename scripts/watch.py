@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import parse, run_script
+from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import Port, number
 from jaxzero.errors import InputError, missing
 from jaxzero.interrupts import cleaned_up
@@ -26,7 +26,7 @@ Every = number(0.1, 3600)  # seconds between two looks
 
 def watch_parser() -> ArgumentParser:
     """Return the parser of the command line."""
-    parser = ArgumentParser(description=__doc__, exit_on_error=False)
+    parser = script_parser(__doc__)
     parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
     parser.add_argument("--every", type=Every, default=5.0, help="seconds between two looks")
     parser.add_argument("--once", action="store_true", help="look once, then end")
@@ -36,18 +36,19 @@ def watch_parser() -> ArgumentParser:
     return parser
 
 
-def check_options(options: Namespace) -> None:
-    """Raise an InputError for values out of range."""
-    if options.web and options.once:
-        raise InputError("once: does not go with web")
-    for name in ("host", "port"):
-        if options[name] is not None and not options.web:
-            raise InputError(f"{name}: {options[name]} needs --web")
+def check_options(options: Namespace, arguments: list[str]) -> None:
+    """Raise an InputError for options that do not go together."""
+    if options.web:
+        refuse_given(arguments, ["once"], "cannot stand beside --web")
+    else:
+        refuse_given(arguments, ["host", "port"], "needs --web")
+    if options.once:
+        refuse_given(arguments, ["every"], "cannot stand beside --once")
 
 
 def main(arguments: list[str]) -> None:
     options = parse(watch_parser(), arguments)
-    check_options(options)
+    check_options(options, arguments)
     from rich.console import Console
     from rich.live import Live
 

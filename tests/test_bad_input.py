@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,6 +125,268 @@ def test_a_bad_value_ends_a_script_with_one_line_and_writes_nothing(script, tmp_
         assert done.returncode == 2 and done.stdout == "", (name, value[:80], done)
         assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
         assert not list(tmp_path.iterdir())
+
+
+# Command lines, by the field that their error names. In the folder are a run of 48 iterations, a
+# file README.md, a game, and a folder with a picture.
+WRONG_LINES = {
+    "config": (
+        "train.py --run_dir new",
+        "train.py --run_dir new --seed 3 --minutes 1",
+        "train.py --run_dir new --seeds 1 2",
+        "train.py --predict_memory",
+        "train.py --run_dir new --config empty.yaml",
+        "train.py --run_dir new --config nothing.yaml",
+        "train.py --run_dir new --config run",
+        "train.py --run_dir new --config gpu",
+        "train.py --run_dir new --config README.md",
+        "study.py --out new",
+        "benchmark.py",
+        "benchmark.py --network.channels 8",
+        "diagnose.py",
+        "sweep.py --out new --selfplay.games 8,16",
+        "gpu_compile.py --parts search",
+        "chaos.py --config nowhere",
+    ),
+    "iterations": (
+        "train.py --run_dir run --resume --iterations 10",
+        "train.py --run_dir run --resume --iterations 47",
+    ),
+    "minutes": (
+        "train.py --run_dir run --resume --minutes 2.9",
+        "gpu.py --config tiny --minutes 0",
+        "study.py --config tiny --out new --minutes 0",
+    ),
+    "run_dir": (
+        "train.py --config tiny",
+        "train.py --config tiny --run_dir run",
+        "train.py --config tiny --run_dir pictures",
+        "train.py --config tiny --run_dir README.md",
+        "train.py --config tiny --run_dir games",
+        "gpu.py --config tiny --run_dir run",
+        "evaluate.py --suite table",
+        "evaluate.py --run_dir pictures --suite table",
+        "watch.py --run_dir pictures",
+    ),
+    "out": (
+        "sweep.py --config tiny --out run --selfplay.games 8,16",
+        "sweep.py --config tiny --out pictures --selfplay.games 8,16",
+        "sweep.py --config tiny --out games --preset batch",
+        "study.py --config tiny --out run",
+        "study.py --config tiny --out pictures",
+        "study.py --out run --compare pictures",
+        "export.py --weights 2x2 --out run",
+        "export.py --weights 2x2 --out run --name config --overwrite",
+        "export.py --weights 2x2",
+        "gpu.py --config tiny --out run",
+        "compare.py --runs run --out run/curves.png",
+        "make_suite.py --out run/checkpoints/48/x.npz",
+        "make_suite.py --out old.npz",
+    ),
+    "save": (
+        "play.py --mode dual --player greedy --player2 greedy --save run",
+        "play.py --mode dual --player greedy --player2 greedy --save pictures",
+        "play.py --mode dual --player greedy --player2 greedy --save games",
+        "play.py --player greedy --save games/1.json",
+        "play.py --player greedy --save run/summary.json",
+        "play.py --player greedy --save notes.txt",
+    ),
+    "json": (
+        "solve.py --rows 1 --cols 1 --json README.md",
+        "solve.py --rows 1 --cols 1 --json run/config.yaml",
+        "benchmark.py --config tiny --json run/checkpoints/48/result.json",
+        "diagnose.py --config tiny --json run/summary.json",
+        "analyse.py --weights 2x2 --json README.md",
+        "evaluate.py --weights 2x2 --suite table --json run/metrics.jsonl",
+        "gpu_compile.py --config tiny --json run/config.yaml",
+    ),
+    "trace": (
+        "diagnose.py --config tiny --trace run",
+        "diagnose.py --config tiny --trace pictures",
+    ),
+    "figures": (
+        "evaluate.py --weights 2x2 --suite table --figures run",
+        "evaluate.py --weights 2x2 --opponents greedy --figures new",
+    ),
+    "table": ("solve.py --rows 1 --cols 1 --table run/config.yaml",),
+    "work": ("chaos.py --work run",),
+    "selfplay.opening_plies": (
+        "train.py --config tiny --run_dir new --selfplay.opening_plies 999",
+        "benchmark.py --config tiny --selfplay.opening_plies 13",
+    ),
+    "evaluation.opening_plies": (
+        "train.py --config tiny --run_dir new --evaluation.opening_plies 13",
+    ),
+    "opening_plies": (
+        "evaluate.py --weights 2x2 --opponents greedy --opening_plies 500",
+        "evaluate.py --weights 2x2 --suite table --opening_plies 4",
+        "play.py --mode dual --rows 2 --cols 2 --player greedy --player2 greedy --opening_plies 13",
+    ),
+    "evaluation.opponents": (
+        "train.py --config tiny --run_dir new --evaluation.opponents greedy,,random",
+        "train.py --config tiny --run_dir new --evaluation.opponents greedi",
+        "train.py --config tiny --run_dir new --evaluation.opponents greedy,greedy",
+        "train.py --config tiny --run_dir new --evaluation.opponents search:4",
+        "train.py --config tiny --run_dir new --game.rows 8 --game.cols 8 "
+        "--evaluation.opponents perfect",
+    ),
+    "evaluation.suite": (
+        "train.py --config tiny --run_dir new --evaluation.suite tabel",
+        "train.py --config tiny --run_dir new --evaluation.suite README.md",
+        "train.py --config tiny --run_dir new --evaluation.suite 5x5_test",
+        "train.py --config quick --run_dir new --game.rows 5 --game.cols 5 "
+        "--evaluation.suite table",
+    ),
+    "opponents": (
+        "evaluate.py --weights 2x2 --opponents greedy,,random",
+        "evaluate.py --weights 2x2 --opponents ,",
+        "evaluate.py --weights 2x2 --opponents greedy,random,greedy",
+    ),
+    "players": (
+        "evaluate.py --weights 2x2 --suite table --players policy,,greedy",
+        "evaluate.py --weights 2x2 --suite table --players policy,policy",
+        "evaluate.py --weights 2x2 --suite table --players alphabeta",
+        "make_suite.py --players greedy,,perfect --out new.npz",
+        "make_suite.py --players greedy,policy --out new.npz",
+    ),
+    "player": ("play.py --player alphabeta:0",),
+    "player2": ("play.py --mode ai --player greedy --player2 expert:1",),
+    "suite": (
+        "evaluate.py --weights 2x2 --suite README.md",
+        "evaluate.py --weights 2x2",
+    ),
+    "weights": (
+        "evaluate.py --weights README.md --suite table",
+        "evaluate.py --weights pictures --suite table",
+        "play.py --weights 2x2 --player greedy",
+        "engine.py --weights empty.yaml",
+        "train.py --config tiny --run_dir new --weights README.md",
+    ),
+    "checkpoint": (
+        "evaluate.py --weights 2x2 --suite table --checkpoint 3",
+        "evaluate.py --run_dir run --ladder --checkpoint 3",
+    ),
+    "ladder": ("evaluate.py --weights 2x2 --ladder",),
+    "rows": ("evaluate.py --run_dir run --ladder --rows 3", "engine.py --weights 2x2 --rows 21"),
+    "games": (
+        "evaluate.py --weights 2x2 --suite table --games 4",
+        "export.py --weights 2x2 --out new --opponents= --games 4",
+        "make_suite.py --games 1 --split --out new.npz",
+        "play.py --games 4",
+        "play.py --web --games 100",
+    ),
+    "simulations": ("evaluate.py --weights 2x2 --suite table --players policy --simulations 9",),
+    "baseline_processes": ("benchmark.py --config tiny --baseline_processes 2",),
+    "preset": ("sweep.py --config tiny --out new", "sweep.py --config tiny --out new --seed 3"),
+    "selfplay.games": (
+        "sweep.py --config tiny --out new --preset batch --selfplay.games 8,16",
+        "sweep.py --config tiny --out new --preset batch --selfplay.games 8",
+        "sweep.py --config tiny --out new --selfplay.games 8,,16",
+    ),
+    "learner.updates_per_iteration": (
+        "sweep.py --config tiny --out new --preset update_interval "
+        "--learner.updates_per_iteration 8",
+    ),
+    "positions": (
+        "study.py --config tiny --out new --positions 1",
+        "study.py --out new --compare run --positions 500",
+    ),
+    "parts": (
+        "gpu_compile.py --config tiny --parts search,,update",
+        "gpu_compile.py --config tiny --parts search,search",
+        "gpu_compile.py --config tiny --parts ,",
+    ),
+    "runs": ("compare.py --runs run run", "compare.py --runs pictures", "compare.py"),
+    "names": ("compare.py --runs run pictures --names a a", "compare.py --runs run --names"),
+    "compare": ("study.py --out new --compare run run",),
+    "fewest": (
+        "make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz",
+        "make_suite.py --fewest 40 --out new.npz",
+    ),
+    "most": ("make_suite.py --rows 2 --cols 2 --most 13 --out new.npz",),
+    "per_stratum": ("make_suite.py --fewest 9 --most 16 --per_stratum 1 2 3 --out new.npz",),
+    "seconds": (
+        "engine.py --weights 2x2 --seconds nan",
+        "engine.py --weights 2x2 --seconds inf",
+        "engine.py --weights 2x2 --seconds 2 --clock 60",
+        "solve.py --seconds -1",
+    ),
+    "clock": ("engine.py --weights 2x2 --clock .nan",),
+    "kills": ("chaos.py --kills nan", "chaos.py --kills 0", "chaos.py --kills 2.5"),
+    "protocol": ("engine.py --weights 2x2 --protocol gtpp",),
+    "process_id": (
+        "train.py --config tiny --run_dir new --process_id 2 --num_processes 2 "
+        "--coordinator_address a:1",
+    ),
+    "target": ("train.py --config tiny --run_dir new --target H200",),
+    "once": ("watch.py --run_dir run --web --once",),
+    "every": ("watch.py --run_dir run --once --every 3",),
+    "host": (
+        "play.py --host 127.0.0.1",
+        "play.py --web --host 203.0.113.9 --port 0",
+        "play.py --web --host no.such.host.invalid",
+    ),
+    "position": (
+        "solve.py --rows 2 --cols 2 --position h0,0;h0,0",
+        "analyse.py --weights 2x2 --position h0,0,h0,0",
+        "analyse.py --weights 2x2 --position h0,0、x",
+    ),
+    "batch-size": ("train.py --run_dir new --batch-size 512 --lr 0.1",),
+    "lr": ("train.py --run_dir new --lr --batch-size 512",),
+    "learner.lr": ("train.py --config tiny --run_dir new --learner {lr: 0.1}",),
+    "learner.learning_rate": (
+        "train.py --config tiny --run_dir new --learner.learning_rate nan",
+        "train.py --config tiny --run_dir new --learner.learning_rate .inf",
+    ),
+    "'-x'": ("train.py --config tiny -x 5", "solve.py -x"),
+    "'4'": ("solve.py --rows 3 4",),
+    "'word'": ("solve.py word",),
+}
+
+
+@pytest.fixture
+def place(tmp_path) -> Path:
+    """A folder with files that a wrong command line must not touch."""
+    run = tmp_path / "run"
+    for folder in (run / "checkpoints" / "48", tmp_path / "pictures", tmp_path / "games"):
+        folder.mkdir(parents=True)
+    (run / "config.yaml").write_bytes((ROOT / "configs" / "tiny.yaml").read_bytes())
+    record = {"iteration": 48, "speed/minutes": 3.0}
+    (run / "metrics.jsonl").write_text(json.dumps(record) + "\n")
+    game = '{"rows": 3, "cols": 3, "moves": [0]}'
+    for name, text in {
+        "README.md": "# title",
+        "empty.yaml": "",
+        "nothing.yaml": "# all by default\nnetwork: {}\n",
+        "notes.txt": "mine",
+        "old.npz": "mine",
+        "pictures/cat.jpg": "mine",
+        "games/1.json": game,
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    return {str(p): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("field", WRONG_LINES)
+def test_a_wrong_line_names_its_field_and_touches_nothing(field, place):
+    before = contents(place)
+    for line in WRONG_LINES[field]:
+        words = re.findall(r"\{.*?\}|\S+", line)
+        done = run_here(*words, cwd=place)
+        assert done.returncode == 2, (line, done)
+        assert done.stderr.startswith(f"error: {field}: "), (line, done.stderr)
+        assert done.stderr.count("\n") == 1 and len(done.stderr) < 600, (line, done.stderr)
+        assert contents(place) == before, line
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_names_types_in_words(script):
+    text = " ".join(run_here(script, "--help").stdout.split())
+    assert not re.search(r"\b(int|float)_\d|<class|ClosedUnit|Literal|type: |null", text)
 
 
 # Files

@@ -93,6 +93,9 @@ WRONG = {
     "--search={engine: mctx, evaluation_batch: 8}": r"^search\.evaluation_batch: 8 needs search",
     "--network.attention_heads=2": r"^network\.attention_heads: 2 needs network\.trunk conv",
     "--network.squeeze_excitation=true": r"^network\.squeeze_excitation: True needs network\.trunk",
+    "--selfplay.opening_plies=13": r"^selfplay\.opening_plies: 13 is more than the 12 edges",
+    "--evaluation.opening_plies=13": r"^evaluation\.opening_plies: 13 is more than the 12 edges",
+    "--evaluation.opponents=greedy,random,greedy": r"^evaluation\.opponents: 'greedy' is there tw",
     "--network.safe_end=true": r"^network\.safe_end: True needs network\.trunk conv",
 }
 
@@ -162,6 +165,44 @@ def test_a_setting_that_was_renamed_is_named_with_its_new_name(tmp_path):
 def test_a_setting_that_was_renamed_is_refused_as_an_option_too(name):
     with pytest.raises(InputError, match=rf"^{re.escape(name)}: .*is now"):
         load_config(TINY, f"--{name}=1")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("lr", "learner.learning_rate"),
+        ("learner.lr", "learner.learning_rate"),
+        ("batch-size", "learner.batch_size"),
+        ("batch_size", "learner.batch_size"),
+        ("channels", "network.channels"),
+        ("networks.channels", "network.channels"),
+        ("learner.weight-decay", "learner.weight_decay"),
+        ("learner.batchsize", "learner.batch_size"),
+        ("Game.Rows", "game.rows"),
+        ("iteration", "iterations"),
+    ],
+)
+def test_a_wrong_name_leads_to_the_field_that_was_meant(name, meant, tmp_path):
+    with pytest.raises(InputError, match=rf"^{name}: '1': .*did you mean {meant}\?") as option:
+        load_config(TINY, f"--{name}", "1", "--also", "wrong")
+    assert "also" not in str(option.value)
+    section, _, leaf = name.rpartition(".")
+    (tmp_path / "wrong.yaml").write_text(f"{section}: {{{leaf}: 1}}" if section else f"{leaf}: 1")
+    with pytest.raises(InputError, match=rf"^{name}: 1 in .*did you mean {meant}\?"):
+        load_config(tmp_path / "wrong.yaml")
+
+
+def test_a_config_must_be_named():
+    parser = config_parser("")
+    with pytest.raises(InputError, match=r"^config: .*cpu suits the device found.*tiny \(2x2\)"):
+        config_of(parser, parse(parser, ["--seed=3", "--minutes=5"]))
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "{}", "null", "network: {}"])
+def test_a_config_without_a_setting_is_refused(text, tmp_path):
+    (tmp_path / "empty.yaml").write_text(text)
+    with pytest.raises(InputError, match=r"^config: .*empty\.yaml holds no setting; .*tiny"):
+        load_config(tmp_path / "empty.yaml")
 
 
 @pytest.mark.parametrize("option", ["--network.chan", "--conf", "--learner.final_rate_frac"])

@@ -178,19 +178,19 @@ def test_arrays_are_compared_with_their_headers_before_they_are_read(tmp_path):
 
 
 COMMAND_LINES = (
-    "benchmark.py --json BAD",
+    "benchmark.py --config tiny --json BAD",
     "compare.py --runs nowhere --out BAD",
-    "diagnose.py --json BAD",
-    "diagnose.py --trace BAD",
+    "diagnose.py --config tiny --json BAD",
+    "diagnose.py --config tiny --trace BAD",
     "evaluate.py --weights 2x2 --suite table --json BAD",
     "evaluate.py --weights 2x2 --suite table --figures BAD",
     "export.py --weights 2x2 --out BAD",
     "make_suite.py --out BAD",
     "solve.py --json BAD",
     "solve.py --table BAD",
-    "study.py --out BAD",
-    "sweep.py --out BAD",
-    "train.py --run_dir BAD",
+    "study.py --config tiny --out BAD",
+    "sweep.py --config tiny --preset batch --out BAD",
+    "train.py --config tiny --run_dir BAD",
 )
 ONE_AFTER_THE_OTHER = """
 import json, sys

@@ -164,7 +164,10 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("solve.py --table t --position h0,0", "table: t cannot stand beside --position"),
         ("solve.py --rows 3 --cols 4 --table t", "board: 3x4"),
         ("watch.py --run_dir nowhere --port 8002", "port: 8002 needs --web"),
-        ("train.py --run_dir r --heartbeat_seconds 5", "heartbeat_seconds: 5 needs --distributed"),
+        (
+            "train.py --config tiny --run_dir r --heartbeat_seconds 5",
+            "heartbeat_seconds: 5 needs --distributed",
+        ),
         ("evaluate.py --weights 2x2 --weights2 2x3", "weights2: 2x3 needs --suite"),
         (
             "evaluate.py --weights 2x2 --weights2 2x3 --suite table",
@@ -191,15 +194,24 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("make_suite.py --games 0 --out x.npz", "games: 0 must be a whole number >= 1"),
         ("make_suite.py --noise 2 --out x.npz", "noise: 2 must be a number >= 0 and <= 1"),
         ("play.py --weights 9x9", "weights: '9x9' do not exist"),
-        ("train.py --weights 9x9 --run_dir nowhere", "weights: '9x9' do not exist"),
-        ("train.py --weights configs --run_dir nowhere", "weights: configs holds no run"),
+        ("train.py --config tiny --weights 9x9 --run_dir nowhere", "weights: '9x9' do not exist"),
+        (
+            "train.py --config tiny --weights configs --run_dir nowhere",
+            "weights: configs holds no run",
+        ),
         (
             "evaluate.py --run_dir nowhere --weights 2x2",
             "weights: 2x2 cannot stand beside --run_dir",
         ),
         ("play.py --mode ai --checkpoint2 3", "checkpoint2: 3 needs --run_dir2"),
-        ("benchmark.py --baseline --selfplay.start_ply 3", "selfplay.start_ply: 3 must be 0"),
-        ("benchmark.py --baseline --selfplay.adjudicate_below 9", "adjudicate_below: 9 must be 0"),
+        (
+            "benchmark.py --config quick --baseline --selfplay.start_ply 3",
+            "selfplay.start_ply: 3 must be 0",
+        ),
+        (
+            "benchmark.py --config quick --baseline --selfplay.adjudicate_below 9",
+            "adjudicate_below: 9 must be 0",
+        ),
         ("train.py --weights 2x2 --run_dir nowhere --resume", "weights: 2x2 cannot stand beside"),
         ("export.py", "run_dir: name a run with --run_dir or a network with --weights"),
         ("export.py --weights 2x2", "out: name a folder with --out"),
@@ -209,7 +221,7 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("make_suite.py --weights 2x2 --out nowhere.npz", "weights: 2x2 plays 2x2, not 5x5"),
         ("engine.py --weights 5x5 --rows 6 --cols 8", "board: 6x8 must be at most 7x7"),
         ("engine.py --weights 2x2 --protocol gtpp", "protocol: 'gtpp' must be"),
-        ("engine.py --weights 2x2 --clock 0", "clock: 0.0 must be > 0"),
+        ("engine.py --weights 2x2 --clock 0", "clock: 0 must be a number >= 0.001"),
         ("engine.py --weights 2x2 --rows 3", "weights: 2x2 was trained on 2x2"),
         ("analyse.py --weights 2x2 --position h9,9", "position: edge h9,9"),
         ("analyse.py --weights 2x2 --position h0,0 --load x.txt", "cannot stand beside --load"),
@@ -222,7 +234,7 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
         ("watch.py --run_dir nowhere", "run_dir: nowhere holds no run"),
         ("watch.py --run_dir nowhere --every .nan", "every: '.nan' must be"),
         ("watch.py --run_dir nowhere --port 99999", "port: 99999 must be"),
-        ("watch.py --run_dir nowhere --web --once", "once: does not go with web"),
+        ("watch.py --run_dir nowhere --web --once", "once: cannot stand beside --web"),
     ],
 )
 def test_the_other_scripts_name_bad_input_too(command_line, message):

@@ -21,7 +21,8 @@ from jaxzero.agent.choosing import by_policy, by_search, choose, pick_at_random,
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
-from jaxzero.errors import InputError, nearest, shortened
+from jaxzero.config.ranges import split_list
+from jaxzero.errors import InputError, as_field, nearest, shortened
 from jaxzero.game import (
     DotsAndBoxes,
     State,
@@ -119,11 +120,13 @@ class Agent:
 Maker = Callable[[str, str, DotsAndBoxes, Agent | None], Player]
 
 
-def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Player:
-    """Return the player that `name` describes, such as `greedy` or `search:64`.
+def make_player(
+    name: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
+) -> Player:
+    """Return the player that `name`, given as `field`, describes, such as `greedy` or `search:64`.
 
-    Raises: InputError for an unknown name, a bad argument, or a player that needs a network
-    where there is none.
+    Raises: InputError for an unknown name, a bad argument, a player that needs a network where
+    there is none, or one that cannot play on this board.
     """
     kind, _, argument = name.partition(":")
     makers: dict[str, Maker] = {
@@ -137,15 +140,18 @@ def make_player(name: str, game: DotsAndBoxes, agent: Agent | None = None) -> Pl
     }
     if kind not in makers:
         raise InputError(
-            f"player: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
+            f"{field}: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
             f"(known: {', '.join(KNOWN)})"
         )
-    return replace(makers[kind](name, argument, game, agent), board=game)
+    with as_field(field, "player", name):
+        return replace(makers[kind](name, argument, game, agent), board=game)
 
 
-def make_players(names: str, game: DotsAndBoxes, agent: Agent | None = None) -> list[Player]:
-    """Return the players of a list of names separated by commas."""
-    return [make_player(name.strip(), game, agent) for name in names.split(",") if name.strip()]
+def make_players(
+    names: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "players"
+) -> list[Player]:
+    """Return the players of a list, given as `field`, of names with commas between them."""
+    return [make_player(name, game, agent, field) for name in split_list(field, names)]
 
 
 def _refuse_argument(name: str, argument: str) -> None:
@@ -162,7 +168,7 @@ def _count(name: str, argument: str, example: str) -> int:
 
 def _needed(name: str, game: DotsAndBoxes, agent: Agent | None) -> Agent:
     if agent is None:
-        raise InputError(f"player: {name!r} needs a trained network")
+        raise InputError(f"player: {shortened(repr(name))} needs a trained network")
     if agent.network.game != game:
         raise InputError(f"player: {name!r} has a network of {agent.network.game}, not of {game}")
     return agent

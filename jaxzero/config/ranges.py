@@ -71,6 +71,25 @@ Rounds = whole(1, 1000)  # of a measurement
 Processes = whole(1, 1024)
 
 
+def split_list(field: str, text: str) -> list[str]:
+    """Return the entries of a text with commas between them; of an empty text none.
+
+    Raises: InputError for an empty entry, and for one that is there twice.
+    """
+    entries = [entry.strip() for entry in text.split(",")] if text else []
+    if not all(entries):
+        raise InputError(f"{field}: {shortened(repr(text))} has an empty entry")
+    refuse_repeated(field, entries)
+    return entries
+
+
+def refuse_repeated(field: str, entries: list[str]) -> None:
+    """Raise an InputError for an entry that is there twice."""
+    for entry in entries:
+        if entries.count(entry) > 1:
+            raise InputError(f"{field}: {shortened(repr(entry))} is there twice")
+
+
 def check_ranges(settings: Any, section: str = "") -> None:
     """Make the numbers of a frozen dataclass plain, each in the range of its type.
 
@@ -102,3 +121,11 @@ def in_words(name: str) -> str:
     """Return the range of a type, given by its name, such as `a whole number >= 0`; "": none."""
     plain = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
     return _kinds.get(name) or plain.get(name, "")
+
+
+def type_in_words(kind: Any) -> str:
+    """Return what values of a type are, or the entries of a list: of a range, a path or text."""
+    if inner := typing.get_args(kind):
+        return type_in_words(inner[0])
+    name = getattr(kind, "__name__", "")
+    return "a path" if "Path" in name else in_words(name) or name

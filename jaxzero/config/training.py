@@ -21,8 +21,10 @@ from jaxzero.config.ranges import (
     SimulationsOrNone,
     WeightDecay,
     check_ranges,
+    split_list,
 )
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 
 # Of games that start late. In twice the steps of the longest one there is time for about four; of
@@ -31,6 +33,12 @@ GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
 # Iterations kept at least where games are adjudicated: answers come two iterations later.
 KEPT_WHILE_SOLVING = 3
 LARGEST_SOLVED = 7  # rows and columns of the exact solver's largest board
+
+
+def check_opening(field: str, plies: int, board: DotsAndBoxes) -> None:
+    """Raise an InputError for an opening of more moves than a board has edges."""
+    if plies > board.num_edges:
+        raise InputError(f"{field}: {plies} is more than the {board.num_edges} edges of {board}")
 
 
 @dataclass(frozen=True)
@@ -198,10 +206,7 @@ class EvaluationConfig:
                     f"evaluation.{name}: {getattr(self, name)} must be even "
                     "(pairs with swapped seats)"
                 )
-        if self.opponents and not all(name.strip() for name in self.opponents.split(",")):
-            raise InputError(
-                f"evaluation.opponents: {shortened(repr(self.opponents))} has an empty entry"
-            )
+        split_list("evaluation.opponents", self.opponents)
 
 
 @dataclass(frozen=True)
@@ -248,6 +253,9 @@ class Config:
                 f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
                 f"{self.game.board}"
             )
+        for name in ("selfplay", "evaluation"):
+            plies = getattr(self, name).opening_plies
+            check_opening(f"{name}.opening_plies", plies, self.game.board)
         if self.selfplay.adjudicate_below:
             self._check_adjudication()
         if self.selfplay.td_lambda < 1 and self.search.win_weight:

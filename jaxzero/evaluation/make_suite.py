@@ -75,8 +75,7 @@ def collect(
     Raises: InputError where no game has such a position.
     """
     fewest, most = undrawn
-    bands = [(max(low, fewest), min(high, most)) for low, high in BANDS]
-    bands = [(low, high) for low, high in bands if low <= high]
+    bands = bands_between(fewest, most)
     wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
     found, seen = [], set()
     for number, (name, player) in enumerate(players.items()):
@@ -99,6 +98,12 @@ def collect(
         raise InputError(f"fewest: {fewest} to most: {most}: no game has such a position")
     _, _, *columns = zip(*sorted(found, key=lambda entry: entry[:2]), strict=True)
     return Candidates(*map(np.array, columns))
+
+
+def bands_between(fewest: int, most: int) -> list[tuple[int, int]]:
+    """Return the bands of undrawn edges, the lowest and the highest as far as they lie between."""
+    cut = [(max(low, fewest), min(high, most)) for low, high in BANDS]
+    return [(low, high) for low, high in cut if low <= high]
 
 
 def thin(rows: np.ndarray, source: np.ndarray, per_game: int) -> np.ndarray:

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from tabulate import tabulate
 
-from jaxzero.errors import InputError, nearest
+from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
-from jaxzero.readers import read_arrays, read_json
+from jaxzero.readers import is_file, read_arrays, read_json
 from jaxzero.solver.tablebase import ILLEGAL, build_table, check_fits, move_values
 
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
@@ -97,9 +97,10 @@ def load_suite(name: str, game: DotsAndBoxes) -> Suite:
         return read_suite(path, path.stem.removeprefix(NAME_START), game)
     known = suite_names()
     if name not in known:
+        why = f"does not end with {FILE_ENDING}" if is_file(Path(name)) else "does not exist"
         raise InputError(
-            f"suite: {name!r} does not exist{nearest(name, known)} (known: {', '.join(known)}, and "
-            f"files ending in {FILE_ENDING})"
+            f"suite: {shortened(repr(name))} {why}{nearest(name, known)} "
+            f"(known: {', '.join(known)}, and files ending in {FILE_ENDING})"
         )
     if name == "table":
         return table_suite(game)

@@ -79,7 +79,7 @@ def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int
 
     Raises: InputError where one cannot be, or none has a network to compare.
     """
-    names = [player.name for player in make_players(players, game, agent)]
+    names = [player.name for player in make_players(players, game, agent, "players")]
     if networks > 1 and not any(name.startswith(LEARNT) for name in names):
         raise InputError(f"players: {players} have no network: there are not two to compare")
     return names

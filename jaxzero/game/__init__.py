@@ -29,7 +29,7 @@ from jaxzero.game.rules import (
     split_edges,
     step,
 )
-from jaxzero.game.text import edge_name, parse_edge, render
+from jaxzero.game.text import edge_name, parse_edge, parse_edges, render
 
 __all__ = [
     "DotsAndBoxes",
@@ -57,6 +57,7 @@ __all__ = [
     "margin_mask",
     "most_sides_beside",
     "parse_edge",
+    "parse_edges",
     "random_edge",
     "render",
     "replay",

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from jaxzero.errors import InputError, nearest
 from jaxzero.game.board import american_start, icelandic_start, swedish_start
-from jaxzero.game.recorded import LARGEST_SIDE, RecordedGame, numbered
+from jaxzero.game.recorded import LARGEST_SIDE, RecordedGame
 from jaxzero.game.rules import DotsAndBoxes
-from jaxzero.game.text import edge_name
+from jaxzero.game.text import edge_name, parse_edges, plain
 
 CCGC_BOARD = DotsAndBoxes(5, 5)
 STARTS = {"american": american_start, "swedish": swedish_start, "icelandic": icelandic_start}
@@ -70,14 +70,14 @@ def read_page(text: str) -> Page:
     page = Page()
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
-        if size := _SIZE.fullmatch(bare):
+        if size := _SIZE.fullmatch(plain(bare)):
             _read_size(page, number, bare, size)
         elif said := _FIELD.fullmatch(bare):
             page.said[said[1].lower()] = said[2]
             if said[1].lower() == "start":
                 page.start += _read_start(page, number, said[2])
         elif not bare.startswith("#"):
-            page.lines.append((number, line))
+            page.lines.append((number, plain(line)))
     return page
 
 
@@ -98,7 +98,10 @@ def _read_size(page: Page, number: int, line: str, found: re.Match) -> None:
 def _read_start(page: Page, number: int, edges: str) -> tuple[int, ...]:
     if not page.board:
         raise InputError(f"line {number}: start needs the size of the board before it, as # 5x5")
-    return tuple(numbered(f"line {number}", page.board, edge) for edge in edges.split())
+    try:
+        return tuple(parse_edges(page.board, edges))
+    except InputError as error:
+        raise InputError(f"line {number}: {error}") from error
 
 
 def name_of_list(line: str) -> str | None:

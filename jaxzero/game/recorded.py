@@ -128,5 +128,5 @@ def numbered(name: str, board: DotsAndBoxes, edge: Any) -> Any:
         raise InputError(f"{name}: {shown(edge)} is no edge")
     try:
         return parse_edge(board, edge)
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"{name}: {error}") from error

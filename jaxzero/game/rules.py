@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import index
 from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
+
+from jaxzero.errors import InputError, shortened
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,15 @@ class DotsAndBoxes:
 
     def __post_init__(self):
         for name in ("rows", "cols"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} must be at least 1 box")
+            value = getattr(self, name)
+            try:  # an integer of NumPy becomes one of Python
+                plain = 0 if isinstance(value, bool) else index(value)
+            except TypeError:
+                plain = 0
+            if plain < 1:
+                shown = shortened(repr(value))
+                raise InputError(f"{name}: {shown} must be a whole number of boxes, at least 1")
+            object.__setattr__(self, name, plain)
 
     @property
     def num_boxes(self) -> int:

@@ -7,14 +7,20 @@ row 2 of boxes and column 1 of dots.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from jaxzero.errors import LONGEST_VALUE, InputError, shortened
 from jaxzero.game.rules import DotsAndBoxes
 
 _NAME = re.compile(r"([hv])\s*(\d+)[\s,]+(\d+)|([hv])(\d)(\d)", re.IGNORECASE)
+# In a list a comma may stand inside a name and between two: h0,1 comes before h01 and h 0 1.
+_ENTRY = re.compile(
+    r"(?:[hv]\s*\d+\s*,\s*\d+|[hv]\d\d|[hv]\s*\d+\s+\d+|\d+)(?![^\s,;])", re.IGNORECASE
+)
 _WIDTH = 7  # characters between two dots
 _DASHES, _BARS = frozenset("-─"), frozenset("|│")
 
@@ -31,25 +37,54 @@ def edge_name(game: DotsAndBoxes, edge: int) -> str:
     return "v{},{}".format(*divmod(edge - game.num_horizontal, game.cols + 1))
 
 
+def plain(text: str) -> str:
+    """Return a text with the letters, digits and commas of an East Asian keyboard made plain."""
+    return unicodedata.normalize("NFKC", text).replace("、", ",")
+
+
+def parse_edges(game: DotsAndBoxes, text: str) -> list[int]:
+    """Return the numbers of edges that a text lists, as for `parse_edge`.
+
+    Blanks, commas and semicolons separate them. Raises: InputError for a word that is no edge and
+    for an edge that is listed twice.
+    """
+    text, edges, at = plain(text), [], 0
+    while at < len(text):
+        if text[at].isspace() or text[at] in ",;":
+            at += 1
+            continue
+        found = _ENTRY.match(text, at)
+        word = found[0] if found else re.split(r"[\s;]", text[at:], maxsplit=1)[0]
+        edges.append(parse_edge(game, word))
+        at += len(word)
+    for edge in edges:
+        if edges.count(edge) > 1:
+            raise InputError(f"edge {edge_name(game, edge)} is listed twice")
+    return edges
+
+
 def parse_edge(game: DotsAndBoxes, text: str) -> int:
     """Return the number of the edge that `text` names: `h2,1`, `h 2 1`, `h21` or its number.
 
-    Raises: ValueError, with the text, for anything else and for edges off the board.
+    Raises: InputError, with the text, for anything else and for edges off the board.
     """
-    text = text.strip()
+    text = plain(text).strip()
+    shown = shortened(repr(text))
+    if len(text) > LONGEST_VALUE:  # Python refuses numbers of thousands of digits
+        raise InputError(f"edge {shown} is not on a {game} board")
     if text.isdecimal():
         edge = int(text)
         if edge >= game.num_edges:
-            raise ValueError(f"edge {text} is not on a {game} board (0 to {game.num_edges - 1})")
+            raise InputError(f"edge {text} is not on a {game} board (0 to {game.num_edges - 1})")
         return edge
     match = _NAME.fullmatch(text)
     if match is None:
-        raise ValueError(f"edge {text!r} is neither a number nor a name such as h2,1 or v0,3")
+        raise InputError(f"edge {shown} is neither a number nor a name such as h2,1 or v0,3")
     kind, row, col = (group for group in match.groups() if group)
     kind, row, col = kind.lower(), int(row), int(col)
     rows, cols = (game.rows + 1, game.cols) if kind == "h" else (game.rows, game.cols + 1)
     if row >= rows or col >= cols:
-        raise ValueError(
+        raise InputError(
             f"edge {kind}{row},{col} is not on a {game} board "
             f"({kind} rows 0 to {rows - 1}, columns 0 to {cols - 1})"
         )

@@ -21,7 +21,7 @@ import numpy as np
 from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.search import network_evaluator, search
 from jaxzero.config import Config
-from jaxzero.errors import InputError, nearest
+from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import initial_states
 from jaxzero.game.structure import structure
 from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
@@ -117,7 +117,8 @@ def gpu_named(name: str) -> Gpu:
     found = by_key.get(name.lower().replace(" ", "").removeprefix("nvidia"))
     if found is None:
         raise InputError(
-            f"target: {name!r}{nearest(name, known)} is not a known GPU: {', '.join(known)}"
+            f"target: {shortened(repr(name))}{nearest(name, known)} is not a known GPU: "
+            f"{', '.join(known)}"
         )
     return found
 

@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,12 +27,13 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, dotted, load_config, parse, save_config
+from jaxzero.cli import config_of, dotted, load_config, parse, refuse_given, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, shortened
-from jaxzero.files import append_text, locked_folder, write_json, write_text
+from jaxzero.files import append_text, locked_folder, make_folder, write_json, write_text
 from jaxzero.interrupts import end_with_parent
 from jaxzero.readers import check_mapping, read_json, read_json_lines, read_mapping
+from jaxzero.runs.run_dir import new_folder
 
 # Numbers of a point that ran; the others may be unknown.
 MEASURED = (
@@ -47,7 +49,7 @@ COLUMNS = (
     "iteration_mfu",
     "predicted_memory_bytes",
 )
-SWEEP_FILE, RESULTS_FILE = "sweep.json", "results.jsonl"
+SWEEP_FILE, RESULTS_FILE, POINTS = "sweep.json", "results.jsonl", "points"
 COUNTED_BATCH = 64  # operations per position hardly depend on the batch
 PRESETS = {
     # Doubles until it does not fit: the end of the list is out of reach of any device.
@@ -88,9 +90,13 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
     """
     rest, lists = split_lists(arguments)
     options = parse(parser, rest)
-    # A list of the user's own comes first and replaces that of the preset.
-    growing = options.preset == "batch" and "selfplay.games" not in lists
-    lists |= {k: v for k, v in PRESETS.get(options.preset, {}).items() if k not in lists}
+    preset = PRESETS.get(options.preset, {})
+    refuse_given(arguments, preset, f"cannot stand beside --preset {options.preset}")
+    lists |= preset
+    if not lists:
+        raise InputError(
+            "preset: nothing varies; name one, or list values as in --selfplay.games 256,512"
+        )
     values = {}
     for name, texts in lists.items():
         typed = (parse(parser, [*rest, f"--{name}={text}"])[name] for text in texts)
@@ -110,7 +116,7 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
     base = next((point.config for point in points if point.config is not None), None)
     if base is None:
         raise InputError(points[0].error)
-    return Grid(base, tuple(values), points, growing), options
+    return Grid(base, tuple(values), points, options.preset == "batch"), options
 
 
 def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
@@ -129,7 +135,7 @@ def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
             continue
         lists[name] = [entry.strip() for entry in text.split(",")]
         if not all(lists[name]):
-            raise InputError(f"{name}: {text!r} has an empty entry")
+            raise InputError(f"{name}: {shortened(repr(text))} has an empty entry")
     return rest, lists
 
 
@@ -150,11 +156,18 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
 
     A point that timed out is measured again where it has more time now.
 
-    Raises: InputError where `out` cannot be written or holds another sweep.
+    Raises: InputError where `out` cannot be written or holds another sweep, and where no point is
+    possible; then nothing stays in the folder.
     """
-    open_folder(grid, out)
-    with locked_folder("out", out):
-        return _run_points(grid, out, rounds, point_minutes)
+    with new_folder("out", out), locked_folder("out", out):
+        open_folder(grid, out)
+        measured = _run_points(grid, out, rounds, point_minutes)
+        if any(row["status"] != "invalid" for row in measured):
+            return measured
+        shutil.rmtree(out / POINTS)
+        for name in (SWEEP_FILE, RESULTS_FILE):
+            (out / name).unlink()
+        raise InputError(measured[0]["error"])
 
 
 def _run_points(grid: Grid, out: Path, rounds: int, point_minutes: float) -> list[Row]:
@@ -193,10 +206,6 @@ def open_folder(grid: Grid, out: Path) -> None:
     """Create the folder of a sweep, or check that it holds the same one."""
     content = {"base": asdict(grid.base), "fields": list(grid.fields)}
     file = out / SWEEP_FILE
-    try:
-        (out / "points").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"out: {out} cannot be written ({error.strerror})") from error
     kinds = {"base": dict, "fields": list}
     before = read_mapping("out", file, kinds) if file.exists() else content
     if not all(isinstance(name, str) for name in before["fields"]):
@@ -208,6 +217,7 @@ def open_folder(grid: Grid, out: Path) -> None:
     for name, value in dotted(content["base"]):
         if name not in grid.fields and value != old.get(name):
             raise InputError(f"{name}: {value} contradicts {old.get(name)} of the sweep in {out}")
+    make_folder("out", out / POINTS)
     write_json(file, before)
 
 
@@ -278,7 +288,7 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
     """Measure a point in its own process; return its status with numbers or an error."""
     if point.config is None:
         return {"status": "invalid", "error": point.error}
-    stem = str(out / "points" / label(point.settings))
+    stem = str(out / POINTS / label(point.settings))
     config, log, result = (Path(f"{stem}.{kind}") for kind in ("yaml", "log", "json"))
     result.unlink(missing_ok=True)
     save_config(point.config, config)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxzero.agent.players import Agent
+from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
 from jaxzero.game.structure import Structure
@@ -146,7 +147,12 @@ def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
 def analyse(
     agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
 ) -> Analysis:
-    """Return the last of `stages`. Raises: InputError where no edge is left."""
+    """Return the last of `stages`.
+
+    Raises: InputError where no edge is left, and for numbers out of range.
+    """
+    simulations = check_number("simulations", simulations, SimulationsOrNone)
+    seconds = check_number("seconds", seconds, SecondsOfDecision)
     found = list(stages(agent, drawn, ahead, simulations, seconds))
     if not found:
         raise InputError(f"position: no edge is left on a {agent.network.game} board")

@@ -12,7 +12,7 @@ from typing import Literal
 
 from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.cli import Source
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, as_field
 from jaxzero.evaluation.arena import play_recorded_match
 from jaxzero.files import make_folder, write_text
 from jaxzero.game import DotsAndBoxes
@@ -70,14 +70,9 @@ def choose_player(
 ) -> Player:
     """Return the player of the option `field`, ready to move. Raises: InputError."""
     name = name or (WITH_NETWORK if network else WITHOUT_NETWORK)
-    try:
-        player = make_player(name, board, network.agent if network else None)
+    player = make_player(name, board, network.agent if network else None, field)
+    with as_field(field, "player", name):
         warm_up(player, board)
-    except InputError as error:
-        words = str(error)
-        if words.startswith("player:"):
-            raise InputError(words.replace("player:", f"{field}:", 1)) from error
-        raise InputError(f"{field}: {name!r} cannot play here ({words})") from error
     return player
 
 

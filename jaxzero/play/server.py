@@ -6,7 +6,9 @@ game. All input is checked, sizes and times are bounded, and no text of a client
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -24,7 +26,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from jaxzero import __version__
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
@@ -55,6 +57,7 @@ MOST_BYTES = 64 * 1024  # of a request
 SIMULATIONS, MOST_SECONDS = (0, 16, 64, 256, 1024), 60  # each number compiles a program
 DEFAULT, DEFAULT_SIMULATIONS = DotsAndBoxes(5, 5), 256  # of the page at its start
 REVIEW_SECONDS = 1.0  # of the solver for each position of a review
+OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # other errors are the host's
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 HEADERS = {
     # Nothing from another host, and no page of another host may show this one.
@@ -368,8 +371,11 @@ def serve(
     try:
         listening = socket.create_server((host, port), family=family)
     except (OSError, TypeError, UnicodeError) as error:  # the last two: no valid name of a host
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
+        number = getattr(error, "errno", None)
+        why = os.strerror(number) if number and number > 0 else str(error).partition(" (while")[0]
+        if number in OF_PORT:
+            raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
+        raise InputError(f"host: {shortened(host)} cannot be used ({why})") from error
     hosts = LOOPBACK if host in LOOPBACK else ("*",)
     if host not in LOOPBACK:
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")

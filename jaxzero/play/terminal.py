@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxzero.agent.players import Player
-from jaxzero.errors import InputError, nearest
+from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, play_turn
 from jaxzero.solver.endgame import Solution, solve
@@ -102,7 +102,7 @@ def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
     if re.search(r"\d", word):
         return parse_edge(game, word)
     raise InputError(
-        f"{word!r} is neither an edge nor a command{nearest(word, WORDS)} "
+        f"{shortened(repr(word))} is neither an edge nor a command{nearest(word, WORDS)} "
         f"(edges are named like h0,0; commands: {', '.join(WORDS)})"
     )
 

@@ -1,4 +1,4 @@
-"""The directory of a run: whether a run may start or resume in it."""
+"""The directory of a run: whether a run may start or resume in it, and who else may write there."""
 
 from __future__ import annotations
 
@@ -9,16 +9,56 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from jaxzero.cli import load_config
+from jaxzero.cli import CONFIG_FILE, is_run, load_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.files import locked_folder, make_folder
+from jaxzero.files import check_file, check_folder, locked_folder, make_folder
 from jaxzero.interrupts import cleaned_up
-from jaxzero.runs.metrics import read_metrics
+from jaxzero.readers import is_file, is_folder
+from jaxzero.runs.metrics import DISCARDED, FILE_NAME, read_metrics
 
-CONFIG_FILE = "config.yaml"
 CHECKPOINTS = "checkpoints"
+# What training writes and reads again; results of other programs may lie beside it.
+OF_TRAINING = (
+    *(CONFIG_FILE, CHECKPOINTS, FILE_NAME, DISCARDED, "starts.jsonl", "begun_with.json"),
+    *("summary.json", "curves.png", "tensorboard"),
+)
+JSON = (".json",)  # endings of results that newer ones may replace
+LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a queue, which may be there first
 UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
+
+
+def refuse_run(option: str, folder: Path) -> None:
+    """Raise an InputError for the folder of a training run."""
+    if is_run(folder):
+        raise InputError(f"{option}: {folder} holds a training run: name another folder")
+
+
+def check_new_folder(option: str, folder: Path, own: tuple[str, ...] = ()) -> None:
+    """Raise an InputError unless a program can write its files to `folder`.
+
+    It is new, has logs alone, or holds a file of `own`: then the same program has written there.
+    """
+    check_folder(option, folder)
+    if not is_folder(folder) or any((folder / name).exists() for name in own):
+        return
+    refuse_run(option, folder)
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith(".") and path.suffix not in LOGS:
+            raise InputError(f"{option}: {folder} holds other files ({path.name}): name a new one")
+
+
+def check_result_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
+    """Raise an InputError unless results can be written to `path`, if given. Touches nothing.
+
+    They replace no file of a training run, and none that does not end with one of `suffixes`.
+    """
+    if path is None:
+        return
+    for folder in path.absolute().parents:
+        if is_run(folder) and path.absolute().relative_to(folder).parts[0] in OF_TRAINING:
+            raise InputError(f"{option}: {path} is a file of the training run in {folder}")
+    check_file(option, path, suffixes if is_file(path) else ())
 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
@@ -34,6 +74,21 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
         before = load_config(saved)
         refuse_contradiction(config, before, run_dir)
         refuse_lost_checkpoints(before, run_dir)
+        refuse_shorter(config, before, run_dir)
+    else:
+        check_new_folder("run_dir", run_dir)
+
+
+def refuse_shorter(config: Config, saved: Config, run_dir: Path) -> None:
+    """Raise an InputError where a run would end before the iterations or minutes it has done."""
+    kept = max(finished_checkpoints(run_dir / CHECKPOINTS), default=0)
+    records = [line for line in read_metrics(run_dir) if line["iteration"] <= kept]
+    minutes = max((line.get("speed/minutes", 0.0) for line in records), default=0.0)
+    for name, done in (("iterations", kept), ("minutes", minutes)):
+        now = getattr(config, name)  # 0: no limit
+        # The last iteration may pass the minutes that the run has had from the start.
+        if now != getattr(saved, name) and 0 < now < done:
+            raise InputError(f"{name}: {now} is less than the {done:g} that {run_dir} has done")
 
 
 def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
@@ -67,9 +122,19 @@ def new_run_dir(run_dir: Path) -> Iterator[None]:
     It goes again where the block refuses the run, with the folders made for it. Raises: InputError
     where it cannot be made, or where another process trains in it.
     """
-    made = [folder for folder in (run_dir, *run_dir.parents) if not folder.exists()]
-    make_folder("run_dir", run_dir)
-    with cleaned_up(partial(remove_if_empty, made)), locked_folder("run_dir", run_dir):
+    with new_folder("run_dir", run_dir), locked_folder("run_dir", run_dir):
+        yield
+
+
+@contextmanager
+def new_folder(option: str, folder: Path) -> Iterator[None]:
+    """Make a folder for a block, with those it is in; what nothing was written to goes again.
+
+    Raises: InputError where it cannot be made.
+    """
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    make_folder(option, folder)
+    with cleaned_up(partial(remove_if_empty, made)):
         yield
 
 

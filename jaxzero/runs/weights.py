@@ -12,6 +12,7 @@ one, and the rest starts fresh.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,11 +26,18 @@ from safetensors.numpy import save
 
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent
-from jaxzero.cli import Source, load_config, save_config
+from jaxzero.cli import Source, is_run, load_config, save_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError, nearest, shortened
+from jaxzero.errors import InputError, as_field, nearest, shortened
 from jaxzero.files import make_folder, temporary_folder, write_json
-from jaxzero.readers import check_mapping, is_file, is_folder, read_mapping, read_tensors
+from jaxzero.readers import (
+    check_mapping,
+    is_file,
+    is_folder,
+    read_mapping,
+    read_tensors,
+    why_no_file,
+)
 from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, finished_checkpoints
 
 if TYPE_CHECKING:
@@ -57,7 +65,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     """
     from jaxzero.runs.checkpoint import Checkpoints, layout_difference  # slow to import
 
-    if not (run_dir / CONFIG_FILE).is_file():
+    if not is_run(run_dir):
         raise InputError(f"run_dir: {run_dir} holds no run (it has no {CONFIG_FILE})")
     config = load_config(run_dir / CONFIG_FILE)
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would make it
@@ -85,7 +93,13 @@ def _check_there(checkpoint: int, found: list[int], run_dir: Path) -> None:
 
 
 def load_weights(name: str) -> LoadedAgent:
-    """Load a network that is shipped or was exported. Raises: InputError, as `find_weights`."""
+    """Load a network that is shipped or was exported, or that of a run, by its folder.
+
+    Raises: InputError, as `find_weights` and `load_agent`.
+    """
+    if folder := Source(None, name).folder:
+        with as_field("weights", "run_dir", name):
+            return load_agent(folder, say=partial(print, file=sys.stderr))
     path = find_weights(name)
     config = load_config(_beside(path, ".yaml"))
     network = Network(config.game.board, config.network)
@@ -115,10 +129,10 @@ def find_weights(name: str) -> Path:
     file = path if path.suffix == SUFFIX or not path.name else _beside(path, SUFFIX)
     if is_file(file):
         return file.with_name(file.name.removesuffix(SUFFIX))
-    there = ", ".join(names)
+    why = f"is no {SUFFIX} file" if is_file(path) else why_no_file(path, "do not exist")
     raise InputError(
-        f"weights: {shortened(repr(name))} do not exist{nearest(name, names)} (there: {there}; "
-        f"else the path of a {SUFFIX} file or its folder)"
+        f"weights: {shortened(repr(name))} {why}{nearest(name, names)} (there: {', '.join(names)}; "
+        f"else the path of a {SUFFIX} file, its folder, or the folder of a run)"
     )
 
 
@@ -203,12 +217,8 @@ def read_initial_weights(name: str) -> InitialWeights:
 
     Raises: InputError.
     """
-    folder = Path(name)
-    source = Source(folder, None) if is_file(folder / CONFIG_FILE) else Source(None, name)
-    try:
-        loaded = source.load()
-    except InputError as error:  # here the folder of a run is no --run_dir
-        raise InputError(str(error).replace("run_dir:", "weights:", 1)) from error
+    source = Source(None, name)
+    loaded = source.load()
     training = training_record(source, loaded)
     effort = Effort(training["games"], training["minutes"])
     return InitialWeights(loaded.agent.network, loaded.agent.params, name, effort)
@@ -218,13 +228,13 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
     """Return what went into a network, its beginning included, and the version that made it."""
     from jaxzero.runs.checkpoint import Checkpoints
 
-    if source.run_dir is None:
+    if source.folder is None:
         path = _beside(find_weights(source.weights), ".json")
         training = read_record(source.weights).get("training")
         return check_mapping("weights", path, training, EFFORT)
-    with Checkpoints(source.run_dir) as checkpoints:
+    with Checkpoints(source.folder) as checkpoints:
         saved = checkpoints.record(loaded.iteration)
-    before = effort_before(source.run_dir)
+    before = effort_before(source.folder)
     return {
         "minutes": before.minutes + saved["minutes"],
         "games": before.games + saved["games"],

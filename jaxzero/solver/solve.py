@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 import time
 from collections.abc import Iterable
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError, shortened
-from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
+from jaxzero.game import DotsAndBoxes, edge_name, parse_edges, render
 from jaxzero.readers import is_file, read_text
 from jaxzero.solver import endgame
 from jaxzero.solver.tablebase import (
@@ -114,23 +113,17 @@ def _solve(game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None) -> Solv
 def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
     """Return the drawn edges [A] bool of a list such as `h0,1 v2,3 17`, or of a file with a list.
 
-    Commas may separate numbers. Raises: InputError for a word that is not an edge and for an edge
-    that is listed twice.
+    Raises: InputError for a word that is not an edge and for an edge that is listed twice.
     """
     path = Path(position)
     there = is_file(path)
     text = read_text("position", path, LONGEST_POSITION) if there else position
     if not there and ("/" in position or path.suffix in (".txt", ".json")):
         raise InputError(f"position: {shortened(position)} is not a file")
-    numbers_only = re.fullmatch(r"[\d\s,]*", text)
-    words = re.split(r"[\s,]+" if numbers_only else r"\s+", text.strip())
     try:
-        edges = [parse_edge(game, word) for word in words if word]
-    except ValueError as error:
+        edges = parse_edges(game, text)
+    except InputError as error:
         raise InputError(f"position: {error}") from error
-    for edge in edges:
-        if edges.count(edge) > 1:
-            raise InputError(f"position: edge {edge_name(game, edge)} is listed twice")
     return endgame.drawn_edges(game, np.array(edges, int))
 
 

@@ -16,7 +16,7 @@ from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent, make_player, make_players
 from jaxzero.cli import Source
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, as_field
 from jaxzero.evaluation.arena import MOST_AT_ONCE, MatchResult, Shares, play_match
 from jaxzero.evaluation.rating import (
     draw_ladder,
@@ -69,13 +69,14 @@ class Evaluator:
     def __init__(self, config: Config, network: Network):
         """Make players and suite. Raises: InputError for those that do not exist."""
         settings, game = config.evaluation, network.game
-        self._opponents = make_players(settings.opponents, game)
+        self._opponents = make_players(settings.opponents, game, field="evaluation.opponents")
         self._settings, self._seed, self._game = settings, config.seed, game
         simulations = settings.simulations
         self.player_name = f"search:{simulations}" if simulations else "policy"
         # Made once: the weights change, the compiled programs stay.
         self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
-        check_suite(settings.suite, game)
+        with as_field("evaluation.suite", "suite", settings.suite):
+            check_suite(settings.suite, game)
         matches = bool(self._opponents or settings.gate_threshold)
         games = len(own_share(matches * max(settings.games, settings.final_games)))
         solved = BATCH * (suite_name(settings.suite, game) != "none")
@@ -222,7 +223,7 @@ def play_matches(
     """Play a match against each of `opponents`, print and return the results."""
     game = loaded.agent.network.game
     _refuse_match("simulations", simulations, games, game)
-    players = make_players(opponents, game, loaded.agent)
+    players = make_players(opponents, game, loaded.agent, "opponents")
     refuse_searches("opponents", [player.name for player in players], games, game)
     me = make_player(f"search:{simulations}", game, loaded.agent)
     results = {}
@@ -274,7 +275,7 @@ def measure_weights(
 
     That of a run is measured with its weights as they will be written.
     """
-    if source.run_dir is None:
+    if source.folder is None:
         record = read_record(source.weights)
     else:
         record = {"training": training_record(source, loaded)}

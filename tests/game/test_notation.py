@@ -55,6 +55,15 @@ def test_what_is_written_is_read_again(name, rows, cols):
         assert read_game(text) == game
 
 
+@pytest.mark.parametrize("name", sorted(LINES - {"sau"}))
+def test_a_game_is_read_as_an_east_asian_keyboard_writes_it(name):
+    game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
+    text = write_game(game, name)
+    wide = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1) if chr(code) != "#"}
+    assert read_game(text.translate(wide)) == game
+    assert read_game(text.replace(",", "、")) == game
+
+
 @pytest.mark.parametrize("name", sorted(LINES))
 def test_without_its_header_a_game_needs_its_board(name):
     game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
@@ -209,7 +218,7 @@ REJECTED = {
     "5x5 swedisch": "line 1: start 'swedisch' is unknown, did you mean swedish?",
     "# start: h0,0": "line 1: start needs the size of the board before it",
     "2x2\n# start: h3,0": "line 2: edge h3,0 is not on a 2x2 board",
-    "2x2\n# start: h0,0 h0,0": "start[1]: edge h0,0 is already drawn",
+    "2x2\n# start: h0,0 h0,0": "line 2: edge h0,0 is listed twice",
     "2x2 icelandic\nh0,0": "line 2: move 1, h0,0, is already drawn",
     "A0T": "line 1: 'A0T' begins none",
     "# 2x2\nA3T": "line 2: A3T is not on a 2x2 board",

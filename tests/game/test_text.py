@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture, render
 
 
@@ -30,6 +31,50 @@ def test_what_is_no_edge_is_refused_with_its_text(text):
         parse_edge(DotsAndBoxes(2, 3), text)
     with pytest.raises(IndexError):
         edge_name(DotsAndBoxes(2, 3), 17)
+
+
+def wide(text: str) -> str:
+    """Return a text as an East Asian keyboard writes it."""
+    return "".join("\u3000" if sign == " " else chr(ord(sign) + 0xFEE0) for sign in text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "h0,1 v1,2 5",
+        "h0,1,v1,2,5",
+        "h0,1;v1,2;5",
+        "h0,1; v1,2, 5,",
+        "h01,v12;5",
+        "h 0 1 v 1 2 5",
+        "H0,1\uff0cV1,2\uff0c5",
+        wide("h0,1;v1,2;5"),
+        "h0,1、v1,2、5",
+        wide("h0,1 v12 5"),
+        "1\n\t15,5",
+    ],
+)
+def test_edges_are_listed_with_any_separator_and_on_any_keyboard(text):
+    assert parse_edges(DotsAndBoxes(2, 3), text) == [1, 15, 5]
+
+
+@pytest.mark.parametrize("text", ["h0,1 h0,1", "1,h0,1", "h0,1:2", "h0,1v1,2", "0 x", "5" * 10**6])
+def test_a_list_with_what_is_no_edge_or_twice_there_is_refused_in_short(text):
+    with pytest.raises(InputError, match="edge") as caught:
+        parse_edges(DotsAndBoxes(2, 3), text)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("sides", [(3.0, 3), (3, True), (0, 3), ("3", 3), (3, np.bool_(True))])
+def test_a_board_has_whole_sides(sides):
+    with pytest.raises(InputError, match=r"^(rows|cols): .*whole number"):
+        DotsAndBoxes(*sides)
+
+
+def test_a_board_of_numbers_of_numpy_is_the_same_board():
+    board = DotsAndBoxes(np.int64(2), np.uint8(3))
+    assert board == DotsAndBoxes(2, 3) and hash(board) == hash(DotsAndBoxes(2, 3))
+    assert repr(board) == repr(DotsAndBoxes(2, 3)) and type(board.rows) is int
 
 
 def test_the_picture_shows_lines_names_and_owners():

@@ -23,7 +23,7 @@ from jaxzero.performance.timing import STAGES, random_states
 ROOT = Path(__file__).parent.parent.parent
 TINY = (
     "--config configs/tiny.yaml --game.rows 1 --network.features raw --network.channels 8 "
-    "--search.simulations 2 "
+    "--search.simulations 2 --selfplay.opening_plies 2 "
     "--selfplay.games 4 --learner.updates_per_iteration 2 --learner.batch_size 8 "
     "--replay.capacity 100 --seconds 200 --rounds 1"
 ).split()

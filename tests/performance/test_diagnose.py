@@ -32,7 +32,7 @@ CONFIG = ROOT / "configs" / "tiny.yaml"
 SMALL = (
     "--game.rows=1 --network.features=raw --network.channels=8 --search.simulations=2 "
     "--selfplay.games=8 --devices=2 --learner.batch_size=16 --learner.updates_per_iteration=2 "
-    "--replay.capacity=100"
+    "--replay.capacity=100 --selfplay.opening_plies=2"
 ).split()
 
 

@@ -161,7 +161,7 @@ def test_a_target_needs_predict_memory():
 
 
 def test_an_unknown_part_is_refused():
-    done = run_here("gpu_compile.py", "--parts", "search,trees")
+    done = run_here("gpu_compile.py", "--config", "tiny", "--parts", "search,trees")
     assert done.returncode == 2 and "parts: 'trees'" in done.stderr
 
 

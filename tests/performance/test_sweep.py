@@ -24,7 +24,8 @@ ROOT = Path(__file__).parent.parent.parent
 TINY = ("--config", str(ROOT / "configs/tiny.yaml"))
 SMALL = (
     "--game.rows 1 --network.features raw --network.channels 8 --search.simulations 2 "
-    "--learner.batch_size 8 --learner.updates_per_iteration 2 --replay.capacity 100"
+    "--learner.batch_size 8 --learner.updates_per_iteration 2 --replay.capacity 100 "
+    "--selfplay.opening_plies 2"
 ).split()
 
 
@@ -55,8 +56,8 @@ def test_numbers_and_truths_are_typed_and_repetitions_are_one_point():
 
 
 def test_texts_keep_their_commas():
-    grid = grid_of("--evaluation.opponents", "random,greedy")
-    assert grid.fields == () and len(grid.points) == 1
+    grid = grid_of("--evaluation.opponents", "random,greedy", "--seed=1,2")
+    assert grid.fields == ("seed",) and len(grid.points) == 2
     assert grid.base.evaluation.opponents == "random,greedy"
 
 
@@ -82,13 +83,22 @@ def test_wrong_lists_are_refused_before_anything_runs(options, message):
         grid_of(*options.split())
 
 
-def test_presets_give_lists_that_the_user_may_replace():
+def test_a_sweep_in_which_nothing_varies_is_refused():
+    with pytest.raises(InputError, match=r"^preset: nothing varies"):
+        grid_of("--selfplay.games", "8")
+
+
+@pytest.mark.parametrize("games", ["8,16", "8"])
+def test_a_preset_stands_beside_no_other_value_of_its_setting(games):
+    with pytest.raises(InputError, match=rf"^selfplay\.games: {games} cannot stand beside"):
+        grid_of("--preset", "batch", "--selfplay.games", games)
+
+
+def test_presets_give_lists():
     batch = grid_of("--preset", "batch")
     games = [point.settings["selfplay.games"] for point in batch.points]
     assert batch.growing and games[0] == 64
     assert all(after == 2 * before for before, after in itertools.pairwise(games))
-    own = grid_of("--preset", "batch", "--selfplay.games", "8,16")
-    assert not own.growing and len(own.points) == 2
     interval = grid_of("--preset", "update_interval")
     ratios = [point.config.replay_ratio for point in interval.points]
     assert interval.fields == ("learner.updates_per_iteration",) and ratios == sorted(ratios)
@@ -155,6 +165,14 @@ def test_a_point_that_timed_out_is_measured_again_with_more_time(tmp_path, monke
 def test_only_points_have_to_be_possible(tmp_path):
     grid = grid_of("--selfplay.start_falls=0.5", "--selfplay.start_ply=4,8", "--search.nodes=quiet")
     assert grid.base.selfplay.start_ply == 4 and len(grid.points) == 2
+
+
+def test_a_sweep_of_points_that_are_all_impossible_leaves_no_folder(tmp_path, monkeypatch):
+    impossible = {"status": "invalid", "error": "selfplay.games: 16 is not divisible"}
+    monkeypatch.setattr(sweep, "measure", lambda *_: impossible)
+    with pytest.raises(InputError, match=r"^selfplay\.games: 16"):
+        run_sweep(grid_of("--selfplay.games=16,32"), tmp_path / "new" / "sweep")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_growing_sweep_ends_where_it_does_not_fit(tmp_path, monkeypatch):

@@ -9,8 +9,9 @@ import pytest
 
 import jaxzero
 from jaxzero.api import Engine
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
-from jaxzero.play.analysis import by_structure
+from jaxzero.play.analysis import analyse, by_structure
 from jaxzero.play.looking import think
 
 
@@ -65,3 +66,15 @@ def test_without_a_score_the_search_values_boxes():
     for ours, theirs in zip(think(boxes, drawn, 8), think(wins, drawn, 8), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert Engine(wins).values([drawn], 8) == Engine(boxes).values([drawn], 8)
+
+
+@pytest.mark.parametrize(
+    ("simulations", "seconds"),
+    [
+        *((1, seconds) for seconds in (np.nan, np.inf, -1.0, 1e6, True)),
+        *((simulations, 0.0) for simulations in (-1, 2.5, np.nan, True, 10**9, None)),
+    ],
+)
+def test_an_analysis_takes_numbers_that_can_be_meant(simulations, seconds):
+    with pytest.raises(InputError, match=r"^(simulations|seconds): .* must be"):
+        analyse(None, np.zeros(12, bool), 0, simulations, seconds)

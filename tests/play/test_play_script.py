@@ -62,7 +62,7 @@ def test_a_piped_game_runs_to_its_end():
 
 
 def test_a_game_that_was_stopped_goes_on(tmp_path):
-    file, copy = tmp_path / "game.txt", tmp_path / "copy.json"
+    file, copy, third = (tmp_path / name for name in ("game.txt", "copy.json", "third.json"))
     options = "--rows 1 --cols 1 --player greedy --first ai".split()
     assert run_here("play.py", *options, "--save", file).returncode == 0
     begun = read_game(file.read_text())
@@ -74,8 +74,12 @@ def test_a_game_that_was_stopped_goes_on(tmp_path):
     options[options.index("greedy")] = "random"
     named = tmp_path / "named.json"
     named.write_text(copy.read_text().replace('"you"', '"Ann"'))
-    assert run_here("play.py", *options, "--load", named, "--save", copy).returncode == 0
-    assert read_game(copy.read_text()).names == ("AI (random)", "Ann")
+    assert run_here("play.py", *options, "--load", named, "--save", third).returncode == 0
+    assert read_game(third.read_text()).names == ("AI (random)", "Ann")
+    # Older games stay, but for the one that goes on.
+    assert run_here("play.py", *options, "--save", third).returncode == 2
+    assert run_here("play.py", *options, "--load", third, "--save", third).returncode == 0
+    assert len(read_game(third.read_text()).moves) == 1
 
 
 def test_a_text_of_the_platform_is_5x5_whatever_the_network_plays(tmp_path):
@@ -86,7 +90,7 @@ def test_a_text_of_the_platform_is_5x5_whatever_the_network_plays(tmp_path):
 
 
 def game_of(tmp_path: Path, player: str, seed: int, temperature: float) -> tuple[int, ...]:
-    file = tmp_path / "game.json"
+    file = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
     options = f"--mode ai --weights 2x2 --player {player} --player2 {player}".split()
     options += ["--seed", str(seed), "--temperature", str(temperature), "--save", file]
     done = run_here("play.py", *options)

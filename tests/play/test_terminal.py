@@ -259,5 +259,12 @@ def test_boards_and_players_that_do_not_exist_are_named():
         choose_player("player2", "greedi", PAIR, None)
     with pytest.raises(InputError, match=r"^player: 'policy' needs a trained network"):
         choose_player("player", "policy", PAIR, None)
-    with pytest.raises(InputError, match=r"^player: 'perfect' cannot play here \(board: 8x8"):
+    with pytest.raises(InputError, match=r"^player: 'perfect' cannot be used here \(board: 8x8"):
         choose_player("player", None, DotsAndBoxes(8, 8), None)
+
+
+@pytest.mark.parametrize("entry", ["x" * 10**6, "7" * 10**6, "h" + "7" * 10**6, "h1," * 10**6])
+def test_a_very_long_line_is_not_echoed(entry):
+    with pytest.raises(InputError) as caught:
+        find_entry(DotsAndBoxes(2, 3), entry)
+    assert len(str(caught.value)) < 300

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 
+import jaxzero
 from jaxzero.agent.network import Network
 from jaxzero.agent.players import make_player
 from jaxzero.cli import Source, load_config, save_config
@@ -198,6 +199,31 @@ def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def test_the_folder_of_a_run_is_a_network_wherever_one_is_named(whole):
+    run, named = load_agent(whole), load_weights(str(whole))
+    assert named.iteration == run.iteration == 4
+    same = jax.tree.map(np.array_equal, named.agent.params, run.agent.params)
+    assert all(jax.tree.leaves(same))
+    assert jaxzero.load(str(whole)).board == run.agent.network.game
+    source = Source(None, str(whole))
+    assert source.folder == whole and source.load().iteration == 4
+    assert training_record(source, named) == training_record(Source(whole, None), run)
+
+
+def test_a_run_without_a_checkpoint_is_named_by_the_option_that_took_it(tmp_path):
+    save_config(load_config("configs/tiny.yaml"), tmp_path / "config.yaml")
+    with pytest.raises(InputError, match=rf"^weights: {tmp_path} has no checkpoint yet"):
+        load_weights(str(tmp_path))
+    with pytest.raises(InputError, match=rf"^weights2: {tmp_path} has no checkpoint yet"):
+        Source(None, str(tmp_path), number="2").load()
+
+
+def test_a_file_that_is_there_is_not_said_to_be_missing(tmp_path):
+    (tmp_path / "net.json").write_text("{}")
+    with pytest.raises(InputError, match=r"^weights: .*net\.json' is no \.safetensors file"):
+        load_weights(str(tmp_path / "net.json"))
 
 
 def test_unknown_weights_name_those_there_are(tmp_path):

@@ -42,7 +42,8 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
         ("--network.chanels 8", "network.chanels: '8'"),
         ("--game.rows 5", "labels: 5x2 has 27 edges"),
         ("--labels nowhere.npz", "nowhere.npz cannot be read"),
-        ("--compare nowhere", "compare: nowhere/result.json cannot be read"),
+        ("--positions 1", "positions: 1 is less than learner.batch_size, 256"),
+        ("--compare nowhere", "network.channels: 16 cannot stand beside --compare"),
     ],
 )
 def test_bad_input_names_field_and_value(options, message, tmp_path, monkeypatch):

@@ -1,0 +1,113 @@
+"""Where a run may start, go on and end, and what other programs may write to its folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jaxzero.cli import load_config, save_config
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.runs.run_dir import (
+    OF_TRAINING,
+    check_new_folder,
+    check_result_file,
+    check_run_dir,
+    new_folder,
+)
+
+CONFIG = load_config("configs/tiny.yaml")
+
+
+@pytest.fixture
+def run_dir(tmp_path) -> Path:
+    """A run of 48 iterations and 3 minutes, of which the last 8 are in no checkpoint."""
+    folder = tmp_path / "run"
+    for kept in (20, 40):
+        (folder / "checkpoints" / str(kept)).mkdir(parents=True)
+    save_config(CONFIG, folder / "config.yaml")
+    lines = [{"iteration": n, "speed/minutes": n / 16} for n in (20, 40, 48)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"iterations": 40}, {"iterations": 400}, {"iterations": 0, "minutes": 3.0}],
+)
+def test_a_run_may_end_anywhere_from_where_it_is(change, run_dir):
+    check_run_dir(replace(CONFIG, **change), run_dir, resume=True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"iterations": 39}, {"iterations": 1}, {"minutes": 2.4}, {"minutes": 1e-5}]
+)
+def test_a_run_cannot_end_before_where_it_is(change, run_dir):
+    (name, value), *_ = change.items()
+    with pytest.raises(InputError, match=rf"^{name}: {value} is less than"):
+        check_run_dir(replace(CONFIG, **change), run_dir, resume=True)
+
+
+def test_a_run_that_has_passed_its_minutes_a_little_may_still_be_resumed(run_dir):
+    over: Config = replace(CONFIG, minutes=2.49)  # the last iteration took the rest
+    save_config(over, run_dir / "config.yaml")
+    check_run_dir(over, run_dir, resume=True)
+
+
+@pytest.mark.parametrize("name", ["photo.jpg", "sweep.json", "metrics.jsonl", "checkpoints"])
+def test_a_run_starts_among_no_older_files(name, tmp_path):
+    (tmp_path / name).write_text("")
+    with pytest.raises(InputError, match=rf"^run_dir: .*\({name}\)"):
+        check_run_dir(CONFIG, tmp_path, resume=False)
+
+
+def test_a_run_starts_where_only_logs_and_hidden_files_are(tmp_path):
+    for name in ("train.log", "slurm-7.out", ".lock", "nohup.out"):
+        (tmp_path / name).write_text("")
+    check_run_dir(CONFIG, tmp_path, resume=False)
+
+
+def test_a_program_goes_on_in_its_own_folder_alone(run_dir, tmp_path):
+    own = tmp_path / "sweep"
+    check_new_folder("out", own, ("sweep.json",))
+    own.mkdir()
+    (own / "points").mkdir()
+    with pytest.raises(InputError, match=r"^out: .*\(points\)"):
+        check_new_folder("out", own, ("sweep.json",))
+    (own / "sweep.json").write_text("{}")
+    check_new_folder("out", own, ("sweep.json",))
+    with pytest.raises(InputError, match=r"^out: .* training run"):
+        check_new_folder("out", run_dir, ("sweep.json",))
+
+
+def test_results_may_lie_beside_a_run_and_replace_nothing_of_it(run_dir):
+    (run_dir / "table.json").write_text("{}")
+    for name in ("table.json", "weights", "ladder.png", "new"):
+        check_result_file("json", run_dir / name)
+    for name in (*OF_TRAINING, "checkpoints/40/x"):
+        with pytest.raises(InputError, match=r"^json: .* training run"):
+            check_result_file("json", run_dir / name)
+
+
+def test_results_replace_only_files_of_their_kind(tmp_path):
+    for name in ("README.md", "old.json"):
+        (tmp_path / name).write_text("")
+    for name in ("old.json", "new.json", "new"):
+        check_result_file("json", tmp_path / name, (".json",))
+    with pytest.raises(InputError, match=r"^json: .*README\.md must end with"):
+        check_result_file("json", tmp_path / "README.md", (".json",))
+
+
+def test_a_folder_that_nothing_was_written_to_goes_again(tmp_path):
+    for name in ("refused", "used"):
+        with pytest.raises(InputError), new_folder("out", tmp_path / name / "deep"):
+            if name == "used":
+                (tmp_path / name / "file").write_text("")
+            raise InputError("no")
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == [
+        "used",
+        "used/file",
+    ]
