@@ -95,8 +95,8 @@ def main(arguments: list[str]) -> None:
         state = read_state(out / "state.json", gpu)
         steps = steps_of(gpu, config, out, run_dir, options.seconds)
         run_steps(steps, state, out / "state.json", run_dir, begin, options.minutes)
-    summary = summarise(state, out)
-    write_json(out / "summary.json", summary)
+        summary = summarise(state, out)
+        write_json(out / "summary.json", summary)
     print(f"\n{report(summary)}\n")
     waiting = [step.name for step in steps if is_open(state, step)]
     print(f"The same command goes on with {', '.join(waiting)}." if waiting else "All is done.")

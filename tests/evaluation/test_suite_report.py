@@ -53,7 +53,7 @@ def test_two_networks_are_compared_player_by_player(small, few, tmp_path):
 
 
 def test_unknown_players_are_refused(small):
-    with pytest.raises(InputError, match="player: 'nobody' is unknown"):
+    with pytest.raises(InputError, match="players: 'nobody' is unknown"):
         scored_players("policy,nobody", small.network.game, small, 1)
 
 

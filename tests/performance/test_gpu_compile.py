@@ -137,7 +137,7 @@ def no_cuda_build(monkeypatch):
     monkeypatch.setattr(gpu_compile, "has_cuda_build", lambda: False)
 
 
-SCRIPTS = ("gpu_compile.py --config configs/tiny.yaml", "train.py --predict_memory")
+SCRIPTS = ("gpu_compile.py --config configs/tiny.yaml", "train.py --config tiny --predict_memory")
 
 
 @pytest.mark.parametrize("command", SCRIPTS)
