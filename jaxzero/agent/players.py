@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import chex
 import jax
@@ -63,7 +64,7 @@ LONGEST_DECISION = 3600  # seconds
 MOST_COUNT = 100_000  # simulations, or plies of depth
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
 class Player:
     """A named way to choose moves.
 
@@ -78,17 +79,38 @@ class Player:
 
     name: str
     act: Act | HostAct
-    params: chex.ArrayTree = ()
+    params: chex.ArrayTree = field(default=(), repr=False)
     on_host: bool = False
     decide: Decide | None = None
+    board: DotsAndBoxes | None = None  # that it plays; None: any
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
-        """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit."""
+        """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit.
+
+        Raises: InputError for a batch of another board and where the player breaks the rules.
+        """
+        drawn = np.array(state.drawn)  # what comes from the device cannot be written to
+        if self.board and self.board.num_edges != drawn.shape[-1]:
+            raise InputError(f"player: {self.name} plays {self.board}, not {drawn.shape[-1]} edges")
         if self.on_host:
-            # A copy: what comes from the device is read-only, which compiled players refuse.
-            return self.act(seeds(keys), np.array(state.drawn))
-        # Compiled once for a player that is made once: jit remembers by function.
-        return np.asarray(jax.jit(self.act)(self.params, keys, state))
+            edges = self.act(seeds(keys), drawn.copy())
+        else:
+            # Compiled once for a player that is made once: jit remembers by function.
+            edges = jax.jit(self.act)(self.params, keys, state)
+        edges = np.asarray(self.checked(edges, len(drawn)))
+        for edge, row in zip(edges.tolist(), drawn, strict=True):
+            if not row.all() and (edge not in range(len(row)) or row[edge]):
+                raise InputError(f"player: {self.name} drew edge {edge}, which it may not draw")
+        return edges
+
+    def checked(self, edges: Any, games: int) -> Any:
+        """Return what `act` returned. Raises: InputError unless it is one edge for each game."""
+        if not hasattr(edges, "dtype"):
+            edges = np.asarray(edges)
+        if edges.shape != (games,) or not np.issubdtype(edges.dtype, np.integer):
+            found = f"{edges.dtype}{list(edges.shape)}"
+            raise InputError(f"player: {self.name} returned {found}, not int32[{games}], its edges")
+        return edges
 
 
 def seeds(keys: jax.Array) -> np.ndarray:
@@ -99,12 +121,12 @@ def seeds(keys: jax.Array) -> np.ndarray:
 _bits = jax.jit(jax.vmap(jax.random.bits))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
 class Agent:
     """What the learning players need: a network, its weights and the settings of the search."""
 
     network: Network
-    params: chex.ArrayTree
+    params: chex.ArrayTree = field(repr=False)
     settings: SearchConfig
     temperature: float = 0.0  # of `policy` and `search`; above 0 their moves are random
 
@@ -136,7 +158,7 @@ def make_player(
             f"(known: {', '.join(KNOWN)})"
         )
     with as_field(field, "player", name):
-        return makers[kind](name, argument, game, agent)
+        return replace(makers[kind](name, argument, game, agent), board=game)
 
 
 def make_players(
@@ -158,9 +180,11 @@ def _count(name: str, argument: str, example: str) -> int:
     return int(argument)
 
 
-def _needed(name: str, agent: Agent | None) -> Agent:
+def _needed(name: str, game: DotsAndBoxes, agent: Agent | None) -> Agent:
     if agent is None:
         raise InputError(f"player: {shortened(repr(name))} needs a trained network")
+    if agent.network.game != game:
+        raise InputError(f"player: {name!r} has a network of {agent.network.game}, not of {game}")
     return agent
 
 
@@ -270,7 +294,7 @@ def _table(game: DotsAndBoxes):
 
 def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     _refuse_argument(name, argument)
-    agent = _needed(name, agent)
+    agent = _needed(name, game, agent)
     chooser_of = partial(_by_policy, agent.network, agent.settings, agent.temperature)
     return _network_player(name, agent, agent.settings, chooser_of)
 
@@ -288,7 +312,7 @@ def _by_policy(
 
 def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     simulations = _count(name, argument, "search:64")
-    agent = _needed(name, agent)
+    agent = _needed(name, game, agent)
     settings = replace(agent.settings, simulations=simulations)
     chooser_of = partial(_by_search, agent.network, settings, agent.temperature)
     return _network_player(name, agent, settings, chooser_of)
@@ -335,7 +359,7 @@ def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
             f"player: {shortened(repr(name))} needs seconds for a decision, above 0 and at most "
             f"{LONGEST_DECISION}, such as expert:1"
         )
-    agent = _needed(name, agent)
+    agent = _needed(name, game, agent)
     from jaxzero.agent import expert  # compiles, so only when asked for
 
     made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
