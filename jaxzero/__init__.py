@@ -8,10 +8,19 @@ Axes, named the same everywhere:
     S  symmetries              M  bins of the remaining margin, 2 * rows * cols + 1
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from jaxzero.api import Engine
+
 __version__ = "0.2.0"
 
 
-def load(name: str):
+def load(name: str | PathLike[str]) -> Engine:
     """Load a network that is shipped, such as "5x5", or an exported one by its path.
 
     Returns a `jaxzero.api.Engine`: `best_move`, `best_moves`, `values`, `analyse` and `on_board`.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from os import PathLike, fspath
+from typing import Any
 
 import chex
 import jax
@@ -16,22 +18,30 @@ from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.players import Agent
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
-from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, parse_edge
+from jaxzero.config.ranges import SimulationsOrNone, check_number
+from jaxzero.errors import InputError, one_line, shortened
+from jaxzero.game import DotsAndBoxes, State, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.weights import load_weights
 
-# Drawn edges: numbers or names such as h2,1; names in a text; a picture; or [A] bool.
-Position = Sequence[int | str] | str | np.ndarray
+# Drawn edges: numbers or names such as h2,1; names in a text; a picture; or A booleans.
+Position = Iterable[int | str] | str | np.ndarray | jax.Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Engine:
-    """A trained network that plays one board. Moves are numbers of edges, values are boxes."""
+    """A trained network that plays one board. Moves are numbers of edges, values are boxes.
+
+    An engine equals itself alone: to compare weights would take longer than a move.
+    """
 
     agent: Agent
+
+    def __repr__(self) -> str:
+        config = self.agent.network.config
+        return f"<Engine of {self.board}: {config.trunk}, {config.channels}x{config.blocks}>"
 
     @property
     def board(self) -> DotsAndBoxes:
@@ -54,11 +64,11 @@ class Engine:
         """
         return self.best_moves([position], simulations)[0]
 
-    def best_moves(self, positions: Sequence[Position], simulations: int = 64) -> list[int]:
+    def best_moves(self, positions: Iterable[Position], simulations: int = 64) -> list[int]:
         """Return the edge to draw in each of many positions, searched together."""
         return self._choose(positions, simulations)[0]
 
-    def values(self, positions: Sequence[Position], simulations: int = 64) -> list[float]:
+    def values(self, positions: Iterable[Position], simulations: int = 64) -> list[float]:
         """Return the boxes still to come, of the side to move minus the other, in positions."""
         return self._choose(positions, simulations)[1]
 
@@ -72,55 +82,98 @@ class Engine:
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
     def analyse_many(
-        self, positions: Sequence[Position], simulations: int = 256, seconds: float = 0.0
+        self, positions: Iterable[Position], simulations: int = 256, seconds: float = 0.0
     ) -> list[Analysis]:
         """Return the analysis of each of many positions."""
-        return [self.analyse(position, simulations, seconds) for position in positions]
+        return [self.analyse(each, simulations, seconds) for each in _listed(positions)]
 
     def drawn(self, position: Position) -> np.ndarray:
-        """Return the drawn edges of a position: [A] bool. Raises: ValueError."""
+        """Return the drawn edges of a position: [A] bool. Raises: InputError."""
         game = self.board
-        if isinstance(position, np.ndarray) and position.dtype == bool:
-            if position.shape != (game.num_edges,):
-                raise InputError(f"position: shape {position.shape} must be ({game.num_edges},)")
-            return position
-        if isinstance(position, str) and "+" in position:
-            board, edges = parse_picture(position)
-            if board != game:
-                raise InputError(f"position: a picture of {board}, not {game}")
-        else:
-            names = position.split() if isinstance(position, str) else position
-            edges = [parse_edge(game, str(name)) for name in names]
+        try:
+            if isinstance(position, str) and "+" in position:
+                board, edges = parse_picture(position)
+                if board != game:
+                    raise ValueError(f"a picture of {board}, not {game}")
+            elif isinstance(position, str):
+                edges = parse_edges(game, position)
+            else:
+                entries = _entries(position)
+                if entries and all(isinstance(entry, bool) for entry in entries):
+                    if len(entries) != game.num_edges:
+                        raise ValueError(f"{len(entries)} booleans must be {game.num_edges}")
+                    return np.array(entries)
+                edges = [_edge(game, entry) for entry in entries]
+        except ValueError as error:
+            raise InputError(f"position: {error}") from error
         drawn = np.zeros(game.num_edges, bool)
-        drawn[list(edges)] = True
+        drawn[edges] = True
+        if drawn.sum() < len(edges):  # as in a mask of zeros and ones, of drawn or of legal edges
+            raise InputError(
+                f"position: {shortened(str(edges))} names an edge twice; a position is the drawn "
+                f"edges, each once, or {game.num_edges} booleans, True where an edge is drawn"
+            )
         return drawn
 
     def _choose(
-        self, positions: Sequence[Position], simulations: int
+        self, positions: Iterable[Position], simulations: int
     ) -> tuple[list[int], list[float]]:
-        if len(positions) == 0:  # an array has no truth of its own
+        simulations = check_number("simulations", simulations, SimulationsOrNone)
+        boards = [self.drawn(position) for position in _listed(positions)]
+        if not boards:
             return [], []
-        boards = np.stack([self.drawn(position) for position in positions])
-        if boards.all(axis=1).any():
-            raise InputError(f"position: no edge is left on a {self.board} board")
+        count = len(boards)
         # Batches of a few sizes, since each size compiles.
-        size = 1 << (len(boards) - 1).bit_length()
-        padded = np.concatenate([boards, np.repeat(boards[:1], size - len(boards), axis=0)])
+        size = 1 << (count - 1).bit_length()
+        padded = np.stack(boards + boards[:1] * (size - count))
+        if padded.all(axis=1).any():
+            raise InputError(f"position: no edge is left on a {self.board} board")
         # Edges do not say the score, so the search values boxes, as in `search_one`.
         settings = replace(self.agent.settings, simulations=simulations or 1, win_weight=0.0)
         act = _chooser(self.agent.network, settings, bool(simulations))
         zeros = np.zeros(size, np.int32)
         choice = jax.device_get(act(self.agent.params, State(padded, zeros, zeros)))
-        count = len(boards)
         return choice.edge[:count].tolist(), choice.value[:count].tolist()
 
 
-def load(name: str) -> Engine:
+def _listed(positions: Iterable[Position]) -> list[Position]:
+    """Return positions as a list. Raises: InputError, also for a text, which is one position."""
+    try:
+        if not isinstance(positions, str):
+            return list(positions)
+    except TypeError:
+        pass
+    raise InputError(f"positions: {_shown(positions)} must be a list of positions")
+
+
+def _entries(position: Any) -> list:
+    """Return the entries of a list, a set, an iterator or an array as Python's own numbers."""
+    if hasattr(position, "__array__"):
+        position = np.asarray(position).tolist()
+    if isinstance(position, Mapping) or not isinstance(position, Iterable):
+        raise ValueError(f"{_shown(position)} must be a list of drawn edges")
+    return [entry.item() if getattr(entry, "shape", None) == () else entry for entry in position]
+
+
+def _edge(game: DotsAndBoxes, entry: Any) -> int:
+    """Return the number of the edge that an entry names. Raises: ValueError."""
+    if isinstance(entry, bool) or not isinstance(entry, int | str):
+        raise ValueError(f"{_shown(entry)} must be the number or name of an edge: 7 or h2,1")
+    return parse_edge(game, str(entry))
+
+
+def _shown(value: Any) -> str:
+    return shortened(one_line(repr(value)))
+
+
+def load(name: str | PathLike[str]) -> Engine:
     """Load a network that is shipped, such as "5x5", or an exported one by its path.
 
     Raises: InputError naming the networks there are.
     """
-    return Engine(load_weights(name).agent)
+    if not isinstance(name, str | PathLike):
+        raise InputError(f"name: {_shown(name)} must be a name such as '5x5' or a path")
+    return Engine(load_weights(fspath(name)).agent)
 
 
 @lru_cache

@@ -77,8 +77,10 @@ def main(arguments: list[str]) -> None:
     with doing(f"compiling for {board}"):
         engine.get_ready()
     print("jaxzero: ready", file=sys.stderr, flush=True)
-    if hasattr(sys.stdin, "reconfigure"):
-        sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
+    # Bytes that are not text get an answer, and an answer passes where letters do not.
+    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=errors)
     for line in iter(waiting()(sys.stdin.readline), ""):
         engine.stop_pondering()
         for answer in PROTOCOLS[options.protocol](engine, line):

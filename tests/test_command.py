@@ -104,5 +104,5 @@ def test_a_wheel_holds_the_package_the_scripts_and_the_configs(tmp_path, monkeyp
         for path in (base / folder).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert found == wanted
+    assert found == wanted and "jaxzero/py.typed" in found
     assert not list(tmp_path.iterdir()), "listed, not built"

@@ -13,6 +13,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils import wrappers
 
 from jaxzero.adapters.owned import OBSERVED, draw, new_game, observe
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, is_over, legal_edges, render
 
 _draw = jax.jit(draw, static_argnums=0)
@@ -30,7 +31,8 @@ class raw_env(AECEnv, EzPickle):
 
     An action is the number of an edge. With the last edge the winner gets 1 and the loser -1; a
     draw gives 0. An observation holds the planes of `owned.OBSERVED` and a mask of actions, which
-    is all 0 for the player that is not to move.
+    is all 0 for the player that is not to move. Raises: InputError for a mode of rendering that
+    there is not.
     """
 
     def __init__(self, rows: int = 5, cols: int = 5, render_mode: str | None = None):
@@ -41,6 +43,8 @@ class raw_env(AECEnv, EzPickle):
             "render_modes": ["ansi"],
             "is_parallelizable": False,
         }
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise InputError(f"render_mode: {render_mode!r} must be 'ansi' or None")
         self.board = DotsAndBoxes(rows, cols)
         self.render_mode = render_mode
         self.possible_agents = ["player_0", "player_1"]
@@ -69,12 +73,18 @@ class raw_env(AECEnv, EzPickle):
         self.infos = {agent: {} for agent in self.agents}
 
     def step(self, action: int | None) -> None:
-        """Draw an edge for the selected player."""
-        if self.terminations[self.agent_selection]:
+        """Draw an edge for the selected player. Raises: InputError for one it may not draw."""
+        if not getattr(self, "agents", None):
+            raise InputError("step: nobody is left to move; call reset()")
+        agent = self.agent_selection
+        if self.terminations[agent]:
             self._was_dead_step(action)
             return
+        is_edge = self.action_space(agent).contains(action)
+        if not is_edge or self.game.position.drawn[int(action)]:
+            raise InputError(f"action: {action!r} is no edge that {agent} may draw")
         self._clear_rewards()
-        self._cumulative_rewards[self.agent_selection] = 0
+        self._cumulative_rewards[agent] = 0
         self.game = _draw(self.board, self.game, jnp.int32(action))
         position = self.game.position
         mover, other = np.roll(self.possible_agents, -int(position.player)).tolist()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import product
-from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pgx
 from flax import struct
+from pgx._src.visualizer import ColorSet, Visualizer
 
 from jaxzero.adapters.owned import OwnedGame, draw, new_game, observe
 from jaxzero.errors import InputError
@@ -18,7 +21,7 @@ from jaxzero.game import DotsAndBoxes, is_over, legal_edges, split_edges
 NAME = "dots_and_boxes"
 REWARDS = ("result", "boxes")
 _DOT_DISTANCE = 40  # pixels in a picture of scale 1
-_COLOURS = {"light": ("white", "black"), "dark": ("black", "white")}  # background, lines
+_COLOURS = (("white", "black"), ("black", "white"))  # background and lines, light and dark
 _OWNERS = ("royalblue", "tomato")  # boxes of the first and of the second player
 
 
@@ -39,36 +42,6 @@ class State(pgx.State):
     @property
     def env_id(self) -> str:
         return NAME
-
-    def to_svg(self, *, color_theme: str | None = None, scale: float | None = None) -> str:
-        """Return a picture of the game, or of all games of a batch side by side."""
-        background, colour = _COLOURS[color_theme or "light"]
-        board = self._board
-        drawn = np.asarray(self._game.position.drawn).reshape(-1, board.num_edges)
-        boxes = np.asarray(self._game.boxes).reshape(-1, 2, board.rows, board.cols)
-        width, height = len(drawn) * (board.cols + 1), board.rows + 1
-        pixels = _DOT_DISTANCE * (scale or 1.0)
-        games = [
-            f'<g transform="translate({0.5 + number * (board.cols + 1)} 0.5)">'
-            f"{_shapes(board, drawn[number], boxes[number])}</g>"
-            for number in range(len(drawn))
-        ]
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-            f'width="{width * pixels:g}" height="{height * pixels:g}">'
-            f'<rect width="{width}" height="{height}" fill="{background}"/>'
-            f'<g fill="{colour}" stroke="{colour}" stroke-width="0.08">{"".join(games)}</g></svg>'
-        )
-
-    def save_svg(
-        self,
-        filename: str | Path,
-        *,
-        color_theme: str | None = None,
-        scale: float | None = None,
-    ) -> None:
-        """Write the picture of `to_svg` to a file."""
-        Path(filename).write_text(self.to_svg(color_theme=color_theme, scale=scale))
 
 
 class DotsAndBoxesEnv(pgx.Env):
@@ -119,6 +92,13 @@ class DotsAndBoxesEnv(pgx.Env):
         )
 
     def _step(self, state: State, action: jax.Array, key: jax.Array | None) -> State:
+        # The mask of legal actions says nothing of numbers beyond it: Pgx takes its nearest entry.
+        is_edge = (action >= 0) & (action < self.board.num_edges)
+        after = self._after(state, action)
+        lost = self._step_with_illegal_action(after, state.current_player)
+        return jax.tree.map(partial(jnp.where, is_edge), after, lost)
+
+    def _after(self, state: State, action: jax.Array) -> State:
         game = draw(self.board, state._game, action)
         position, before = game.position, state._game.position
         player = state.current_player ^ before.player ^ position.player
@@ -140,17 +120,40 @@ class DotsAndBoxesEnv(pgx.Env):
         return observe(self.board, state._game, seat)
 
 
-def _shapes(board: DotsAndBoxes, drawn: np.ndarray, boxes: np.ndarray) -> str:
-    """Return the boxes, lines and dots of one game as SVG; two dots are one unit apart."""
-    squares = [
-        f'<rect x="{col}" y="{row}" width="1" height="1" fill="{_OWNERS[owner]}" stroke="none"/>'
-        for owner, row, col in np.argwhere(boxes)
-    ]
-    horizontal, vertical = map(np.argwhere, split_edges(board, drawn))
-    lines = [f'<path d="M{col} {row}h1"/>' for row, col in horizontal]
-    lines += [f'<path d="M{col} {row}v1"/>' for row, col in vertical]
-    dots = [
-        f'<circle cx="{col}" cy="{row}" r="0.06"/>'
-        for row, col in product(range(board.rows + 1), range(board.cols + 1))
-    ]
-    return "".join(squares + lines + dots)
+def _picture(drawing: Any, state: State, config: dict[str, Any]) -> Any:
+    """Return the boxes, lines and dots of one game as a group of svgwrite. Raises: InputError."""
+    board, drawn = state._board, np.asarray(state._game.position.drawn)
+    if drawn.ndim != 1:
+        raise InputError(f"state: its games have axes {drawn.shape[:-1]}; a picture shows one axis")
+    unit, colour = config["GRID_SIZE"], config["COLOR_SET"].grid_color
+    picture = drawing.g(stroke=colour, stroke_width=0.08 * unit, fill=colour)
+    for owner, row, col in np.argwhere(state._game.boxes).tolist():
+        place, size = (col * unit, row * unit), (unit, unit)
+        picture.add(drawing.rect(place, size, fill=_OWNERS[owner], stroke="none"))
+    horizontal, vertical = split_edges(board, drawn)
+    for lines, right, down in ((horizontal, unit, 0), (vertical, 0, unit)):
+        for row, col in np.argwhere(lines).tolist():
+            x, y = col * unit, row * unit
+            picture.add(drawing.line((x, y), (x + right, y + down)))
+    for row, col in product(range(board.rows + 1), range(board.cols + 1)):
+        picture.add(drawing.circle((col * unit, row * unit), 0.06 * unit, stroke="none"))
+    return picture
+
+
+def _draw_this_game_too(known: Callable[[Visualizer, pgx.State], None]) -> Callable:
+    """Return `Visualizer._set_config_by_state` for the games of Pgx, `known`, and for this one."""
+
+    def set_config(self: Visualizer, state: pgx.State) -> None:
+        if state.env_id != NAME:
+            return known(self, state)
+        background, lines = _COLOURS[self.config["COLOR_THEME"] == "dark"]
+        board, colours = state._board, ColorSet(background_color=background, grid_color=lines)
+        size = {"BOARD_WIDTH": board.cols, "BOARD_HEIGHT": board.rows}
+        self.config |= {"GRID_SIZE": _DOT_DISTANCE, "COLOR_SET": colours, **size}
+        self._make_dwg_group = _picture
+
+    return set_config
+
+
+# Pgx has no other way to add a game to `save_svg` and `save_svg_animation`.
+Visualizer._set_config_by_state = _draw_this_game_too(Visualizer._set_config_by_state)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import chex
 import jax
@@ -64,7 +65,7 @@ LONGEST_DECISION = 3600  # seconds
 MOST_COUNT = 100_000  # simulations, or plies of depth
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
 class Player:
     """A named way to choose moves.
 
@@ -73,27 +74,49 @@ class Player:
     A player that looks at quiet positions alone also has `decide`, with the arguments of `act`. It
     returns move and value [B] of the quiet positions; all edges up to this move follow from them,
     as `quiet_game.edge_to_draw` says.
-    `one(drawn [A] bool)` returns the same edge in one position by a program that players share.
+    `one(params, drawn [A] bool)` returns the same edge of one position, by a program that players
+    share.
     Randomness comes from the key or seed of each game alone, so a game does not depend on the
     batch it is played in.
     """
 
     name: str
     act: Act | HostAct
-    params: chex.ArrayTree = ()
+    params: chex.ArrayTree = field(default=(), repr=False)
     on_host: bool = False
     decide: Decide | None = None
-    one: Callable[[np.ndarray], int] | None = None
+    board: DotsAndBoxes | None = None  # that it plays; None: any
+    one: Callable[[chex.ArrayTree, np.ndarray], int] | None = None
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
-        """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit."""
+        """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit.
+
+        Raises: InputError for a batch of another board and where the player breaks the rules.
+        """
+        drawn = np.array(state.drawn)  # what comes from the device cannot be written to
+        if self.board and self.board.num_edges != drawn.shape[-1]:
+            raise InputError(f"player: {self.name} plays {self.board}, not {drawn.shape[-1]} edges")
         if self.on_host:
-            # A copy: what comes from the device is read-only, which compiled players refuse.
-            return self.act(seeds(keys), np.array(state.drawn))
-        if self.one and len(state.drawn) == 1:
-            return np.array([self.one(np.array(state.drawn[0]))], np.int32)
-        # Compiled once for a player that is made once: jit remembers by function.
-        return np.asarray(jax.jit(self.act)(self.params, keys, state))
+            edges = self.act(seeds(keys), drawn.copy())
+        elif self.one and len(drawn) == 1:
+            edges = np.array([self.one(self.params, drawn[0])])
+        else:
+            # Compiled once for a player that is made once: jit remembers by function.
+            edges = jax.jit(self.act)(self.params, keys, state)
+        edges = np.asarray(self.checked(edges, len(drawn)))
+        for edge, row in zip(edges.tolist(), drawn, strict=True):
+            if not row.all() and (edge not in range(len(row)) or row[edge]):
+                raise InputError(f"player: {self.name} drew edge {edge}, which it may not draw")
+        return edges
+
+    def checked(self, edges: Any, games: int) -> Any:
+        """Return what `act` returned. Raises: InputError unless it is one edge for each game."""
+        if not hasattr(edges, "dtype"):
+            edges = np.asarray(edges)
+        if edges.shape != (games,) or not np.issubdtype(edges.dtype, np.integer):
+            found = f"{edges.dtype}{list(edges.shape)}"
+            raise InputError(f"player: {self.name} returned {found}, not int32[{games}], its edges")
+        return edges
 
 
 def seeds(keys: jax.Array) -> np.ndarray:
@@ -104,12 +127,12 @@ def seeds(keys: jax.Array) -> np.ndarray:
 _bits = jax.jit(jax.vmap(jax.random.bits))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
 class Agent:
     """What the learning players need: a network, its weights and the settings of the search."""
 
     network: Network
-    params: chex.ArrayTree
+    params: chex.ArrayTree = field(repr=False)
     settings: SearchConfig
     temperature: float = 0.0  # of `policy` and `search`; above 0 their moves are random
 
@@ -141,7 +164,7 @@ def make_player(
             f"(known: {', '.join(KNOWN)})"
         )
     with as_field(field, "player", name):
-        return makers[kind](name, argument, game, agent)
+        return replace(makers[kind](name, argument, game, agent), board=game)
 
 
 def make_players(
@@ -163,9 +186,11 @@ def _count(name: str, argument: str, example: str) -> int:
     return int(argument)
 
 
-def _needed(name: str, agent: Agent | None) -> Agent:
+def _needed(name: str, game: DotsAndBoxes, agent: Agent | None) -> Agent:
     if agent is None:
         raise InputError(f"player: {shortened(repr(name))} needs a trained network")
+    if agent.network.game != game:
+        raise InputError(f"player: {name!r} has a network of {agent.network.game}, not of {game}")
     return agent
 
 
@@ -275,15 +300,15 @@ def _table(game: DotsAndBoxes):
 
 def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     _refuse_argument(name, argument)
-    agent = _needed(name, agent)
+    agent = _needed(name, game, agent)
     chooser_of = partial(_by_policy, agent.network, agent.settings, agent.temperature)
     player = _network_player(name, agent, agent.settings, chooser_of)
     if agent.temperature:
         return player
     return replace(
         player,
-        one=lambda drawn: int(
-            single.choose_by_policy(agent.network, agent.settings, agent.params, drawn).edge
+        one=lambda params, drawn: int(
+            single.choose_by_policy(agent.network, agent.settings, params, drawn).edge
         ),
     )
 
@@ -301,7 +326,7 @@ def _by_policy(
 
 def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     simulations = _count(name, argument, "search:64")
-    agent = _needed(name, agent)
+    agent = _needed(name, game, agent)
     settings = replace(agent.settings, simulations=simulations)
     chooser_of = partial(_by_search, agent.network, settings, agent.temperature)
     player = _network_player(name, agent, settings, chooser_of)
@@ -309,8 +334,8 @@ def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
         return player
     return replace(
         player,
-        one=lambda drawn: int(
-            single.think(agent.network, settings, agent.params, drawn, simulations).edge
+        one=lambda params, drawn: int(
+            single.think(agent.network, settings, params, drawn, simulations).edge
         ),
     )
 
@@ -356,7 +381,7 @@ def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
             f"player: {shortened(repr(name))} needs seconds for a decision, above 0 and at most "
             f"{LONGEST_DECISION}, such as expert:1"
         )
-    agent = _needed(name, agent)
+    agent = _needed(name, game, agent)
     from jaxzero.agent import expert  # compiles, so only when asked for
 
     made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)

@@ -16,6 +16,7 @@ import numpy as np
 from jaxzero.agent import quiet_game
 from jaxzero.agent.choosing import Choice
 from jaxzero.agent.players import Player, seeds
+from jaxzero.config.ranges import PositiveInt, check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, initial_states, step
 
@@ -161,7 +162,8 @@ def play_match(
     as there are enough. `at_once` games are played at a time, 0: all. The result does not depend on
     `at_once` and `shares`: the randomness of a game comes from its number. But where the solver of
     `perfect` runs out of nodes, its table, which outlives a game, helps it.
-    Raises: ValueError for an odd number of games or none, InputError for a move that is none.
+    Raises: InputError for an odd number of games or none, a player of another board, and one that
+    draws an edge that it may not draw.
     """
     settings = games, opening_plies, seed, at_once, shares
     return play_recorded_match(game, first, second, *settings)[0]
@@ -181,8 +183,12 @@ def play_recorded_match(
 
     The moves begin with the opening. `first` moves first in even games, `second` in odd ones.
     """
-    if games < 2 or games % 2:
-        raise ValueError(f"games: {games} must be even and at least 2 (pairs with swapped seats)")
+    games = check_number("games", games, PositiveInt)
+    if games % 2:
+        raise InputError(f"games: {games} must be even (pairs with swapped seats)")
+    for player in (first, second):
+        if player.board not in (None, game):
+            raise InputError(f"player: {player.name} plays {player.board}, not {game}")
     # Weights from a file are on the host. Copy them to the device once, not at every ply.
     players = tuple(
         player
@@ -268,10 +274,12 @@ def _ask(
 ) -> tuple[np.ndarray, np.ndarray | float]:
     """Return what a player decides in the first `count` positions: moves and values."""
     if player.on_host:
-        return player.act(seeds(keys)[:count], state.drawn[:count]), 0.0
+        edges = player.act(seeds(keys)[:count], state.drawn[:count].copy())
+        return np.asarray(player.checked(edges, count)), 0.0
     # jit compiles once for each function object.
     if player.decide is None:
-        return np.asarray(jax.jit(player.act)(player.params, keys, state))[:count], 0.0
+        edges = jax.jit(player.act)(player.params, keys, state)
+        return np.asarray(player.checked(edges, len(state.drawn)))[:count], 0.0
     move, value = jax.device_get(jax.jit(player.decide)(player.params, keys, state))
     return move[:count], value[:count]
 

@@ -19,6 +19,7 @@ from jaxzero.agent.network import Network, inference_copy
 from jaxzero.agent.players import Agent, Player, make_player
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import SearchConfig
+from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import ALONE, Z_95, Shares, wilson_interval
 from jaxzero.evaluation.suite import BANDS, Suite
 from jaxzero.game import State
@@ -78,7 +79,9 @@ def answer_suite(
 
 
 def agent_answers(suite: Suite, agent: Agent, simulations: int) -> Answers:
-    """Answer a suite with an agent; 0 simulations: without search."""
+    """Answer a suite with an agent; 0 simulations: without search. Raises: InputError."""
+    if agent.network.game != suite.game:
+        raise InputError(f"agent: plays {agent.network.game}, the suite is of {suite.game}")
     answer = compile_answers(agent.network, agent.settings, simulations)
     return answer_suite(suite, answer, agent.params)
 

@@ -26,6 +26,7 @@ from jaxzero.solver.endgame import LARGEST_SIDE
 HARD = range(34, 49)
 HARD_WEIGHT, EASY_WEIGHT, OPENING_WEIGHT = 3.0, 0.5, 1.0
 MOST_OF_CLOCK = 0.2  # of what is left, for one decision
+MOST_OF_TURN = 0.8  # of the overtime for a turn, for its first decision
 RESERVE, LEAST_RESERVE = 0.05, 1.0  # share and seconds of the clock kept for delays and endings
 CAPTURE_SECONDS = 0.3  # a turn goes on: the table knows the position already
 LEAST_SECONDS = 0.02
@@ -33,9 +34,15 @@ LEAST_SECONDS = 0.02
 
 @dataclass
 class Clock:
-    """The time of one side for a whole game, in seconds."""
+    """The time of one side, in seconds: for a whole game, and beyond that for every turn."""
 
     left: float
+    turn: float = 0.0  # overtime, as byo-yomi
+
+    @property
+    def longest(self) -> float:
+        """The most that a decision gets."""
+        return max(MOST_OF_CLOCK * self.left, MOST_OF_TURN * self.turn)
 
     def for_decision(self, undrawn: int, boxes_left: int) -> float:
         """Return the seconds for a decision with so many undrawn edges and boxes not closed."""
@@ -43,7 +50,7 @@ class Clock:
         weights = [weight(edges) for edges in range(undrawn, boxes_left, -2)] or [EASY_WEIGHT]
         usable = max(0.0, self.left - max(RESERVE * self.left, LEAST_RESERVE))
         share = min(usable * weights[0] / sum(weights), MOST_OF_CLOCK * usable)
-        return max(LEAST_SECONDS, share)
+        return max(LEAST_SECONDS, share, MOST_OF_TURN * self.turn)
 
 
 def weight(undrawn: int) -> float:
@@ -65,8 +72,14 @@ class Session:
     clock: Clock | None = None  # of a whole game
     plays: int | None = None  # the player that the engine is, where a protocol says so
     done: bool = False  # asked to quit
+    full: Clock | None = field(init=False)  # the clock at the start of a game
+    clocks: dict[int, Clock] = field(init=False, default_factory=dict)  # of players, as told
+    komi: float = field(init=False, default=0.0)  # boxes that the second player is given
+    words: list[str] = field(init=False, default_factory=list)  # of a message that goes on
     record: Record = field(init=False)
-    _full: float | None = field(init=False)  # seconds of the clock at the start of a game
+    past: list[Record] = field(init=False, default_factory=list)  # before each turn, for `undo`
+    # Edges that may not begin the next turn; None where the other side did not just hear one.
+    refused: set[int] | None = field(init=False, default=None)
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
     _prepared: dict[DotsAndBoxes, float] = field(init=False, default_factory=dict)  # seconds
     _compiling: list[Thread] = field(init=False, default_factory=list)
@@ -74,7 +87,7 @@ class Session:
 
     def __post_init__(self) -> None:
         _check_size(self.agent.network.game)
-        self._full = self.clock.left if self.clock else None
+        self.full = replace(self.clock) if self.clock else None
         self.record = Record(self.agent.network.game)
 
     @property
@@ -87,17 +100,29 @@ class Session:
         _check_size(game)
         resize(self.agent, game, "board: this network")
         self.record, self.plays = Record(game), None
-        self.clock = None if self._full is None else Clock(self._full)
+        self.past, self.refused, self.clocks = [], None, {}
+        self.clock = replace(self.full) if self.full else None
 
     def get_ready(self) -> None:
         """Compile what a decision on this board needs; longer searches follow in a thread."""
         self._expert()
 
-    def draw(self, edge: int) -> None:
-        """Draw an edge for the side to move. Raises: InputError."""
-        if self.record.is_over:
-            raise InputError("edge: the game is over")
-        self.record = self.record.draw(edge)
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a thread still compiles longer searches."""
+        return any(thread.is_alive() for thread in self._compiling)
+
+    def go_on(self, record: Record) -> None:
+        """Take a record that goes on from the present one; `undo` returns to the present one."""
+        self.past.append(self.record)
+        self.record = record
+
+    def undo(self) -> list[int]:
+        """Go back to before the last turn; return its edges. Raises: InputError."""
+        if not self.past:
+            raise InputError("undo: there is no move to take back")
+        undone, self.record = self.record.moves, self.past.pop()
+        return list(undone[len(self.record.moves) :])
 
     def decide(self) -> int:
         """Return the edge to draw now; the clock runs. Raises: InputError after the end."""
@@ -106,9 +131,11 @@ class Session:
         return self._choose(self.record)
 
     def play_turn(self) -> list[int]:
-        """Draw edges until the turn passes or the game is over; return them."""
+        """Draw edges until the turn passes or the game is over; return them. Raises: InputError."""
+        if self.record.is_over:
+            raise InputError("turn: the game is over")
         plies = len(self.record.moves)
-        self.record = draw_turn(self.record, self._choose)
+        self.go_on(draw_turn(self.record, self._choose))
         return list(self.record.moves[plies:])
 
     def ponder(self) -> None:
@@ -139,17 +166,25 @@ class Session:
 
     def _choose(self, record: Record) -> int:
         """Return the edge to draw in a game that is not over; the clock runs."""
-        player = self._expert()
+        player, clock = self._expert(), self._clock
         begin, drawn, seconds = time.monotonic(), record.drawn, self.seconds
-        if self.clock:
-            seconds = self.clock.for_decision(int(np.sum(~drawn)), record.boxes_left)
+        if clock:
+            seconds = clock.for_decision(int(np.sum(~drawn)), record.boxes_left)
         if (count_sides(record.game, drawn)[:-1] == 3).any():
             seconds = min(seconds, CAPTURE_SECONDS)
         hurried = replace(player, seconds=seconds)
         edge = expert.decide(hurried, expert.longest_ready(hurried), drawn)
-        if self.clock:
-            self.clock.left -= time.monotonic() - begin
+        if self.refused and edge in self.refused and record is self.record:
+            order = expert.preference(player.think(expert.SIMULATIONS[0], drawn), drawn)
+            edge = next(edge for edge in order if edge not in self.refused)
+        if clock:
+            clock.left -= time.monotonic() - begin
         return edge
+
+    @property
+    def _clock(self) -> Clock | None:
+        """The clock of the side to move."""
+        return self.clocks.get(self.record.player, self.clock)
 
     def _expert(self) -> expert.Expert:
         """Return the expert of this board, able to decide."""
@@ -163,12 +198,12 @@ class Session:
 
     def _prepare(self, made: expert.Expert) -> None:
         """Compile in a thread what longer decisions on this board may use."""
-        longest = MOST_OF_CLOCK * self.clock.left if self.clock else self.seconds
+        longest = self._clock.longest if self._clock else self.seconds
         if longest <= self._prepared.get(self.game, 0.0):
             return
         self._prepared[self.game] = longest
         # By the clock some decisions take long and others not: each search has its use.
-        prepare = expert.prepare_all if self.clock else expert.prepare
+        prepare = expert.prepare_all if self._clock else expert.prepare
         thread = Thread(target=prepare, args=(replace(made, seconds=longest),), daemon=True)
         thread.start()
         self._compiling.append(thread)

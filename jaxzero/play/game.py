@@ -24,7 +24,9 @@ class Record:
     start: tuple[int, ...] = ()  # drawn before the game; boxes that they close have no owner
 
     def draw(self, edge: int) -> Record:
-        """Return the record with one more move. Raises: InputError for an edge that is drawn."""
+        """Return the record with one more move. Raises: InputError for an edge it cannot draw."""
+        if not 0 <= edge < self.game.num_edges:
+            raise InputError(f"edge {edge} is not on a {self.game} board")
         if self.drawn[edge]:
             raise InputError(f"edge {edge_name(self.game, edge)} is already drawn")
         return replace(self, moves=(*self.moves, edge))

@@ -10,13 +10,17 @@ A line that cannot be understood gets an answer that says why; the game stays as
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from itertools import zip_longest
+from dataclasses import replace
+from itertools import takewhile, zip_longest
 from typing import Any
+
+import numpy as np
 
 from jaxzero import __version__
 from jaxzero.config import GameConfig
-from jaxzero.errors import InputError, nearest
+from jaxzero.errors import InputError, nearest, one_line, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 from jaxzero.play import LONGEST_CLOCK
 from jaxzero.play.analysis import analyse
@@ -28,24 +32,36 @@ from jaxzero.runs.resize import resize
 Protocol = Callable[[Session, str], list[str]]  # one line to the lines of the answer
 
 ANALYSIS_SIMULATIONS = 256
+MOST_KOMI = 1000.0
+COLOURS = ("b", "w")  # of the first and of the second player
+PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
+SAU_WORDS = {"name?": 1, "new": 2, "move": 3, "error": 1, "end": 1, "quit": 1}  # first: number
 KEEP_RUNNING = ">>>BOTZONE_REQUEST_KEEP_RUNNING<<<"
 
 
 def gtp(engine: Session, line: str) -> list[str]:
-    """Answer a command of the text protocol: `= ANSWER` or `? WHY NOT`, then an empty line."""
-    number, _, rest = line.strip().partition(" ")
-    if not number.isdecimal():
-        number, rest = "", line.strip()
-    words = rest.split("#")[0].split()
+    """Answer a command of the text protocol: `= ANSWER` or `? WHY NOT`, then an empty line.
+
+    A number before a command comes back with its answer. A line without words, as one that only
+    comments, has no answer. The colours b and w are the first and the second player.
+    """
+    words, number = _plain(line).split("#")[0].split(), ""
     if not words:
         return []
-    name, *arguments = words
+    if re.fullmatch("[0-9]{1,20}", words[0]):
+        number = words.pop(0)
     try:
+        name, *arguments = words or [""]
         if name not in GTP:
-            raise InputError(f"{name[:40]}: unknown command{nearest(name[:40], GTP)}")
+            raise InputError(f"{shortened(repr(name))} is no command{nearest(name, GTP)}")
         return [f"={number} {GTP[name](engine, arguments)}".rstrip() + "\n"]
     except ValueError as error:
-        return [f"?{number} {error}\n"]
+        return [f"?{number} {one_line(str(error))}\n"]
+
+
+def _plain(line: str) -> str:
+    """Return a line without control characters, as a byte order mark or the end of a line."""
+    return "".join(sign for sign in line if sign.isprintable() or sign.isspace())
 
 
 def _quit(engine: Session, arguments: list[str]) -> str:
@@ -55,65 +71,121 @@ def _quit(engine: Session, arguments: list[str]) -> str:
 
 def _only(arguments: list[str], count: int, example: str) -> list[str]:
     if len(arguments) != count:
-        raise InputError(f"arguments: {' '.join(arguments)[:40]!r} must be {example}")
+        raise InputError(f"arguments: {shortened(repr(' '.join(arguments)))} must be {example}")
     return arguments
 
 
-def _new_game(engine: Session, arguments: list[str]) -> str:
-    if not arguments:
-        engine.new_game()
-        return ""
+def _of_player(engine: Session, arguments: list[str]) -> tuple[int | None, list[str]]:
+    """Return the player whose colour comes first, None where there is none, and the rest."""
+    player = PLAYERS.get(arguments[0].lower()) if arguments else None
+    return player, arguments[player is not None :]
+
+
+def _check_turn(record: Record, player: int | None) -> None:
+    if player not in (None, record.player) and not record.is_over:
+        raise InputError(f"turn: {COLOURS[player]} is not to move, {COLOURS[record.player]} is")
+
+
+def _clear_board(engine: Session, arguments: list[str]) -> str:
+    _only(arguments, 0, "nothing")
+    engine.new_game()
+    return ""
+
+
+def _boardsize(engine: Session, arguments: list[str]) -> str:
     sides = arguments * 2 if len(arguments) == 1 else _only(arguments, 2, "rows and columns")
-    if not all(side.isdecimal() and len(side) < 4 for side in sides):
-        raise InputError(f"new_game: {' '.join(arguments)[:40]!r} must be rows and columns")
+    if not all(re.fullmatch("[0-9]{1,3}", side) for side in sides):
+        raise InputError(f"size: {shortened(repr(' '.join(arguments)))} must be rows and columns")
     engine.new_game(GameConfig(*map(int, sides)).board)
     engine.get_ready()  # before the answer: no clock runs yet
     return ""
 
 
+def _new_game(engine: Session, arguments: list[str]) -> str:
+    return (_boardsize if arguments else _clear_board)(engine, arguments)
+
+
 def _play(engine: Session, arguments: list[str]) -> str:
+    player, names = _of_player(engine, arguments)
     record = engine.record
-    for name in arguments or _only([], 1, "edges, such as h0,1"):
+    for name in names or _only(names, 1, "edges, such as h0,1"):
+        _check_turn(record, player)
         record = record.draw(parse_edge(engine.game, name))
-    engine.record = record
+    engine.go_on(record)
     return ""
 
 
 def _genmove(engine: Session, arguments: list[str]) -> str:
-    _only(arguments, 0, "nothing")
-    return " ".join(edge_name(engine.game, edge) for edge in engine.play_turn())
+    player, rest = _of_player(engine, arguments)
+    _only(rest, 0, "nothing or a colour, b or w")
+    _check_turn(engine.record, player)
+    return _names(engine, engine.play_turn())
 
 
 def _undo(engine: Session, arguments: list[str]) -> str:
     _only(arguments, 0, "nothing")
-    if not engine.record.moves:
-        raise InputError("undo: there is no move to take back")
-    engine.record = engine.record.cut(len(engine.record.moves) - 1)
-    return ""
+    return _names(engine, engine.undo())
+
+
+def _names(engine: Session, edges: list[int]) -> str:
+    return " ".join(edge_name(engine.game, edge) for edge in edges)
 
 
 def _showboard(engine: Session, arguments: list[str]) -> str:
     _only(arguments, 0, "nothing")
     record = engine.record
-    marks = {box: "AB"[owner] for box, owner in record.owners.items()}
+    marks = {box: COLOURS[owner] for box, owner in record.owners.items()}
     first, second = record.score
-    state = "over" if record.is_over else f"{'AB'[record.player]} to move"
+    state = "over" if record.is_over else f"{COLOURS[record.player]} to move"
     # An empty line would end the answer.
     lines = (line or "." for line in render(record.game, record.drawn, marks).splitlines())
     board = "\n".join(lines)
-    return f"\n{board}\nA {first} : {second} B, {state}"
+    return f"\n{board}\nb {first} : {second} w, {state}"
 
 
 def _time_left(engine: Session, arguments: list[str]) -> str:
-    (text,) = _only(arguments, 1, "seconds")
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= LONGEST_CLOCK:
-        raise InputError(f"time_left: {text[:40]!r} must be seconds from 0 to {LONGEST_CLOCK:g}")
-    engine.clock = Clock(seconds)
+    """Set the clock of a player, or of whoever is to move; with stones it is for so many turns."""
+    player, rest = _of_player(engine, arguments)
+    seconds, stones = [*_numbers("time_left", rest, (1, 2)), 0.0][:2]
+    clock = Clock(0.0, seconds / max(stones, 1.0)) if stones else Clock(seconds)
+    if player is None:
+        engine.clock, engine.clocks = clock, {}
+    else:
+        engine.clocks[player] = clock
     return ""
+
+
+def _time_settings(engine: Session, arguments: list[str]) -> str:
+    """Set the clock of all games: seconds, then overtime for so many turns; 0 1 0: no clock."""
+    main, overtime, stones = _numbers("time_settings", arguments, (3,))
+    turn = overtime / max(stones, 1.0) if stones else 0.0
+    engine.full = None if overtime and not stones else Clock(main, turn)
+    engine.clock, engine.clocks = replace(engine.full) if engine.full else None, {}
+    return ""
+
+
+def _komi(engine: Session, arguments: list[str]) -> str:
+    """Give boxes to the second player in `final_score`; play is for boxes and does not change."""
+    (engine.komi,) = _numbers("komi", arguments, (1,), -MOST_KOMI, MOST_KOMI)
+    return ""
+
+
+def _numbers(
+    name: str,
+    arguments: list[str],
+    counts: tuple[int, ...],
+    least: float = 0.0,
+    most: float = LONGEST_CLOCK,
+) -> list[float]:
+    """Return so many numbers, the arguments of a command. Raises: InputError."""
+    try:
+        numbers = [float(argument) for argument in arguments]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in counts or not all(least <= number <= most for number in numbers):
+        shown, words = shortened(repr(" ".join(arguments))), " or ".join(map(str, counts))
+        raise InputError(f"{name}: {shown} must be {words} numbers from {least:g} to {most:g}")
+    return numbers
 
 
 def _analyze(engine: Session, arguments: list[str]) -> str:
@@ -129,6 +201,15 @@ def _score(engine: Session, arguments: list[str]) -> str:
     return "{} {}".format(*engine.record.score)
 
 
+def _final_score(engine: Session, arguments: list[str]) -> str:
+    _only(arguments, 0, "nothing")
+    if not engine.record.is_over:
+        raise InputError("final_score: the game is not over; score counts the boxes so far")
+    first, second = engine.record.score
+    ahead = first - second - engine.komi
+    return f"{'B' if ahead > 0 else 'W'}+{abs(ahead):g}" if ahead else "0"
+
+
 GTP: dict[str, Callable[[Session, list[str]], str]] = {
     "protocol_version": lambda _engine, _arguments: "2",
     "name": lambda _engine, _arguments: "jaxzero",
@@ -136,25 +217,55 @@ GTP: dict[str, Callable[[Session, list[str]], str]] = {
     "list_commands": lambda _engine, _arguments: "\n".join(GTP),
     "known_command": lambda _engine, words: str(bool(words) and words[0] in GTP).lower(),
     "new_game": _new_game,
-    "clear_board": _new_game,
-    "boardsize": _new_game,
+    "clear_board": _clear_board,
+    "boardsize": _boardsize,
     "play": _play,
     "genmove": _genmove,
     "undo": _undo,
     "showboard": _showboard,
+    "time_settings": _time_settings,
     "time_left": _time_left,
+    "komi": _komi,
     "analyze": _analyze,
     "score": _score,
+    "final_score": _final_score,
     "quit": _quit,
 }
 
 
 def sau(engine: Session, line: str) -> list[str]:
-    """Answer a line of the SAU platform; a whole turn, captures and all, is one message."""
+    """Answer a line of the SAU platform; a whole turn, captures and all, is one message.
+
+    The words of a message may stand on several lines, and several messages on one.
+    """
+    engine.words += _plain(line).split()
+    answers = []
+    while not engine.done and (message := _next_message(engine.words)):
+        answers += _answer(engine, message)
+    return answers
+
+
+def _next_message(words: list[str]) -> list[str]:
+    """Take the first message out of `words`, nothing where some of its words are still to come."""
+    if not words:
+        return []
+    if words[0] in ("error", "end"):
+        message = words[:]  # what stands behind them is for people
+    else:
+        length = SAU_WORDS.get(words[0], len(words))
+        message = [words[0], *takewhile(lambda word: word not in SAU_WORDS, words[1:length])]
+        is_number = message[0] != "move" or len(message) == 1 or message[1].isdecimal()
+        if len(message) == len(words) < length and is_number:
+            return []
+    del words[: len(message)]
+    return message
+
+
+def _answer(engine: Session, message: list[str]) -> list[str]:
+    """Answer one message of the platform."""
+    refused, engine.refused = engine.refused, None
     try:
-        match line.split():
-            case [] | ["error", *_]:  # after an error of the platform there is nothing to answer
-                return []
+        match message:
             case ["name?"]:
                 return ["name jaxzero"]
             case ["new", "black" | "white" as colour]:
@@ -162,6 +273,12 @@ def sau(engine: Session, line: str) -> list[str]:
                 engine.plays = 0 if colour == "black" else 1
             case ["move", *said]:
                 take_turn(engine, sau_edges(engine.game, said))
+            case ["error", *_]:
+                if refused is None:  # of another message than a move
+                    return []
+                refused.add(engine.undo()[0])
+                if refused.issuperset(np.flatnonzero(~engine.record.drawn).tolist()):
+                    raise InputError("move: every edge that is left was refused")
             case ["end", *_]:
                 engine.new_game()
                 return []
@@ -169,12 +286,14 @@ def sau(engine: Session, line: str) -> list[str]:
                 engine.done = True
                 return []
             case _:
-                raise InputError(f"line: {line.strip()[:60]!r} is none of the protocol's")
+                shown = shortened(repr(" ".join(message)))
+                raise InputError(f"line: {shown} is none of the protocol's")
     except ValueError as error:
-        return [f"error {error}"]
+        return [f"error {one_line(str(error))}"]
     record = engine.record
     if record.is_over or record.player != engine.plays:
         return []
+    engine.refused = refused if message[0] == "error" else set()
     return [sau_message(engine.game, engine.play_turn())]
 
 
@@ -191,7 +310,7 @@ def take_turn(engine: Session, edges: list[int]) -> None:
         record = record.draw(edge)
     if record.player != plays and not record.is_over:
         raise InputError("move: the turn has not passed; captures go on in the same message")
-    engine.record = record
+    engine.go_on(record)
 
 
 def sau_message(game: DotsAndBoxes, edges: list[int]) -> str:
@@ -226,6 +345,7 @@ def botzone(engine: Session, line: str) -> list[str]:
     A place is a square of the lattice of dots and edges, x and y from 0 to twice the boxes. Who is
     asked although the other side moves answers with the place -1, -1.
     """
+    line = _plain(line)
     if not line.strip():
         return []
     x = y = -1
@@ -234,11 +354,11 @@ def botzone(engine: Session, line: str) -> list[str]:
         record = engine.record
         if record.player == engine.plays and not record.is_over:
             edge = engine.decide()
-            engine.draw(edge)
+            engine.record = engine.record.draw(edge)
             x, y = _square(engine.game, edge)
         said = {"response": {"x": x, "y": y}}
     except ValueError as error:
-        said = {"response": {"x": x, "y": y}, "debug": str(error)}
+        said = {"response": {"x": x, "y": y}, "debug": one_line(str(error))}
     return [json.dumps(said), KEEP_RUNNING]
 
 

@@ -11,7 +11,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "adapters.md"
 
 @pytest.mark.parametrize(
     ("section", "library"),
-    [("OpenSpiel", "pyspiel"), ("Pgx", "pgx"), ("PettingZoo", "pettingzoo")],
+    [
+        ("OpenSpiel", "pyspiel"),
+        ("Pgx", "pgx"),
+        ("A search with mctx", "pgx"),
+        ("PettingZoo", "pettingzoo"),
+    ],
 )
 def test_the_example_prints_what_stands_there(section, library, capsys):
     pytest.importorskip(library, reason="needs the extra jaxzero[adapters]")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -111,6 +113,28 @@ def test_an_illegal_action_ends_and_loses_the_game(rewards, lost):
     chex.assert_trees_all_equal(after, over.replace(rewards=jnp.zeros(2)))
 
 
+@pytest.mark.parametrize(("rewards", "lost"), [("result", -1), ("boxes", -4)])
+def test_a_number_beyond_the_board_ends_and_loses_the_game(rewards, lost):
+    env = DotsAndBoxesEnv(2, 2, rewards)
+    actions = jnp.array([99, -1, 12, -12, 2**31 - 1, -(2**31), 3, 0])  # the last is drawn already
+    wrong = np.arange(8) != 6
+    first = env.step(env.init(jax.random.key(0)), 0)
+    alone = [jax.jit(env.step)(first, action) for action in actions]
+    many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (8, *leaf.shape)), first)
+    after = jax.jit(jax.vmap(env.step))(many, actions)
+    chex.assert_trees_all_equal(after, jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone))
+    chex.assert_trees_all_equal(after, jax.vmap(env.step)(many, actions))
+    assert after.terminated.tolist() == wrong.tolist()
+    loser = int(first.current_player)
+    assert after.rewards[:, loser].tolist() == (wrong * lost).tolist()
+    assert (after.rewards.sum(axis=1) == 0).all() and after.legal_action_mask[wrong].all()
+    again = jax.vmap(env.step)(after, actions)
+    chex.assert_trees_all_equal(
+        jax.tree.map(lambda leaf: leaf[wrong], again),
+        jax.tree.map(lambda leaf: leaf[wrong], after.replace(rewards=jnp.zeros((8, 2)))),
+    )
+
+
 def test_thousands_of_games_are_one_program():
     env = DotsAndBoxesEnv(2, 2)
     _, (_, states) = random_games(env, 4096)
@@ -120,16 +144,29 @@ def test_thousands_of_games_are_one_program():
     assert (boxes.sum(axis=1) == 1).all(), "every box has one owner"
 
 
+def shapes(path: Path) -> dict[str, int]:
+    """Count the shapes of a picture by their names."""
+    return Counter(shape.tag.split("}")[1] for shape in ElementTree.parse(path).iter())
+
+
 def test_a_picture_has_every_edge_and_box(tmp_path):
-    env = DotsAndBoxesEnv(2, 3)
+    env, path = DotsAndBoxesEnv(2, 3), tmp_path / "game.svg"
     _, (_, states) = random_games(env, 3)
-    states.save_svg(tmp_path / "over.svg", color_theme="dark", scale=2.0)
-    picture = ElementTree.parse(tmp_path / "over.svg").getroot()
-    assert picture.get("width") == str(17 * 3 * 4 * 80)  # all states of all games
-    last = jax.tree.map(lambda leaf: leaf[-1, 0], states)
-    names = [shape.tag.split("}")[1] for shape in ElementTree.fromstring(last.to_svg()).iter()]
-    counts = {name: names.count(name) for name in ("path", "circle", "rect")}
-    assert counts == {"path": 17, "circle": 12, "rect": 6 + 1}
+    last = jax.tree.map(lambda leaf: leaf[-1], states)
+    one = jax.tree.map(lambda leaf: leaf[0], last)
+    for save in (pgx.save_svg, type(one).save_svg):
+        save(one, path, color_theme="dark", scale=2.0)
+        found = shapes(path)
+        assert (found["line"], found["circle"], found["rect"]) == (17, 12, 6 + 1)
+        assert ElementTree.parse(path).getroot().get("width") == str(4 * 40 * 2.0)
+    pgx.save_svg(last, path)
+    assert shapes(path)["line"] == 3 * 17
+    with pytest.raises(InputError, match=r"^state: "):
+        pgx.save_svg(states, path)
+    game = [jax.tree.map(lambda leaf, ply=ply: leaf[ply, 0], states) for ply in range(17)]
+    pgx.save_svg_animation(game, path)
+    assert shapes(path)["line"] == sum(range(1, 18))
+    pgx.save_svg(pgx.make("tic_tac_toe").init(jax.random.key(0)), path)  # as before
 
 
 def test_unknown_rewards_are_named():

@@ -23,7 +23,7 @@ from jaxzero.evaluation.arena import (
     play_recorded_match,
     wilson_interval,
 )
-from jaxzero.game import DotsAndBoxes, State, boxes_closed
+from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.quiet import most_decisions
 
 GAME = DotsAndBoxes(2, 2)
@@ -47,6 +47,46 @@ def test_a_deterministic_player_meets_itself_evenly():
     assert result.wins == result.losses
     assert result.margin == 0
     assert result.points == 0.5
+
+
+ILLEGAL = {
+    "drawn": lambda drawn: jnp.zeros(len(drawn), jnp.int32),
+    "below 0": lambda drawn: jnp.full(len(drawn), -1),
+    "beyond": lambda drawn: jnp.full(len(drawn), GAME.num_edges),
+    "a fraction": lambda drawn: jnp.argmin(drawn, axis=-1) + 0.5,
+    "policies": lambda drawn: jnp.zeros(drawn.shape),
+    "one for all": lambda drawn: jnp.int32(0),
+}
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+@pytest.mark.parametrize("on_host", [False, True])
+def test_a_player_that_breaks_the_rules_is_named(name, on_host):
+    choose = ILLEGAL[name]
+    wrong = Player("wrong", lambda _params, _keys, state: choose(state.drawn))
+    if on_host:
+        wrong = Player("wrong", lambda _seeds, drawn: choose(jnp.asarray(drawn)), on_host=True)
+    for players in ((wrong, FIRST), (FIRST, wrong)):
+        with pytest.raises(InputError, match=r"^player: wrong "):
+            play_match(GAME, *players, games=4, opening_plies=3, seed=0)
+    state = State(*(jnp.array([x]) for x in (np.arange(GAME.num_edges) < 1, 0, 0)))
+    with pytest.raises(InputError, match=r"^player: wrong "):
+        wrong.choose(jax.random.split(jax.random.key(0), 1), state)
+
+
+@pytest.mark.parametrize("games", [0, -2, 3, 1.5, None, "many"])
+def test_an_impossible_number_of_games_is_named(games):
+    with pytest.raises(InputError, match=r"^games: "):
+        play_match(GAME, FIRST, LAST, games, 0, 0)
+
+
+def test_players_of_another_board_are_named():
+    other = DotsAndBoxes(1, 3)
+    for players in ((GREEDY, make_player("greedy", other)), (make_player("greedy", other), GREEDY)):
+        with pytest.raises(InputError, match=r"^player: greedy plays 1x3"):
+            play_match(GAME, *players, 2, 0, 0)
+    with pytest.raises(InputError, match=r"^player: greedy plays 2x2"):
+        GREEDY.choose(jax.random.split(jax.random.key(0), 2), initial_states(other, 2))
 
 
 def test_swapping_the_players_swaps_the_result():
@@ -149,7 +189,7 @@ def test_a_player_that_draws_no_edge_is_named(move):
 
 @pytest.mark.parametrize("games", [0, -2, 3])
 def test_a_match_has_pairs_of_games(games):
-    with pytest.raises(ValueError, match=rf"^games: {games} must be even"):
+    with pytest.raises(ValueError, match=rf"^games: {games} must be "):
         play_match(GAME, FIRST, LAST, games, 0, 0)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
+from dialogues import DIALOGUES
 
 import jaxzero
 from jaxzero.agent import expert
@@ -40,8 +43,9 @@ def made() -> Iterator[Session]:
 
 
 @pytest.fixture
-def engine(made) -> Session:
-    made.clock, made._full, made.done = None, None, False
+def engine(made, monkeypatch) -> Session:
+    monkeypatch.setattr(expert, "prepare_all", lambda _: None)  # no longer searches are needed
+    made.clock, made.full, made.done, made.komi, made.words = None, None, False, 0.0, []
     made.new_game(GAME)
     return made
 
@@ -143,6 +147,97 @@ def test_whole_games_are_played_by_the_rules(engine, name):
         assert record.is_over and engine.record.game == GAME
 
 
+@pytest.mark.parametrize("name", DIALOGUES)
+def test_a_dialogue_is_answered_line_by_line(engine, name):
+    protocol, pairs, drawn = DIALOGUES[name]
+    drew = []
+    for line, expected in pairs:
+        before = engine.record
+        answers = PROTOCOLS[protocol](engine, line)
+        assert len(answers) == len(expected), (line[:80], answers)
+        for answer, pattern in zip(answers, expected, strict=True):
+            if "TURN" in pattern or "OTHER" in pattern:
+                drew.append(turn_of(engine, protocol, before))
+                assert "OTHER" not in pattern or drew[-1] not in drew[:-1]
+            for word in ("TURN", "OTHER", "LAST"):
+                pattern = pattern.replace(word, drew[-1] if drew else "")
+            wanted = re.escape(pattern).replace(r"\*", ".*")
+            assert re.fullmatch(wanted, answer.splitlines()[0].rstrip()), (line[:80], answer)
+            assert len(answer.splitlines()[0]) < 1100, "what was said is not echoed at length"
+            assert protocol != "gtp" or (answer.endswith("\n") and "\n\n" not in answer[:-1])
+    names = [edge_name(GAME, edge) for edge in engine.record.moves]
+    assert (len(names) if isinstance(drawn, int) else " ".join(names)) == drawn
+
+
+def turn_of(engine: Session, protocol: str, before: Record) -> str:
+    """Return the edges that the engine has just drawn, legal ones, in the words of a protocol."""
+    begun = before.moves if protocol == "botzone" else engine.past[-1].moves
+    edges = list(engine.record.moves[len(begun) :])
+    if protocol == "botzone":
+        x, y = lattice(GAME)[edges[-1]]
+        return json.dumps({"x": x, "y": y})
+    replayed = whole_turn(engine.past[-1], lambda record: edges[len(record.moves) - len(begun)])
+    assert replayed == engine.record, "the whole turn and no more"
+    if protocol == "sau":
+        return sau_message(GAME, edges)
+    return " ".join(edge_name(GAME, edge) for edge in edges)
+
+
+@pytest.mark.parametrize(
+    "protocol", ["gtp", *(pytest.param(name, marks=pytest.mark.slow) for name in PROTOCOLS)]
+)
+def test_a_process_answers_every_line_once(protocol):
+    """All dialogues in one process: no traceback, and as many answers as were asked for."""
+    begins = {"gtp": ["clear_board"], "sau": ["end"], "botzone": []}[protocol]
+    spoken, answers = [], 0
+    for dialogue in DIALOGUES.values():
+        if dialogue.protocol == protocol and "quit" not in str(dialogue.pairs):
+            spoken += [*begins, *(line.replace("\r", "") for line, _ in dialogue.pairs)]
+            answers += sum(len(expected) for _, expected in dialogue.pairs) + (protocol == "gtp")
+    command = ["scripts/engine.py", "--protocol", protocol, "--weights", "2x2", "--seconds", "0.02"]
+    done = subprocess.run(
+        [sys.executable, *command],
+        input="\n".join(spoken) + "\n",
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},  # as where no language is set
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    ended = "\n\n" if protocol == "gtp" else "\n"
+    assert done.stdout.count(ended) == answers
+
+
+def test_a_refused_turn_of_several_edges_begins_with_another(engine):
+    """Two boxes are there to be taken: whatever was refused, what comes next is legal."""
+    engine.plays, engine.record = 0, Record(GAME, (0, 2, 6, 1, 4, 3, 8, 5))
+    assert engine.record.player == 0
+    said = PROTOCOLS["sau"](engine, "name?")
+    engine.refused, begun = set(), engine.record
+    turns = [engine.play_turn()]
+    for _ in range(len(np.flatnonzero(~begun.drawn)) - 1):
+        (answer,) = PROTOCOLS["sau"](engine, "error")
+        turns.append(sau_edges(GAME, answer.split()[1:]))
+        assert engine.past[-1] == begun
+        replayed = whole_turn(begun, lambda record: turns[-1][len(record.moves) - len(begun.moves)])
+        assert replayed == engine.record
+    assert said and len({turn[0] for turn in turns}) == len(turns)
+
+
+def test_time_for_a_turn_comes_from_the_clock_of_its_player(engine):
+    gtp = partial(PROTOCOLS["gtp"], engine)
+    for line in ("time_settings 100 30 5", "time_left b 50 0", "time_left w 20 4"):
+        assert gtp(line) == ["=\n"]
+    assert engine.full == Clock(100.0, 6.0) and engine.clocks == {0: Clock(50.0), 1: Clock(0, 5.0)}
+    gtp("genmove b")
+    assert engine.clocks[0].left < 50.0 and engine.clock == Clock(100.0, 6.0)
+    gtp("clear_board")
+    assert engine.clock == Clock(100.0, 6.0) and not engine.clocks
+    gtp("time_settings 0 1 0")
+    assert engine.full is None and engine.clock is None
+    # Overtime is there when the rest is used up, and never all of it.
+    assert 0 < Clock(0.0, 10.0).for_decision(40, 16) < 10.0 < Clock(900.0, 1.0).for_decision(40, 16)
+
+
 def test_bad_lines_are_answered_and_change_nothing(engine):
     gtp, sau, botzone = (partial(PROTOCOLS[name], engine) for name in ("gtp", "sau", "botzone"))
     assert gtp("7 play h0,0") == ["=7\n"]
@@ -158,8 +253,8 @@ def test_bad_lines_are_answered_and_change_nothing(engine):
         ("genmov", "did you mean genmove"),
         ("new_game 0 5", "rows: 0"),
         ("new_game a", "rows and columns"),
-        ("time_left nan", "seconds"),
-        ("time_left -1", "seconds"),
+        ("time_left nan", "numbers"),
+        ("time_left -1", "numbers"),
     ):
         (answer,) = gtp(line)
         assert answer.startswith("? ") and why in answer, (line, answer)
@@ -181,7 +276,7 @@ def test_bad_lines_are_answered_and_change_nothing(engine):
         reply = json.loads(botzone(line)[0])
         assert reply["response"] == {"x": -1, "y": -1} and reply["debug"], line
     assert engine.record is before
-    assert gtp("undo") == ["=\n"] and not engine.record.moves
+    assert gtp("undo") == ["= h0,0\n"] and not engine.record.moves
     assert gtp("undo")[0].startswith("? undo")
 
 
@@ -236,7 +331,7 @@ def test_a_new_game_has_a_full_clock_or_none(engine):
     PROTOCOLS["gtp"](engine, "time_left 0")
     PROTOCOLS["gtp"](engine, "new_game")
     assert engine.clock is None
-    engine._full = 5.0
+    engine.full = Clock(5.0)
     engine.new_game()
     assert engine.clock == Clock(5.0)
     engine.clock.left = 1.0
@@ -256,12 +351,12 @@ def test_what_was_pondered_need_not_be_proven_again(monkeypatch):
         expert._table.cache_clear()
         engine.new_game()
         for edge in drawn[:2]:
-            engine.draw(edge)
+            engine.record = engine.record.draw(edge)
         if pondered:
             engine.ponder()
             engine._pondering[1].join()
             engine.stop_pondering()
-        engine.draw(drawn[2])
+        engine.record = engine.record.draw(drawn[2])
         problem = expert.problem_of(engine._expert(), engine.record.drawn)
         proof.prove_value(problem, 0.0)
         nodes[pondered] = problem.control[null_window.NODES], problem.value
@@ -325,7 +420,7 @@ def test_a_thousand_games_at_short_clocks_never_flag(monkeypatch):
         while not session.record.is_over:
             if session.record.player == number % 2:
                 session.play_turn()
-                assert session.clock.left > 0, (number, session._full)
+                assert session.clock.left > 0, (number, session.full)
             else:
                 session.record = whole_turn(session.record, partial(at_random, rng))
 

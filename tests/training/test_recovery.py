@@ -8,6 +8,8 @@ import gc
 import json
 import os
 import shutil
+import sys
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +25,7 @@ from jaxzero import cli
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.config.ranges import number as numbers_between
-from jaxzero.errors import InputError, RunError
+from jaxzero.errors import InputError, RunError, print_less
 from jaxzero.interrupts import Stop
 from jaxzero.runs.checkpoint import (
     CHECKSUMS,
@@ -327,7 +329,11 @@ WRITE = "Error writing run/checkpoints/8.orbax-checkpoint-tmp/learner"
         (OSError(errno.ENOENT, os.strerror(errno.ENOENT)), 1),
     ],
 )
-def test_writes_that_fail_beside_the_first_one_are_not_told(caplog, error, told):
+def test_writes_that_fail_beside_the_first_one_are_not_told(caplog, monkeypatch, error, told):
+    for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    print_less()  # as scripts do
+
     async def fail() -> None:
         raise error
 

@@ -1,0 +1,439 @@
+"""What programs say to the engine on 2x2, and what it answers: data of `test_protocols.py`.
+
+A dialogue is a protocol and pairs: a line, and the answers to it. In an answer `*` stands for any
+words, TURN for the edges that the engine has just drawn, OTHER for edges that it has not drawn
+before in this dialogue, and LAST for those that it drew last. Of an answer of several lines the
+first counts. At the end so many edges are drawn, or these edges in this order.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+
+class Dialogue(NamedTuple):
+    """One dialogue; edges at the end by name, or their number."""
+
+    protocol: str
+    pairs: list[tuple[str, list[str]]]
+    drawn: str | int
+
+
+def gtp(*pairs: tuple[str, str], drawn: str | int = 0) -> Dialogue:
+    """Return a dialogue in which every command has one answer, and an empty one stands for none."""
+    return Dialogue("gtp", [(line, [answer] if answer else []) for line, answer in pairs], drawn)
+
+
+def sau(*pairs: tuple[str, str], drawn: str | int = 0) -> Dialogue:
+    """Return a dialogue in which a line may have several answers, with a | between them."""
+    split = [(line, answer.split("|") if answer else []) for line, answer in pairs]
+    return Dialogue("sau", split, drawn)
+
+
+def botzone(*pairs: tuple[str, str], drawn: str | int = 0) -> Dialogue:
+    """Return a dialogue in which every line has a place, PASS or WRONG as its answer."""
+    answers = {
+        "PASS": '{"response": {"x": -1, "y": -1}}',
+        "WRONG": '{"response": {"x": -1, "y": -1}, "debug": "*"}',
+        "TURN": '{"response": TURN}',
+        "": "",
+    }
+    marker = ">>>BOTZONE_REQUEST_KEEP_RUNNING<<<"
+    split = [(line, [answers[answer], marker] if answer else []) for line, answer in pairs]
+    return Dialogue("botzone", split, drawn)
+
+
+def begin(*requests: tuple[int, int], responses: tuple[tuple[int, int], ...] = ()) -> str:
+    """Return the first line of a game of Botzone."""
+    said = {"requests": requests, "responses": responses}
+    return json.dumps(
+        {name: [{"x": x, "y": y} for x, y in places] for name, places in said.items()}
+    )
+
+
+OUTER = "h0,0 h0,1 h2,0 h2,1 v0,0 v1,0 v0,2 v1,2"  # 8 edges; then every edge but one gives boxes
+LOST = f"{OUTER} h1,0 v0,1 h1,1 v1,1"  # b opens, w takes all four boxes
+THIRD = "h0,0 h1,0 v0,0"  # the side that moves next takes a box with v0,1
+
+DIALOGUES = {
+    "tabs and blanks stand between words": gtp(
+        ("1\tprotocol_version", "=1 2"),
+        ("2\tplay\tb\th0,0", "=2"),
+        (" \t 3 \t play   w \t h0,1 \t ", "=3"),
+        ("\tscore\t", "= 0 0"),
+        drawn="h0,0 h0,1",
+    ),
+    "a lone number has an answer, a comment has none": gtp(
+        ("", ""),
+        ("   ", ""),
+        ("\t", ""),
+        ("# 4 name", ""),
+        ("5", "?5 *"),
+        ("6 # name", "?6 *"),
+        ("7#", "?7 *"),
+        ("8 name # who", "=8 jaxzero"),
+        ("9 name#who", "=9 jaxzero"),
+        ("#play b h0,0", ""),
+    ),
+    "numbers come back as they were": gtp(
+        ("0 name", "=0 jaxzero"),
+        ("00012 score", "=00012 0 0"),
+        ("4294967296 name", "=4294967296 jaxzero"),
+        ("4294967296 nam", "?4294967296 *"),
+        ("-1 name", "? *"),
+        ("1.5 name", "? *"),
+        ("²3 name", "? *"),
+        ("9" * 5000 + " name", "? *"),
+        ("12name", "? *"),
+    ),
+    "Sabaki begins": gtp(
+        ("1 name", "=1 jaxzero"),
+        ("2 version", "=2 *"),
+        ("3 protocol_version", "=3 2"),
+        ("4 list_commands", "=4 protocol_version"),
+        ("5 boardsize 2", "=5"),
+        ("6 clear_board", "=6"),
+        ("7 komi 6.5", "=7"),
+        ("8 play B H0,0", "=8"),
+        ("9 genmove W", "=9 TURN"),
+        ("10 undo", "=10 LAST"),
+        ("11 undo", "=11 h0,0"),
+    ),
+    "gogui-twogtp plays two turns": gtp(
+        ("protocol_version", "= 2"),
+        ("known_command time_settings", "= true"),
+        ("known_command final_score", "= true"),
+        ("known_command gogui-interrupt", "= false"),
+        ("boardsize 2", "="),
+        ("time_settings 600 0 0", "="),
+        ("komi 0", "="),
+        ("clear_board", "="),
+        ("time_left b 600 0", "="),
+        ("genmove b", "= TURN"),
+        ("time_left w 600 0", "="),
+        ("genmove w", "= TURN"),
+        ("final_score", "? *"),
+        drawn=2,
+    ),
+    "colours are of the players": gtp(
+        ("genmove w", "? *"),
+        ("play w h0,0", "? *"),
+        ("play white h0,0", "? *"),
+        ("play b h0,0 h0,1", "? *"),
+        ("play black h0,0", "="),
+        ("play b h0,1", "? *"),
+        ("genmove B", "? *"),
+        ("genmove BLACK", "? *"),
+        ("genmove red", "? *"),
+        ("genmove w w", "? *"),
+        ("play w h0,0", "? *"),
+        ("play w pass", "? *"),
+        ("play w resign", "? *"),
+        ("play w h0,1", "="),
+        drawn="h0,0 h0,1",
+    ),
+    "who closes a box moves again": gtp(
+        (f"play {THIRD}", "="),
+        ("play w v0,1", "="),
+        ("score", "= 0 1"),
+        ("play b h0,1", "? *"),
+        ("genmove b", "? *"),
+        ("play w h2,0", "="),
+        ("play w h2,1", "? *"),
+        ("play b h2,1", "="),
+        drawn=f"{THIRD} v0,1 h2,0 h2,1",
+    ),
+    "a turn of several edges has one answer": gtp(
+        (f"play {THIRD}", "="),
+        ("genmove w", "= TURN"),
+        ("undo", "= LAST"),
+        ("genmove", "= TURN"),
+        ("undo", "= LAST"),
+        ("undo", f"= {THIRD}"),
+        ("undo", "? *"),
+    ),
+    "the game is over": gtp(
+        ("final_score", "? *"),
+        (f"play {OUTER}", "="),
+        ("play b h1,0", "="),
+        ("play w v0,1 h1,1", "="),
+        ("final_score", "? *"),
+        ("genmove w", "= v1,1"),
+        ("genmove", "? *"),
+        ("genmove b", "? *"),
+        ("genmove w", "? *"),
+        ("analyze", "? *"),
+        ("play b h0,0", "? *"),
+        ("play w v1,1", "? *"),
+        ("score", "= 0 4"),
+        ("final_score", "= W+4"),
+        ("showboard", "="),
+        drawn=LOST,
+    ),
+    "komi counts in the final score": gtp(
+        (f"play {LOST}", "="),
+        ("komi 0.5", "="),
+        ("final_score", "= W+4.5"),
+        ("komi -4", "="),
+        ("final_score", "= 0"),
+        ("komi -5", "="),
+        ("final_score", "= B+1"),
+        ("komi", "? *"),
+        ("komi a", "? *"),
+        ("komi nan", "? *"),
+        ("komi 1e9", "? *"),
+        ("komi 1 2", "? *"),
+        ("final_score", "= B+1"),
+        ("final_score b", "? *"),
+        drawn=LOST,
+    ),
+    "undo returns to before a command": gtp(
+        ("undo", "? *"),
+        (f"play {THIRD}", "="),
+        ("play v0,1", "="),
+        ("play h9,9", "? *"),
+        ("undo 2", "? *"),
+        ("undo", "= v0,1"),
+        ("undo", f"= {THIRD}"),
+        ("undo", "? *"),
+        ("play h2,0", "="),
+        ("clear_board", "="),
+        ("undo", "? *"),
+    ),
+    "clocks are of players": gtp(
+        ("time_settings 300 30 5", "="),
+        ("time_left w 290 0", "="),
+        ("time_left b 3 0", "="),
+        ("time_left white 30 5", "="),
+        ("time_left 290", "="),
+        ("time_left", "? *"),
+        ("time_left w", "? *"),
+        ("time_left w 290 0 1", "? *"),
+        ("time_left w x 0", "? *"),
+        ("time_left w nan 0", "? *"),
+        ("time_left w -1 0", "? *"),
+        ("time_left w 1e99 0", "? *"),
+        ("genmove b", "= TURN"),
+        ("genmove w", "= TURN"),
+        drawn=2,
+    ),
+    "a clock may be set and taken away": gtp(
+        ("time_settings 0 1 0", "="),
+        ("time_settings 0 2 1", "="),
+        ("genmove b", "= TURN"),
+        ("time_settings 0 0 0", "="),
+        ("genmove w", "= TURN"),
+        ("time_settings", "? *"),
+        ("time_settings 300", "? *"),
+        ("time_settings 300 30", "? *"),
+        ("time_settings a b c", "? *"),
+        ("time_settings -1 0 0", "? *"),
+        ("time_settings inf 0 0", "? *"),
+        ("time_settings 1 2 3 4", "? *"),
+        drawn=2,
+    ),
+    "boards that there are not": gtp(
+        ("play h0,0", "="),
+        *(
+            (f"{command} {size}".strip(), "? *")
+            for command in ("boardsize", "new_game")
+            for size in ("0", "8", "19", "a", "2 2 2", "2.5", "2x2", "-1", "9999", "٣")
+        ),
+        ("boardsize", "? *"),
+        ("clear_board 2", "? *"),
+        ("score", "= 0 0"),
+        drawn="h0,0",
+    ),
+    "a new board and a new game": gtp(
+        ("play h0,0", "="),
+        ("boardsize 2 2", "="),
+        ("play h0,0", "="),
+        ("new_game", "="),
+        ("play h0,0", "="),
+        ("clear_board", "="),
+    ),
+    "unknown words": gtp(
+        ("genmov", "? *genmove*"),
+        ("PLAY h0,0", "? *"),
+        ("loadsgf x.sgf", "? *"),
+        ("play", "? *"),
+        ("play b", "? *"),
+        ("play h0,0 h0,0", "? *"),
+        ("play h0", "? *"),
+        ("play " + "x" * 100_000, "? *"),
+        ("play " + "9" * 5000, "? *"),
+        ("x" * 100_000, "? *"),
+        ("你好", "? *"),
+        ("known_command", "= false"),
+        ("known_command 你好", "= false"),
+        ("showboard all", "? *"),
+        ("score b", "? *"),
+        ("undo h0,0", "? *"),
+    ),
+    "signs that cannot be seen": gtp(
+        ("\ufeff1 name", "=1 jaxzero"),
+        ("na\x00me", "= jaxzero"),
+        ("2 na\x07me\r", "=2 jaxzero"),
+        ("3\u00a0name", "=3 jaxzero"),
+        ("\x00", ""),
+        ("\x1b[A", "? *"),
+        ("\ufffd\ufffd", "? *"),
+    ),
+    "the end of a session": gtp(("play h0,0", "="), ("42 quit", "=42"), drawn="h0,0"),
+    "a platform begins": sau(
+        ("name?", "name jaxzero"),
+        ("new black", "TURN"),
+        ("end", ""),
+        ("name?", "name jaxzero"),
+        ("new white", ""),
+        ("move 1 AAA", "TURN"),
+        drawn=2,
+    ),
+    "words of a message stand on several lines": sau(
+        ("new", ""),
+        ("", ""),
+        ("white", ""),
+        ("move", ""),
+        ("1", ""),
+        ("\t", ""),
+        ("AAA", "TURN"),
+        ("end", ""),
+        ("move 1", ""),
+        ("new", "error *"),
+        ("black", "TURN"),
+        drawn=1,
+    ),
+    "messages stand on one line": sau(
+        ("name? new black", "name jaxzero|TURN"),
+        ("new white move 1 AAA", "TURN"),
+        ("name?\tname?", "name jaxzero|name jaxzero"),
+        ("\ufeffnew\twhite\r", ""),
+        (" move\t1\tAAA ", "TURN"),
+        drawn=2,
+    ),
+    "a refused move is taken back": sau(
+        ("new black", "OTHER"),
+        ("error", "OTHER"),
+        ("error illegal move", "OTHER"),
+        ("\terror ", "OTHER"),
+        drawn=1,
+    ),
+    "every move is refused": sau(
+        ("new black", "OTHER"),
+        *[("error", "OTHER")] * 11,
+        ("error", "error *"),
+        ("error", ""),
+        ("new black", "TURN"),
+        drawn=1,
+    ),
+    "an error of another message changes nothing": sau(
+        ("error", ""),
+        ("new white", ""),
+        ("error", ""),
+        ("move x", "error *"),
+        ("error", ""),
+        ("move 1 AAA", "TURN"),
+        ("what", "error *"),
+        ("error", ""),
+        ("move 9", ""),
+        ("AAA", "error *"),
+        ("error", ""),
+        drawn=2,
+    ),
+    "messages that are none": sau(
+        ("new red", "error *"),
+        ("new name?", "error *|name jaxzero"),
+        ("move 1 AAA", "error *"),
+        ("new white", ""),
+        ("move 1 AAZ", "error *"),
+        ("move 2 AAA", "error *"),
+        ("move 0 AAA", "error *"),
+        ("move 1 AAAA", "error *"),
+        ("move -1 AAA", "error *"),
+        ("move " + "9" * 5000 + " AAA", "error *"),
+        ("move 1 " + "A" * 100_000, "error *"),
+        ("move 2 AAAAAA", "error *"),
+        ("move 2 AAAAAB", "error *"),
+        ("move 2 name?", "error *|name jaxzero"),
+        ("MOVE 1 AAA", "error *"),
+        ("move one edge", "error *"),
+        ("你好", "error *"),
+        ("x" * 100_000, "error *"),
+    ),
+    "a game ends early": sau(
+        ("new black", "TURN"),
+        ("end black wins", ""),
+        ("move 1 AAB", "error *"),
+        ("new white", ""),
+        ("end", ""),
+        ("quit", ""),
+    ),
+    "who begins is told by the first request": botzone(
+        (begin((-1, -1)), "TURN"),
+        (begin((0, 1)), "TURN"),
+        drawn=2,
+    ),
+    "one request after another": botzone(
+        (begin((0, 1)), "TURN"),
+        ('{"x": -1, "y": -1, "pass": 1}', "PASS"),
+        ('{"x": 0, "y": 1}', "WRONG"),
+        ("", ""),
+        ("\r", ""),
+        ('{"x": -1, "y": -1}', "PASS"),
+        drawn=2,
+    ),
+    "a whole history": botzone(
+        (begin((0, 1), (0, 3), responses=((2, 1),)), "TURN"),
+        (begin((0, 1), (0, 3), responses=((0, 1),)), "WRONG"),
+        (begin((0, 1), (0, 1), responses=((2, 1),)), "WRONG"),
+        (begin((0, 1), (0, 3), responses=((2, 2),)), "WRONG"),
+        drawn=4,
+    ),
+    "places that are no edges": botzone(
+        ('{"x": 0, "y": 0}', "WRONG"),
+        ('{"x": 1, "y": 1}', "WRONG"),
+        ('{"x": 5, "y": 0}', "WRONG"),
+        ('{"x": -2, "y": 1}', "WRONG"),
+        ('{"x": 1.0, "y": 0}', "WRONG"),
+        ('{"x": "1", "y": 0}', "WRONG"),
+        ('{"x": true, "y": 0}', "WRONG"),
+        ('{"x": NaN, "y": 0}', "WRONG"),
+        ('{"x": Infinity, "y": 0}', "WRONG"),
+        ('{"x": 1e400, "y": 0}', "WRONG"),
+        ('{"x": ' + "9" * 5000 + ', "y": 0}', "WRONG"),
+        ('{"x": {}, "y": []}', "WRONG"),
+        ('{"x": 1}', "WRONG"),
+        ("{}", "WRONG"),
+    ),
+    "lines that are no requests": botzone(
+        ("{", "WRONG"),
+        ("null", "WRONG"),
+        ("[]", "WRONG"),
+        ("3", "WRONG"),
+        ("name?", "WRONG"),
+        ("genmove b", "WRONG"),
+        ("[" * 9999, "WRONG"),
+        ('{"a":' * 9999, "WRONG"),
+        ("x" * 100_000, "WRONG"),
+        ('{"requests": []}', "WRONG"),
+        ('{"requests": null}', "WRONG"),
+        ('{"requests": "x"}', "WRONG"),
+        ('{"requests": [null]}', "WRONG"),
+        ('{"requests": [[0, 1]]}', "WRONG"),
+        ('{"requests": [{"x": 0, "y": 1}], "responses": null}', "WRONG"),
+        ('{"requests": [{"x": 0, "y": 1}, {"x": 0, "y": 3}], "responses": [7]}', "WRONG"),
+    ),
+    "a mark before the first line": botzone(("\ufeff" + begin((-1, -1)) + "\r", "TURN"), drawn=1),
+    "the end of a game": botzone(
+        (
+            begin(
+                *((0, 1), (4, 1), (1, 0), (1, 4), (2, 1), (-1, -1), (-1, -1), (-1, -1)),
+                responses=((0, 3), (4, 3), (3, 0), (3, 4), (1, 2), (2, 3), (3, 2)),
+            ),
+            "PASS",
+        ),
+        ('{"x": -1, "y": -1}', "PASS"),
+        drawn=12,
+    ),
+}

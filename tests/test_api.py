@@ -1,0 +1,182 @@
+"""Laws of `jaxzero.load`: a position means one thing or is refused; an engine is an object."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxzero
+from jaxzero.agent.players import make_player
+from jaxzero.api import Engine
+from jaxzero.errors import InputError
+from jaxzero.evaluation.scoring import agent_answers
+from jaxzero.evaluation.suite import table_suite
+from jaxzero.game import DotsAndBoxes, initial_state, render
+from jaxzero.play.game import Record
+
+GAME = DotsAndBoxes(2, 2)
+EDGES = [3, 7]
+MASK = [edge in EDGES for edge in range(GAME.num_edges)]
+BITS = [int(bit) for bit in MASK]
+
+GOOD = {
+    "list": EDGES,
+    "tuple": (3, 7),
+    "set": {3, 7},
+    "frozenset": frozenset(EDGES),
+    "range": range(3, 8, 4),
+    "generator": (edge for edge in EDGES),
+    "keys": dict.fromkeys(EDGES).keys(),
+    "names": ["h1,1", "v0,1"],
+    "numbers as text": ["3", "7"],
+    "a mixture": ["h1,1", np.int64(7)],
+    "one text": "h1,1 v0,1",
+    "one text of numbers": " 3\n7 ",
+    "one text with commas": "h1,1, v0,1",
+    "a picture": render(GAME, MASK, labels={}),
+    "numpy edges": np.array(EDGES, np.uint8),
+    "numpy names": np.array(["h1,1", "v0,1"]),
+    "numpy objects": np.array(["h1,1", 7], object),
+    "jax edges": jnp.array(EDGES),
+    "jax scalars": [jnp.int32(3), jnp.int8(7)],
+    "list of bools": MASK,
+    "tuple of bools": tuple(MASK),
+    "list of numpy bools": [np.bool_(bit) for bit in MASK],
+    "list of jax bools": [jnp.bool_(bit) for bit in MASK],
+    "numpy mask": np.array(MASK),
+    "jax mask": jnp.array(MASK),
+    "mask of objects": np.array(MASK, object),
+}
+BAD = {
+    "zeros and ones": BITS,
+    "zeros and ones of int8": np.array(BITS, np.int8),  # as the masks of PettingZoo
+    "zeros and ones of jax": jnp.array(BITS),
+    "zeros and ones as text": " ".join(map(str, BITS)),
+    "zeros": [0] * GAME.num_edges,
+    "ones of another board": [1] * 24,
+    "zeros and ones as floats": np.array(BITS, float),
+    "an edge twice": [3, 3],
+    "an edge twice by its name": "h0,0 0",
+    "an edge twice by two names": ["h1,1", "h11"],
+    "floats": [3.0, 7.0],
+    "nan": [float("nan")],
+    "complex": [3j],
+    "None inside": [None],
+    "a list inside": [EDGES],
+    "two axes": np.array([MASK]),
+    "a number": 3,
+    "a numpy number": np.int64(3),
+    "no axes": np.array(3),
+    "a bool": True,
+    "None": None,
+    "bytes": b"h0,0",
+    "a mapping": {3: True},
+    "a mask of another board": MASK[:-1],
+    "edges and bools": [True, 3],
+    "below 0": [-1],
+    "beyond the board": [12],
+    "a huge number": [10**30],
+    "no edge": "h9,9",
+    "no name": ["edge"],
+    "a picture of another board": render(DotsAndBoxes(1, 2), np.zeros(7, bool), labels={}),
+    "half a picture": "+--+",
+    "a state": initial_state(GAME),
+    "a record": Record(GAME, (3, 7)),
+    "a board": GAME,
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return jaxzero.load("2x2")
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_position_is_taken_in_every_form(engine, name):
+    drawn = engine.drawn(GOOD[name])
+    assert drawn.dtype == bool and drawn.tolist() == MASK
+
+
+@pytest.mark.parametrize("empty", [(), [], "", set(), np.array([]), [False] * 12, iter(())])
+def test_the_empty_board_has_many_forms(engine, empty):
+    assert not engine.drawn(empty).any()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_position_is_refused_in_one_line(engine, name):
+    with pytest.raises(InputError, match=r"^position: ") as refused:
+        engine.drawn(BAD[name])
+    said = str(refused.value)
+    assert len(said) < 250 and said.isprintable()
+    if name in ("zeros", "zeros and ones", "zeros and ones of int8", "an edge twice"):
+        assert "12 booleans" in said, "what is accepted"
+
+
+def test_many_positions_come_in_every_form(engine):
+    alone = [engine.best_move(position, 0) for position in ([3, 7], [0])]
+    both = np.zeros((2, GAME.num_edges), bool)
+    both[0, EDGES] = both[1, 0] = True
+    lazy = (position for position in ([3, 7], [0]))
+    for many in (["h1,1 v0,1", "0"], ([3, 7], {0}), both, jnp.array(both), lazy):
+        assert engine.best_moves(many, 0) == alone
+    assert engine.best_moves(iter(()), 0) == engine.values([], 0) == engine.analyse_many([]) == []
+    for wrong, field in (("3 7", "positions"), (3, "positions"), (EDGES, "position")):
+        for ask in (engine.best_moves, engine.values, engine.analyse_many):
+            with pytest.raises(InputError, match=f"^{field}: "):
+                ask(wrong)
+
+
+@pytest.mark.parametrize("simulations", [-1, 1.5, None, True, float("nan"), 10**9, "many", [8]])
+@pytest.mark.parametrize("ask", [Engine.best_move, Engine.analyse])
+def test_impossible_simulations_are_refused(engine, ask, simulations):
+    with pytest.raises(InputError, match=r"^simulations: "):
+        ask(engine, [], simulations)
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), None, "long", 1e9])
+def test_impossible_seconds_are_refused(engine, seconds):
+    with pytest.raises(InputError, match=r"^seconds: "):
+        engine.analyse([], 8, seconds)
+
+
+def test_an_engine_is_shown_in_a_line_and_equals_itself(engine):
+    assert len(repr(engine)) < 80 and len(repr(engine.agent)) < 1000
+    other = jaxzero.load(Path("2x2"))
+    assert engine == engine and engine != other and engine.agent != other.agent
+    assert {engine: 1, other: 2}[engine] == 1 and hash(engine.agent)
+    for again in (copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))):
+        assert again.board == GAME
+
+
+@pytest.mark.parametrize("name", [None, 5, ["2x2"], "9x9", Path("9x9"), b"2x2"])
+def test_what_is_no_network_is_refused(name: Any):
+    with pytest.raises(InputError):
+        jaxzero.load(name)
+
+
+def test_an_agent_of_another_board_is_named(engine):
+    other = DotsAndBoxes(1, 2)
+    for name in ("policy", "search:4", "expert:1"):
+        with pytest.raises(InputError, match=f"^player: '{name}' has a network of 2x2, not of 1x2"):
+            make_player(name, other, engine.agent)
+    with pytest.raises(InputError, match=r"^agent: "):
+        agent_answers(table_suite(other), engine.agent, 0)
+
+
+@pytest.mark.parametrize("edge", [-1, 12, 10**9])
+def test_a_record_takes_edges_of_its_board_alone(edge):
+    with pytest.raises(InputError):
+        Record(GAME).draw(edge)
+
+
+def test_type_checkers_see_what_load_returns():
+    """Without importing the engine, which would take a second."""
+    assert inspect.signature(jaxzero.load).return_annotation == Engine.__name__
+    assert Path(jaxzero.__file__).with_name("py.typed").is_file()
