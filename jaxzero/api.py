@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
 
-import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.choosing import Choice, by_policy, by_search, choose
-from jaxzero.agent.network import Network, inference_copy
+from jaxzero.agent import single
 from jaxzero.agent.players import Agent
-from jaxzero.agent.search import network_evaluator
-from jaxzero.config import SearchConfig
 from jaxzero.config.ranges import SimulationsOrNone, check_number
 from jaxzero.errors import InputError, one_line, shortened
-from jaxzero.game import DotsAndBoxes, State, parse_edge, parse_edges
+from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.runs.resize import asked_board, resize
@@ -122,18 +116,18 @@ class Engine:
         boards = [self.drawn(position) for position in _listed(positions)]
         if not boards:
             return [], []
-        count = len(boards)
-        # Batches of a few sizes, since each size compiles.
-        size = 1 << (count - 1).bit_length()
-        padded = np.stack(boards + boards[:1] * (size - count))
-        if padded.all(axis=1).any():
+        if np.all(boards, axis=1).any():
             raise InputError(f"position: no edge is left on a {self.board} board")
-        # Edges do not say the score, so the search values boxes, as in `search_one`.
-        settings = replace(self.agent.settings, simulations=simulations or 1, win_weight=0.0)
-        act = _chooser(self.agent.network, settings, bool(simulations))
-        zeros = np.zeros(size, np.int32)
-        choice = jax.device_get(act(self.agent.params, State(padded, zeros, zeros)))
-        return choice.edge[:count].tolist(), choice.value[:count].tolist()
+        agent = self.agent
+        own = agent.network, agent.settings, agent.params
+        if len(boards) == 1:
+            if simulations:
+                found = single.think(*own, boards[0], simulations)
+            else:
+                found = single.choose_by_policy(*own, boards[0])
+            return [int(found.edge)], [float(found.value)]
+        found = single.choose_many(*own, np.stack(boards), simulations)
+        return found.edge.tolist(), found.value.tolist()
 
 
 def _listed(positions: Iterable[Position]) -> list[Position]:
@@ -174,21 +168,3 @@ def load(name: str | PathLike[str]) -> Engine:
     if not isinstance(name, str | PathLike):
         raise InputError(f"name: {_shown(name)} must be a name such as '5x5' or a path")
     return Engine(load_weights(fspath(name)).agent)
-
-
-@lru_cache
-def _chooser(
-    network: Network, settings: SearchConfig, searches: bool
-) -> Callable[[chex.ArrayTree, State], Choice]:
-    """Return a compiled choice of edges, made once for each network and settings."""
-    evaluate = network_evaluator(network, settings)
-
-    def choose_edges(params: chex.ArrayTree, state: State) -> Choice:
-        state = jax.tree.map(jnp.asarray, state)
-        prepared = inference_copy(network, params, len(state.drawn))
-        chooser = by_policy(network, settings, prepared)
-        if searches:
-            chooser = by_search(network.game, settings, evaluate, prepared)
-        return choose(network.game, settings, chooser, state)
-
-    return jax.jit(choose_edges)

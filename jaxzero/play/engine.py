@@ -81,8 +81,6 @@ class Session:
     # Edges that may not begin the next turn; None where the other side did not just hear one.
     refused: set[int] | None = field(init=False, default=None)
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
-    _prepared: dict[DotsAndBoxes, float] = field(init=False, default_factory=dict)  # seconds
-    _compiling: list[Thread] = field(init=False, default_factory=list)
     _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -104,13 +102,8 @@ class Session:
         self.clock = replace(self.full) if self.full else None
 
     def get_ready(self) -> None:
-        """Compile what a decision on this board needs; longer searches follow in a thread."""
+        """Compile what a decision on this board needs."""
         self._expert()
-
-    @property
-    def is_compiling(self) -> bool:
-        """Whether a thread still compiles longer searches."""
-        return any(thread.is_alive() for thread in self._compiling)
 
     def go_on(self, record: Record) -> None:
         """Take a record that goes on from the present one; `undo` returns to the present one."""
@@ -173,7 +166,7 @@ class Session:
         if (count_sides(record.game, drawn)[:-1] == 3).any():
             seconds = min(seconds, CAPTURE_SECONDS)
         hurried = replace(player, seconds=seconds)
-        edge = expert.decide(hurried, expert.longest_ready(hurried), drawn)
+        edge = expert.decide(hurried, expert.longest(hurried), drawn)
         if self.refused and edge in self.refused and record is self.record:
             order = expert.preference(player.think(expert.SIMULATIONS[0], drawn), drawn)
             edge = next(edge for edge in order if edge not in self.refused)
@@ -191,22 +184,9 @@ class Session:
         if self.game not in self._experts:
             agent = resize(self.agent, self.game, "board: this network")
             made = expert.new_expert(agent.network, agent.params, agent.settings, self.seconds)
-            expert.compile_shortest(made)
+            expert.prepare(made)
             self._experts[self.game] = made
-        self._prepare(self._experts[self.game])
         return self._experts[self.game]
-
-    def _prepare(self, made: expert.Expert) -> None:
-        """Compile in a thread what longer decisions on this board may use."""
-        longest = self._clock.longest if self._clock else self.seconds
-        if longest <= self._prepared.get(self.game, 0.0):
-            return
-        self._prepared[self.game] = longest
-        # By the clock some decisions take long and others not: each search has its use.
-        prepare = expert.prepare_all if self._clock else expert.prepare
-        thread = Thread(target=prepare, args=(replace(made, seconds=longest),), daemon=True)
-        thread.start()
-        self._compiling.append(thread)
 
 
 def _check_size(game: DotsAndBoxes) -> None:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 
@@ -34,17 +34,14 @@ Opponent = Callable[[Record], int]
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[Session]:
+def made() -> Session:
     made = Session(jaxzero.load("2x2").agent, seconds=0.02)
     made.get_ready()
-    yield made
-    for thread in made._compiling:  # a process that ends while one compiles is aborted
-        thread.join()
+    return made
 
 
 @pytest.fixture
-def engine(made, monkeypatch) -> Session:
-    monkeypatch.setattr(expert, "prepare_all", lambda _: None)  # no longer searches are needed
+def engine(made) -> Session:
     made.clock, made.full, made.done, made.komi, made.words = None, None, False, 0.0, []
     made.new_game(GAME)
     return made
@@ -290,29 +287,6 @@ def test_no_line_inside_an_answer_is_empty(engine, monkeypatch):
         assert "" not in [line.strip() for line in answer[2:-1].splitlines()[1:]], answer
 
 
-def test_a_clock_gets_the_searches_that_its_longest_decisions_allow(monkeypatch):
-    compiled, slow = {}, 0.35 / 256  # seconds a simulation
-
-    def note(made: expert.Expert, simulations: int) -> None:
-        made.durations[simulations] = slow * simulations
-        made.searches[simulations] = None
-        compiled.setdefault(made.network.game, []).append(simulations)
-
-    monkeypatch.setattr(expert, "_compile", note)
-    agent = jaxzero.load("2x2").agent
-    for clock, found in ((None, [16, 256]), (900.0, [16, 64, 256, 1024, 4096]), (3.0, [16, 64])):
-        compiled.clear()
-        session = Session(agent, 2.0, clock and Clock(clock))
-        session.get_ready()
-        for thread in session._compiling:
-            thread.join()
-        assert compiled[GAME] == found
-    session.clock = Clock(900.0)  # as a protocol may say later
-    session._expert()
-    session._compiling[-1].join()
-    assert compiled[GAME] == [16, 64, 256, 1024, 4096]
-
-
 def test_botzone_takes_an_edge_from_the_side_to_move_alone(engine):
     botzone = partial(PROTOCOLS["botzone"], engine)
     engine.plays = 0
@@ -406,7 +380,7 @@ def test_a_thousand_games_at_short_clocks_never_flag(monkeypatch):
     rng, now = np.random.default_rng(0), FakeTime()
     monkeypatch.setattr("jaxzero.play.engine.time", now)
     monkeypatch.setattr(Session, "_expert", lambda _self: expert.Expert(None, None, None, 1.0))
-    monkeypatch.setattr(expert, "longest_ready", lambda _expert: 16)
+    monkeypatch.setattr(expert, "longest", lambda _expert: 16)
 
     def use_all_the_time(made: expert.Expert, _simulations: int, drawn: np.ndarray) -> int:
         now.now += made.seconds + rng.exponential(0.005)  # of what a machine adds
