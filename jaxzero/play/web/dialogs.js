@@ -12,7 +12,9 @@ function fill(dialog, name, ...parts) {
     html("div", { class: "dialog-head" }, html("h2", { id: `${name}-title` }, t(`${name}.title`)), close),
     ...parts,
   );
-  if (!dialog.open) dialog.showModal();
+  if (dialog.open) return;
+  dialog.showModal();
+  find("form :checked", dialog)?.focus(); // where Enter sends the form, not on the button that closes
 }
 
 /** Return a row of choices. `options` are [value, words]. */
@@ -176,6 +178,7 @@ export function openSettings(info, onChange) {
 const KEYS = [
   ["← ↑ → ↓", "arrows"],
   ["Enter", "enter"],
+  ["← →", "step"],
   ["U / R", "undo"],
   ["Home / End", "ends"],
   ["H", "hint"],
