@@ -100,14 +100,15 @@ def test_let_it_move_plays_on_from_an_earlier_position(open_page):
         draw(page, edge)
         page.locator("#board-host .board:not(.waits)").wait_for()
     page.get_by_test_id("move-1").click()  # the computer is to move there
+    page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7]}))
     page.get_by_test_id("let-move").click()
-    page.locator("#board-host .board:not(.waits)").wait_for()
+    page.locator('#board-host .drawn[data-edge="7"]').wait_for()
     expect(moves(page)).to_have_count(2)
 
 
 def test_a_review_goes_on_by_itself(open_page):
     page = open_page("review")
-    page.route("**/api/review", lambda route: route.abort(), times=2)
+    page.route("**/api/review", lambda route: route.abort(), times=1)
     load(page, GAME)
     expect(page.get_by_test_id("notice")).to_be_visible()
     page.locator(".graph .slip").first.wait_for()

@@ -53,7 +53,7 @@ function levelSlider(label, levels, value, onChange, testid) {
 export function openNewGame(info, onStart) {
   const dialog = find("#new-dialog");
   const setup = structuredClone(settings.setup);
-  const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start });
+  const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start, onkeydown: sendByEnter });
 
   function start() {
     remember({ setup });
@@ -109,6 +109,14 @@ export function openNewGame(info, onStart) {
 
   render();
   fill(dialog, "new", form);
+}
+
+/** Let Enter send a form from a closed list too, as it does from other fields. */
+function sendByEnter(event) {
+  const { key, target, currentTarget } = event;
+  if (key !== "Enter" || target.tagName !== "SELECT" || !CSS.supports("selector(:open)") || target.matches(":open")) return;
+  event.preventDefault();
+  currentTarget.requestSubmit();
 }
 
 function boardChoice(info, setup, render) {
