@@ -73,6 +73,7 @@ def open_page(browser, page_url):
 
 def note(message, complaints):
     # The browser itself complains about requests and answers that a test makes fail.
-    planned = re.search(r"status of (400|503)|net::ERR_(FAILED|INTERNET_DISCONNECTED)", message.text)
+    made_to_fail = r"status of (400|503)|net::ERR_(FAILED|INTERNET_DISCONNECTED)"
+    planned = re.search(made_to_fail, message.text)
     if message.type in ("error", "warning") and not planned:
         complaints.append(f"{message.type}: {message.text}")

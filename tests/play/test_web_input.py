@@ -52,8 +52,9 @@ def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
     set_chains(page, "choice")
     page.get_by_test_id("nav-play").click()
     page.evaluate(
-        """(edges) => edges.forEach((edge) => document.querySelector(`#board-host [data-edge="${edge}"]`)
-            .dispatchEvent(new MouseEvent("click", { bubbles: true })))""",
+        """(edges) => edges.forEach((edge) =>
+            document.querySelector(`#board-host [data-edge="${edge}"]`)
+                .dispatchEvent(new MouseEvent("click", { bubbles: true })))""",
         [13, 16],  # the first takes two boxes, the second leaves two
     )
     expect(page.locator('#board-host .drawn[data-edge="16"]')).to_have_count(1)
@@ -181,7 +182,8 @@ def test_a_finger_that_stays_reads_about_an_edge_and_draws_nothing(open_page, lo
     place = page.get_by_test_id("edge-4").bounding_box()
     x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
     touch = page.context.new_cdp_session(page)
-    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    finger = [{"x": x, "y": y}]
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": finger})
     expect(page.get_by_test_id("toast")).to_contain_text("h2,0")
     expect(page.get_by_test_id("toast")).to_be_in_viewport()
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
@@ -191,19 +193,19 @@ def test_a_finger_that_stays_reads_about_an_edge_and_draws_nothing(open_page, lo
     page.locator('#board-host .drawn[data-edge="4"]').wait_for()
 
 
+TO_SCREEN = """([x, y]) => {
+    const board = document.querySelector("#board-host .board");
+    const at = new DOMPoint(x, y).matrixTransform(board.getScreenCTM());
+    return [at.x, at.y];
+}"""
+
+
 @pytest.mark.parametrize("touch", [False, True])
 @pytest.mark.parametrize("spot", [(0, 0), (50, 50), (100, 100), (103, 97), (47, 46), (150, 53)])
 def test_a_click_that_could_mean_several_edges_draws_none(open_page, spot, touch):
     page = open_page(size="phone", has_touch=touch)
     start_game(page, size="2x2")
-    x, y = page.evaluate(
-        """([x, y]) => {
-            const board = document.querySelector("#board-host .board");
-            const at = new DOMPoint(x, y).matrixTransform(board.getScreenCTM());
-            return [at.x, at.y];
-        }""",
-        spot,
-    )
+    x, y = page.evaluate(TO_SCREEN, spot)
     (page.touchscreen.tap if touch else page.mouse.click)(x, y)
     page.wait_for_timeout(100)
     assert drawn_edges(page) == 0
@@ -213,14 +215,7 @@ def test_a_click_that_could_mean_several_edges_draws_none(open_page, spot, touch
 def test_a_click_near_an_edge_draws_it(open_page, spot):
     page = open_page()
     start_game(page, size="2x2")
-    x, y = page.evaluate(
-        """([x, y]) => {
-            const board = document.querySelector("#board-host .board");
-            const at = new DOMPoint(x, y).matrixTransform(board.getScreenCTM());
-            return [at.x, at.y];
-        }""",
-        spot,
-    )
+    x, y = page.evaluate(TO_SCREEN, spot)
     page.mouse.click(x, y)
     expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
 
@@ -245,7 +240,14 @@ KEY = """([key, code, shiftKey]) => document.body.dispatchEvent(
 
 @pytest.mark.parametrize(
     ("key", "code"),
-    [("т", "KeyN"), ("ν", "KeyN"), ("מ", "KeyN"), ("N", "KeyN"), ("n", "KeyB"), ("Process", "KeyN")],
+    [  # the letters where N is: Cyrillic, Greek, Hebrew
+        ("\N{CYRILLIC SMALL LETTER TE}", "KeyN"),
+        ("\N{GREEK SMALL LETTER NU}", "KeyN"),
+        ("\N{HEBREW LETTER MEM}", "KeyN"),
+        ("N", "KeyN"),
+        ("n", "KeyB"),
+        ("Process", "KeyN"),
+    ],
 )
 def test_shortcuts_work_on_every_keyboard(open_page, key, code):
     page = open_page()

@@ -30,8 +30,9 @@ def test_the_board_is_large_enough_and_the_page_scrolls_to_all_of_it(
 ):
     page = open_page(device_scale_factor=scale)
     page.set_viewport_size({"width": width, "height": height})
-    for view, board in (("play", "#board-host"), ("review", "#board-host"), ("lesson-4", ".lesson")):
+    for view in ("play", "review", "lesson-4"):
         page.goto(f"{page.url.partition('#')[0]}#{view}")
+        board = ".lesson" if view == "lesson-4" else "#board-host"
         for analysis in (False, True):
             if analysis and view == "play":
                 page.get_by_test_id("analysis").click()
@@ -47,10 +48,9 @@ def test_the_board_is_large_enough_and_the_page_scrolls_to_all_of_it(
 @pytest.mark.parametrize("size", ["1x7", "7x1", "7x7"])
 def test_boards_of_other_shapes_are_large_enough(open_page, size):
     page = open_page(size="low")
-    page.evaluate(
-        "async ([rows, cols]) => (await import('./settings.js')).remember({ setup: { rows, cols } })",
-        [int(side) for side in size.split("x")],
-    )
+    store = "async (setup) => (await import('./settings.js')).remember({ setup })"
+    rows, cols = map(int, size.split("x"))
+    page.evaluate(store, {"rows": rows, "cols": cols})
     page.reload()
     page.get_by_test_id("new-game").click()
     page.get_by_test_id("start-game").click()
@@ -64,7 +64,8 @@ def test_boards_of_other_shapes_are_large_enough(open_page, size):
 WATCH = """() => {
     window.places = new Set();
     const look = () => {
-        const { x, y, width, height } = document.querySelector("#board-host .board").getBoundingClientRect();
+        const board = document.querySelector("#board-host .board");
+        const { x, y, width, height } = board.getBoundingClientRect();
         window.places.add([x + scrollX, y + scrollY, width, height].map(Math.round).join());
         requestAnimationFrame(look);
     };
@@ -120,9 +121,8 @@ def test_the_board_stays_while_a_game_is_reviewed(open_page, size):
 def test_the_names_of_the_players_are_whole(open_page, size):
     page = open_page(size=size)
     start_game(page, mode="engine", size="2x2")
-    page.evaluate(
-        "document.querySelectorAll('.player .score').forEach((score) => (score.textContent = '12.5'))"
-    )
+    for score in page.locator(".player .score").all():
+        score.evaluate("(score) => (score.textContent = '12.5')")
     for player in (0, 1):
         name = page.get_by_test_id(f"player-{player}").locator(".name")
         lines = "(name) => name.clientHeight / parseFloat(getComputedStyle(name).lineHeight)"
@@ -130,19 +130,19 @@ def test_the_names_of_the_players_are_whole(open_page, size):
         assert name.evaluate("(name) => name.scrollWidth <= name.clientWidth")
 
 
+MIDDLES = """(all) => all.map((one) => {
+    const { x, y, width, height } = one.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+})"""
+
+
 def test_the_board_shows_the_coordinates_that_names_and_hints_count_by(open_page):
     page = open_page()
     start_game(page, size="2x3")
     labels = page.locator("#board-host .coordinates text")
     expect(labels).to_have_text(["0", "1", "2", "0", "1", "2", "3"])  # rows, then columns, of dots
-    middles = labels.evaluate_all(
-        "(all) => all.map((one) => { const b = one.getBoundingClientRect();"
-        " return [b.x + b.width / 2, b.y + b.height / 2]; })"
-    )
-    dots = page.locator("#board-host .dots circle").evaluate_all(
-        "(all) => all.map((one) => { const b = one.getBoundingClientRect();"
-        " return [b.x + b.width / 2, b.y + b.height / 2]; })"
-    )
+    middles = labels.evaluate_all(MIDDLES)
+    dots = page.locator("#board-host .dots circle").evaluate_all(MIDDLES)
     for row in range(3):
         assert abs(middles[row][1] - dots[4 * row][1]) < 4 and middles[row][0] < dots[0][0]
     for col in range(4):

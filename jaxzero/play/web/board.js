@@ -151,7 +151,8 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
 
   /** Number the rows and columns of dots: an edge is named after the first of its two dots. */
   function makeCoordinates() {
-    const label = (x, y, number) => svg("text", { x, y: y + 7 }, String(number));
+    const letters = 6 + 2.6 * Math.max(size.rows, size.cols); // as large on the screen for every board
+    const label = (x, y, number) => svg("text", { x, y: y + letters / 3, "font-size": letters }, String(number));
     const rows = [...Array(size.rows + 1).keys()].map((row) => label(-30, row * UNIT, row));
     const cols = [...Array(size.cols + 1).keys()].map((col) => label(col * UNIT, -29, col));
     return [...rows, ...cols];

@@ -29,7 +29,7 @@ export function createNotice(answers) {
     const { text, label = "notice.retry", action } = notices[shown()] ?? {};
     element.hidden = !shown();
     if (element.hidden) return;
-    element.dataset.kind = shown();
+    element.classList.toggle("warn", shown() === "failure" || !action);
     find("#notice-text").textContent = text;
     button.hidden = !action;
     button.dataset.i18n = label;
