@@ -16,7 +16,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 UNTESTED = "THE PAGE IS NOT TESTED"
 OPTIONS = """--no-sandbox --disable-gpu --disable-background-networking --disable-component-update
     --disable-sync --no-first-run""".split()
-PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 4_000  # ms; engines compile
+PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 8_000  # ms; engines compile
 WIDTHS = {"small": (320, 568), "phone": (375, 667), "low": (667, 375), "desk": (1600, 1000)}
 
 

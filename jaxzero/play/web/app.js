@@ -21,6 +21,7 @@ import { createStatus } from "./status.js";
 
 let info = null; // what the server offers; null as long as it has not answered
 let view = "learn";
+let turned = 0; // pixels of the wheel that have not made a step yet
 const MOST_ASIDE = 5; // games
 const WHEEL_STEP = 60; // pixels of the wheel for one ply
 
@@ -176,7 +177,8 @@ function goTo(at) {
 function setAside() {
   const { game } = record.kept();
   const { plies, over } = replay(game);
-  const unfinished = !over && (play.watching() ? plies.length : plies.some(({ player }) => play.table.seats[player].kind === "person"));
+  const byPerson = ({ player }) => play.table.seats[player].kind === "person";
+  const unfinished = !over && (play.watching() ? plies.length : plies.some(byPerson));
   const played = hasEngine() || keyOf(game) !== play.table.loaded;
   if (played && unfinished) remember({ aside: [...stored().aside, tableNow()].slice(-MOST_ASIDE) });
 }
@@ -408,8 +410,6 @@ function listen() {
   for (const part of ["#board-host", "#graph"]) find(part).addEventListener("wheel", onWheel, { passive: false });
   addEventListener("hashchange", route);
 }
-
-let turned = 0; // pixels of the wheel that have not made a step yet
 
 /** Step through a review with the wheel. At both ends of the game the page scrolls. */
 function onWheel(event) {
