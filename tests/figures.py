@@ -74,11 +74,14 @@ def stands(figure: Figure) -> bool:
 
 
 def nearest_line(figure: Figure) -> str:
-    """Return the line of the page that is most like a figure."""
+    """Return the line of the page that has the most of a figure in one piece."""
     lines = [line.strip() for line in (ROOT / figure.page).read_text().splitlines()]
-    return next(
-        iter(difflib.get_close_matches(figure.text, lines, 1, cutoff=0.3)), "nothing like it"
-    )
+
+    def alike(line: str) -> int:
+        matcher = difflib.SequenceMatcher(None, line, figure.text, autojunk=False)
+        return matcher.find_longest_match().size
+
+    return max(lines, key=alike)
 
 
 def report(figures: Iterator[Figure]) -> list[str]:

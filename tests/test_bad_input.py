@@ -380,6 +380,7 @@ def test_a_wrong_line_names_its_field_and_touches_nothing(field, place):
         assert done.returncode == 2, (line, done)
         assert done.stderr.startswith(f"error: {field}: "), (line, done.stderr)
         assert done.stderr.count("\n") == 1 and len(done.stderr) < 600, (line, done.stderr)
+        assert not re.search(r"must be (int|float)\b|: True ", done.stderr), (line, done.stderr)
         assert contents(place) == before, line
 
 

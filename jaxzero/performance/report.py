@@ -24,7 +24,7 @@ from jaxzero.agent.layers import compute_dtype, convolution_form
 from jaxzero.agent.network import Network, count_params
 from jaxzero.config import Config
 from jaxzero.performance.timing import random_positions, searched_states
-from jaxzero.training.learner import Learner, init_learner, update
+from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, update
 
 Result = dict[str, Any]
 
@@ -98,6 +98,8 @@ def count_flops(config: Config, learner: Learner, games: int, samples: int) -> d
     The count is that of the plain convolution with its zero padding, so a form that needs fewer
     operations shows as a higher share.
     """
+    # One step of a CPU's gradient: of a loop only one would be counted.
+    samples = min(samples, CPU_CHUNK)
     plain = replace(config, network=replace(config.network, convolution="shifted"))
     # Lowered for the CPU: the plugins of other devices do not count what is not compiled.
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
@@ -115,6 +117,8 @@ def count_bytes(
     Fused operations share their reads. None: the compiler does not say.
     """
     counts = {}
+    if jax.default_backend() == "cpu":
+        samples = min(samples, CPU_CHUNK)  # as in `count_flops`
     for unit, batch, program in _programs(config, learner, games, samples):
         moved = (program.compile().cost_analysis() or {}).get("bytes accessed")
         counts[f"bytes_per_{unit}"] = moved and moved / batch

@@ -26,9 +26,9 @@ from jaxzero.config import (
 from jaxzero.errors import InputError
 from jaxzero.performance import timing
 from jaxzero.performance.benchmark import comparison, fit_sizes, games_begun, notes, read_result
-from jaxzero.performance.report import measures, notes_on
+from jaxzero.performance.report import count_flops, measures, notes_on
 from jaxzero.performance.timing import STAGES, make_workload, random_states
-from jaxzero.training.learner import init_learner
+from jaxzero.training.learner import CPU_CHUNK, init_learner
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = (
@@ -173,6 +173,17 @@ def test_games_that_never_begin_are_not_counted():
     assert found["games_per_second"] == begun / 2
     assert found["decisions_per_second"] * 5 == found["selfplay_evaluations_per_second"]
     assert found["decisions_per_game"] * begun == pytest.approx(2 * found["decisions_per_second"])
+
+
+def test_operations_of_a_sample_do_not_depend_on_the_steps_of_a_cpu():
+    network = NetworkConfig(trunk="conv", channels=8, blocks=1)
+    config = replace(SMALL, network=network)
+    learner = init_learner(Network(config.game.board, network), config)
+    counts = [
+        count_flops(config, learner, 8, samples)["flops_per_sample"]
+        for samples in (CPU_CHUNK, CPU_CHUNK + 1, 8 * CPU_CHUNK)
+    ]
+    assert max(counts) < 1.1 * min(counts)
 
 
 def test_what_speeds_leave_out_is_said():

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -199,20 +200,19 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(OSError):  # the page has moved on
+            self.end_headers()
+            self.wfile.write(body)
 
     def stream(self, lines: Iterator[dict]):
         self.send_response(200)
         self.send_header("Content-Type", "application/x-ndjson")
-        self.end_headers()
-        try:
+        with suppress(OSError):  # the page has moved on
+            self.end_headers()
             for line in lines:
                 self.wfile.write(json.dumps(line).encode() + b"\n")
                 self.wfile.flush()
                 time.sleep(self.server.delay)
-        except OSError:
-            pass  # the page has moved on
 
     def do_GET(self):
         if self.path == "/api/info":

@@ -205,7 +205,7 @@ def test_teaching_warns_before_a_costly_move(open_page):
     page.get_by_test_id("nav-play").click()
     page.get_by_test_id("edge-2").click()  # the third side of a box
     warning = page.get_by_test_id("teach-dialog")
-    expect(warning).to_contain_text("loses about 2 boxes")
+    expect(warning).to_contain_text("loses about 2 of your margin")
     expect(warning).to_contain_text("lets the other side take 1 box at once")  # why
     expect(warning).to_contain_text("Better: ")
     page.get_by_test_id("teach-back").click()

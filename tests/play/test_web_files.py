@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from urllib.parse import unquote
 
 from browsing import GAME, drawn_edges, expect
 
-from jaxzero.game.notation import FORMATS, read_game, write_game
+from jaxzero.errors import InputError
+from jaxzero.game.notation import FORMATS, format_of_file, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
 
 
@@ -97,7 +99,7 @@ def test_a_game_is_dragged_out(open_page):
     text, file = page.evaluate(DRAG_ONCE_WRITTEN)
     assert text == write_game(game_of(4), "ascii")
     kind, name, address = file.split(":", 2)
-    assert (kind, name) == ("text/plain", "dots-and-boxes-5x5.txt")
+    assert (kind, name) == ("text/plain", "dots-and-boxes-5x5.ascii.txt")
     assert unquote(address.removeprefix("data:text/plain;charset=utf-8,")) == text
 
 
@@ -116,3 +118,37 @@ def test_a_game_is_copied_and_saved_in_the_format_chosen(open_page):
         assert saved.value.path().read_text() == copied
         page.evaluate("document.querySelector('#toast').textContent = ''")
     assert read_game(copied).board == game_of(4).board
+
+
+def test_the_name_of_a_saved_file_says_its_format(open_page):
+    page = open_page("review")
+    drop(page, write_game(game_of(4), "json"))
+    expect(page.locator("#moves li")).to_have_count(4)
+    for name in FORMATS:
+        page.get_by_test_id("format").select_option(name)
+        with page.expect_download() as saved:
+            page.get_by_test_id("save").click()
+        assert format_of_file(Path(saved.value.suggested_filename)) == name
+
+
+def can_hold(name: str, game: RecordedGame) -> bool:
+    try:
+        return bool(write_game(game, name))
+    except InputError:
+        return False
+
+
+def test_only_formats_that_can_hold_the_game_are_offered(open_page):
+    page = open_page("review")
+    for game in (
+        RecordedGame(2, 2, (), (0, 1, 2)),
+        RecordedGame(5, 5, (), (3, 4)),
+        RecordedGame(5, 5, (0, 1), (5,)),
+        RecordedGame(7, 3, (0, 1), ()),
+    ):
+        drop(page, write_game(game, "json"))
+        drawn = len(game.start) + len(game.moves)
+        expect(page.locator("#board-host .edge.drawn")).to_have_count(drawn)
+        options = page.get_by_test_id("format").locator("option")
+        offered = [option.get_attribute("value") for option in options.all()]
+        assert offered == [name for name in FORMATS if can_hold(name, game)]

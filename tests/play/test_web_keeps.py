@@ -148,6 +148,32 @@ def test_an_unfinished_game_is_offered_back_where_another_is_loaded(open_page):
     assert not page.get_by_test_id("notice").is_visible()
 
 
+def test_a_new_game_sets_the_one_in_progress_aside(open_page):
+    page = open_page()
+    play_a_turn(page)
+    start_game(page, mode="people")
+    expect(page.get_by_test_id("notice")).to_contain_text("set aside")
+    draw(page, 5)  # the offer stays while the new game is played
+    page.get_by_test_id("retry").click()
+    expect(page.get_by_test_id("player-0")).to_contain_text("You")
+    expect(moves(page)).to_have_count(2)
+    reload(page)  # and the new game was set aside in its turn
+    page.get_by_test_id("retry").click()
+    expect(moves(page)).to_have_count(1)
+
+
+def test_a_game_that_nobody_has_begun_is_not_set_aside(open_page):
+    page = open_page()
+    start_game(page, mode="people")
+    start_game(page, mode="engine")
+    page.get_by_test_id("new-game").click()
+    page.locator("label", has=page.get_by_test_id("starts-engine")).click()
+    page.get_by_test_id("start-game").click()
+    page.get_by_test_id("move-1").wait_for()
+    start_game(page, mode="people")
+    assert not page.get_by_test_id("notice").is_visible()
+
+
 def test_games_set_aside_change_places(open_page):
     page = open_page()
     for edge in (0, 20):  # two games against the engine, each replaced

@@ -1,6 +1,7 @@
 /** The analysis of the position shown: the request, drawings on the board, the panel. */
 
 import { api, isAbort } from "./api.js";
+import { edgeWords } from "./board.js";
 import { find, html, sideSign, svg } from "./dom.js";
 import { t } from "./i18n.js";
 import { distributionChart, outcomeOf, percent, winBar } from "./outcome.js";
@@ -20,13 +21,17 @@ const REST = 150; // ms of rest before a request: stepping through a game asks o
 export function createAnalysis({ record, board, notice, panel, wanted, komi, nameOf, better }) {
   let latest = null; // the lines so far, the later replacing the earlier
   let controller = null; // of the request that runs
+  let failed = false; // the request will be repeated
+  let complete = false; // nothing will come after `latest`
   let key = ""; // of the position that `latest` belongs to
   let waiting = [];
   let hinted = null;
   let pointed = null; // the edge under the pointer or focus
 
+  /** Ask about the position shown, unless it is known; give up what nobody wants any more. */
   function refresh() {
-    if (key === record.key() && (latest || controller)) render();
+    if (!wanted()) stop();
+    if (key === record.key() && (controller || failed || complete || !wanted())) render();
     else restart();
   }
 
@@ -34,16 +39,18 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
     stop();
     key = record.key();
     latest = null;
+    complete = false;
     hinted = null;
     if (wanted() && !record.position.over) ask();
     render();
   }
 
+  /** End the request; what it has told so far stays. */
   function stop() {
-    if (!controller) return;
-    controller.abort();
+    notice.settle("analysis");
+    failed = false;
+    controller?.abort();
     controller = null;
-    key = ""; // half an analysis: ask again next time
     waiting.splice(0).forEach((finish) => finish(null));
   }
 
@@ -54,8 +61,9 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
       await api.analyse(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
+      complete = !mine.signal.aborted;
     } catch (error) {
-      if (!isAbort(error) && !mine.signal.aborted) notice.show(error, restart);
+      if (!isAbort(error) && !mine.signal.aborted) failed = notice.fail("analysis", error, restart);
     } finally {
       if (mine === controller) {
         controller = null;
@@ -67,6 +75,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
 
   function take(line) {
     latest = { ...latest, ...line };
+    notice.settle("analysis");
     settle(isKnown);
     render();
   }
@@ -121,13 +130,14 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
     else draw();
   }
 
-  /** Say in words what the edge under the pointer or focus does. */
+  /** Say in words what the edge under the pointer or focus does; return where it is if that is all. */
   function describe(edge) {
     pointed = edge;
+    const found = edge === null || !settings.analysis ? null : latest?.edges?.find((each) => each.edge === edge);
+    const words = found && edgeNote(found);
     const note = find("#edge-note", panel);
-    if (!note) return;
-    const found = edge === null ? null : latest?.edges?.find((each) => each.edge === edge);
-    note.textContent = found ? edgeNote(found) : t("analysis.pointAt");
+    if (note) note.textContent = words ?? t("analysis.pointAt");
+    return words ?? (edge === null ? "" : `${edgeName(record.game, edge)}: ${edgeWords(record.game, edge)}`);
   }
 
   function edgeNote(edge) {
@@ -162,7 +172,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
 
   function contents() {
     if (record.position.over) return [words("muted", t("analysis.over"))];
-    if (!latest) return [words("muted", t(controller ? "analysis.waiting" : "analysis.off"))];
+    if (!latest) return [words("muted", t(controller || failed ? "analysis.waiting" : "analysis.off"))];
     const outcome = outcomeOf(latest, record.position, komi(), nameOf);
     return [
       latest.preparing && words("muted", t("warming")),
@@ -260,7 +270,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
     showHint,
     describe,
     latest: () => latest,
-    isRunning: () => controller !== null,
+    isRunning: () => controller !== null || failed,
   };
 }
 

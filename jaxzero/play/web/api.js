@@ -3,12 +3,15 @@
 const ready = new Set(); // boards whose engine is compiled
 const warming = new Map(); // requests to compile one, which others wait for too
 
-/** A request that failed. `kind` is "network" where no answer came, else "server". */
+/**
+ * A request that failed. `kind` is "network" where no answer came, else "server"; it `passes` where
+ * the same question may be answered later, as it is not the question that is wrong.
+ */
 class ApiError extends Error {
   constructor(kind, message, status = 0) {
     super(message);
     this.kind = kind;
-    this.status = status;
+    this.passes = status < 400 || status >= 500;
   }
 }
 
@@ -94,20 +97,34 @@ export function noteReady(names) {
   for (const name of names) ready.add(name);
 }
 
-/** Have an engine compiled for a board, once; `onWarming(true)` where that may take a while. */
+/**
+ * Have an engine compiled for a board, once; `onWarming(true)` where that may take a while. The
+ * request ends when the last one who waits for it has given up.
+ */
 export async function warm({ rows, cols, level }, signal, onWarming = () => {}) {
   const name = [`${rows}x${cols}`, level].join(" ").trim();
   if (ready.has(name)) return;
   onWarming(true);
+  if (!warming.has(name)) {
+    const controller = new AbortController();
+    const answer = api.warm({ rows, cols, level }, controller.signal).then(() => ready.add(name));
+    warming.set(name, { answer, controller, waiting: 0 });
+  }
+  const request = warming.get(name);
+  request.waiting++;
   try {
-    if (!warming.has(name)) {
-      const answer = api.warm({ rows, cols, level }).then(() => ready.add(name));
-      warming.set(name, answer.finally(() => warming.delete(name)));
-    }
-    await Promise.race([warming.get(name), aborted(signal)]);
+    await Promise.race([request.answer, aborted(signal)]);
   } finally {
+    request.waiting--;
+    // Whoever steps back and asks again at once goes on with the same request.
+    setTimeout(() => request.waiting || end(name, request));
     if (!signal.aborted) onWarming(false);
   }
+}
+
+function end(name, request) {
+  request.controller.abort();
+  if (warming.get(name) === request) warming.delete(name);
 }
 
 /** Return a promise that rejects as soon as a signal says so. */

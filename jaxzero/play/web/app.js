@@ -1,7 +1,7 @@
 /** The page: ties the board, the game, the engine and the panels together. */
 
 import { createAnalysis } from "./analysis.js";
-import { api, isAbort, noteReady, warm } from "./api.js";
+import { api, noteReady, warm } from "./api.js";
 import { createBoard, edgeWords } from "./board.js";
 import { openNewGame, openSettings, openShortcuts } from "./dialogs.js";
 import { find, findAll, html, placeIcons } from "./dom.js";
@@ -21,13 +21,20 @@ import { createStatus } from "./status.js";
 
 let info = null; // what the server offers; null as long as it has not answered
 let view = "learn";
+let turned = 0; // pixels of the wheel that have not made a step yet
 const MOST_ASIDE = 5; // games
+const WHEEL_STEP = 60; // pixels of the wheel for one ply
 
-const notice = createNotice();
+const notice = createNotice(() => api.info());
 const say = createSpeaker();
-const board = createBoard(find("#board-host"), { onEdge: press, onFocus: (edge) => analysis.describe(edge) });
-const record = createRecord(setTable(settings.setup).game);
 const isReview = () => view === "review";
+const board = createBoard(find("#board-host"), {
+  onEdge: press,
+  onFocus: (edge) => analysis.describe(edge),
+  onHold: (edge) => say(analysis.describe(edge)),
+  arrowsStep: isReview,
+});
+const record = createRecord(setTable(settings.setup).game);
 
 const analysis = createAnalysis({
   record,
@@ -39,7 +46,7 @@ const analysis = createAnalysis({
   better: () => review.better(),
   wanted: () => settings.analysis || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
-const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState });
+const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
 const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, editor, isReview });
@@ -71,32 +78,46 @@ function hasEngine() {
 /** Show everything that depends on the position. */
 function showPosition(reason) {
   if (reason === "play") announce();
-  showState();
+  if (!play.state.busy) notice.moveOn(); // else it is the engine that moves on
+  showState(reason === "play");
+  files.showFormats();
   analysis.refresh();
   review.refresh();
   if (reason !== "view") keep(); // another tab may have stored its game since
 }
 
 function announce() {
-  const ply = record.position.plies.at(-1);
-  const place = edgeWords(record.game, ply.edge);
-  const move = t("live.move", { name: status.sideName(ply.player), place, closed: ply.closed.length });
+  const { plies } = record.position;
+  const first = plies.findLastIndex((_, ply) => !record.game.joined?.includes(ply)); // of this click
+  const { edge, player } = plies[first];
+  const closed = plies.slice(first).reduce((sum, ply) => sum + ply.closed.length, 0);
+  const move = t("live.move", { name: status.sideName(player), place: edgeWords(record.game, edge), closed });
   tell(record.position.over ? `${move}. ${status.resultWords(record.position)}` : move);
 }
 
+/** Tell a newcomer, once, why one click drew more than one edge. */
+function tellOfChains(count) {
+  if (settings.chainsTold) return;
+  remember({ chainsTold: true });
+  notice.tell(t("chains.told", { n: count }), "chains.change", () => openSettings(info, changeSetting));
+}
+
 /** Show whose turn it is and what can be done. */
-function showState() {
+function showState(slowly = false) {
   const { game, position } = record;
   const { plies } = position;
   const last = plies.length ? lastTurn(plies) : [];
   const enabled = isReview() ? !position.over : play.mayMove();
-  board.show(game, position, { last, enabled, editing: editor.isOn() });
+  board.show(game, position, { last, enabled, editing: editor.isOn(), slowly });
   find("#players").replaceChildren(...[0, 1].map(status.playerCard));
   const ended = position.over && !isReview() && !editor.isOn();
-  find("#status").textContent = status.statusWords();
+  find("#status-words").textContent = status.statusWords();
   find("#status").classList.toggle("busy", status.isBusy());
   find("#status").classList.toggle("result", ended);
   find("#ended").hidden = !ended;
+  find("#redo").hidden = ended; // there is nothing to redo and no hint: their place is used
+  find("#hint").hidden = ended || play.engineWaits();
+  find("#let-move").hidden = !play.engineWaits();
   showButtons();
 }
 
@@ -155,7 +176,9 @@ function goTo(at) {
 /** Remember an unfinished game before another takes its place, unless it was only looked at. */
 function setAside() {
   const { game } = record.kept();
-  const unfinished = game.moves.length && !replay(game).over;
+  const { plies, over } = replay(game);
+  const byPerson = ({ player }) => play.table.seats[player].kind === "person";
+  const unfinished = !over && (play.watching() ? plies.length : plies.some(byPerson));
   const played = hasEngine() || keyOf(game) !== play.table.loaded;
   if (played && unfinished) remember({ aside: [...stored().aside, tableNow()].slice(-MOST_ASIDE) });
 }
@@ -186,11 +209,12 @@ function closeEditor() {
 
 function startGame(setup) {
   editor.close();
-  notice.hide();
+  setAside();
   play.sit(setTable(setup));
   if (view === "play") play.next();
   else location.hash = "#play";
   board.focus();
+  offerAside();
 }
 
 /** Show a game that was loaded or shared, for two people, in the review. */
@@ -253,6 +277,7 @@ function showLoadedHere(game, komi) {
 }
 
 function showView(name, lesson = null) {
+  notice.moveOn();
   play.halt();
   lessons.leave();
   if (name !== "review") {
@@ -287,7 +312,7 @@ function showLanguage() {
   find("#language").setAttribute("aria-label", t("language.label"));
   find("#language").title = t("language.label");
   showTheme();
-  files.fillFormats(info?.formats ?? ["json"]);
+  files.showFormats();
   if (view === "learn") lessons.render();
   showState();
   review.render();
@@ -310,9 +335,9 @@ async function askInfo() {
   try {
     info = await api.info();
     noteReady(info.ready ?? []);
-    files.fillFormats(info.formats);
+    files.setFormats(info.formats);
   } catch (error) {
-    if (!isAbort(error)) notice.show(error, askInfo);
+    notice.fail("info", error, askInfo);
   }
 }
 
@@ -335,6 +360,8 @@ const actions = {
   redo: () => (isReview() ? goTo(record.at + 1) : play.redo()),
   first: () => goTo(0),
   last: () => goTo(record.game.moves.length),
+  stepBack: () => isReview() && goTo(record.at - 1),
+  stepForward: () => isReview() && goTo(record.at + 1),
   hint: () => play.hint(),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
@@ -350,6 +377,7 @@ function listen() {
   click("#undo", actions.undo);
   click("#redo", actions.redo);
   click("#hint", actions.hint);
+  click("#let-move", play.letMove);
   click("#first", actions.first);
   click("#back", actions.undo);
   click("#forward", actions.redo);
@@ -379,7 +407,21 @@ function listen() {
   speed.value = settings.speed;
   speed.addEventListener("input", () => play.setSpeed(Number(speed.value)));
   listenToKeys(actions, () => view !== "learn");
+  for (const part of ["#board-host", "#graph"]) find(part).addEventListener("wheel", onWheel, { passive: false });
   addEventListener("hashchange", route);
+}
+
+/** Step through a review with the wheel. At both ends of the game the page scrolls. */
+function onWheel(event) {
+  if (!isReview() || editor.isOn() || event.ctrlKey) return;
+  const way = Math.sign(event.deltaY);
+  if (!way || (way < 0 ? record.at === 0 : record.at === record.game.moves.length)) return;
+  event.preventDefault();
+  if (way !== Math.sign(turned)) turned = 0;
+  turned += event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? event.deltaY : way * WHEEL_STEP;
+  if (Math.abs(turned) < WHEEL_STEP) return;
+  turned = 0;
+  goTo(record.at + way);
 }
 
 applyTheme();
@@ -389,5 +431,5 @@ record.onChange(showPosition);
 listen();
 route();
 showLanguage();
-if (!notice.isShown()) offerAside();
+offerAside();
 askInfo();

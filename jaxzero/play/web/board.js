@@ -6,6 +6,12 @@ import { boxCount, edgeAt, edgeCount, NOBODY, placeOf } from "./rules.js";
 
 export const UNIT = 100; // length of an edge in the units of the picture
 const MARGIN = 46;
+const AT_DOT = 16; // a click this near to a dot could mean several edges: it means none
+const AT_CENTRE = 18; // likewise at the centre of a box
+const HOLD = 450; // ms that a finger stays to read about an edge
+const STILL = 10; // pixels that it may move meanwhile
+const DRAWING = 130; // ms between the edges of one click as they appear
+const SHOWING = 800; // ms for all of them at most
 
 /** Return both ends of an edge in the picture: [x1, y1, x2, y2]. */
 export function endsOf(board, edge) {
@@ -27,16 +33,19 @@ export function centreOf(board, box) {
  * Put a board into an element.
  *
  * `onEdge(edge)` is called for a click, a touch or Enter on any edge; `onFocus(edge)` when an edge
- * has the focus or the pointer, with null when it is left. `prefix` keeps the names of two boards on one
- * page apart.
+ * has the focus or the pointer, with null when it is left; `onHold(edge)` when a finger stays on it.
+ * `arrowsStep()` tells whether the arrow keys belong to the page, unless the board has the focus by
+ * the keyboard. `prefix` keeps the names of two boards on one page apart.
  */
-export function createBoard(parent, { onEdge, onFocus = () => {}, prefix = "" }) {
+export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null, arrowsStep = () => false, prefix = "" }) {
   let size = null;
   let edges = [];
   let boxes = [];
   let picture = null;
   let layers = {};
   let current = 0; // the edge that the Tab key reaches
+  let byKeys = false; // it has the focus by the keyboard
+  let hold = null; // the finger on an edge: {timer, x, y, read}
 
   function build(board) {
     size = { rows: board.rows, cols: board.cols };
@@ -58,10 +67,16 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, prefix = "" })
       svg("g", {}, edges),
       layers.costs,
       svg("g", { class: "dots" }, makeDots()),
+      svg("g", { class: "coordinates", "aria-hidden": "true" }, makeCoordinates()),
       layers.marks,
     );
     picture.style.setProperty("--ratio", width / height);
     picture.addEventListener("keydown", onKey);
+    picture.addEventListener("pointermove", ({ clientX, clientY }) => {
+      if (hold && Math.hypot(clientX - hold.x, clientY - hold.y) > STILL) clearTimeout(hold.timer);
+    });
+    for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => clearTimeout(hold?.timer));
+    picture.addEventListener("contextmenu", (event) => hold && event.preventDefault());
     parent.replaceChildren(picture);
     current = Math.min(current, edges.length - 1);
   }
@@ -95,8 +110,9 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, prefix = "" })
         "data-edge": edge,
         "data-testid": `${prefix}edge-${edge}`,
         onclick: () => press(edge),
+        onpointerdown: (event) => touch(edge, event),
         onpointerenter: () => onFocus(edge),
-        onpointerleave: () => onFocus(null),
+        onpointerleave: ({ pointerType }) => pointerType === "touch" || onFocus(null),
         onfocus: () => focused(edge),
         onblur: () => onFocus(null),
       },
@@ -107,17 +123,19 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, prefix = "" })
     );
   }
 
-  /** A click reaches the nearest edge: the targets of all edges tile the board. */
+  /** A click reaches the nearest edge, but none where two or four are equally near. */
   function targetOf(edge) {
     const { kind, row, col } = placeOf(size, edge);
     const [x, y] = middleOf(size, edge);
     const half = UNIT / 2;
-    const low = (kind === "h" ? row === 0 : col === 0) ? MARGIN : half;
-    const high = (kind === "h" ? row === size.rows : col === size.cols) ? MARGIN : half;
-    const points =
-      kind === "h"
-        ? [[x - half, y], [x, y - low], [x + half, y], [x, y + high]]
-        : [[x, y - half], [x + high, y], [x, y + half], [x - low, y]];
+    const before = ((kind === "h" ? row === 0 : col === 0) ? MARGIN : half) - AT_CENTRE;
+    const after = ((kind === "h" ? row === size.rows : col === size.cols) ? MARGIN : half) - AT_CENTRE;
+    const end = half - AT_DOT;
+    const corners = [
+      [-end, -AT_DOT], [-AT_CENTRE, -before], [AT_CENTRE, -before], [end, -AT_DOT],
+      [end, AT_DOT], [AT_CENTRE, after], [-AT_CENTRE, after], [-end, AT_DOT],
+    ]; // along the edge and across it
+    const points = corners.map(([along, across]) => (kind === "h" ? [x + along, y + across] : [x + across, y + along]));
     return points.map((point) => point.join(",")).join(" ");
   }
 
@@ -131,12 +149,35 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, prefix = "" })
     return dots;
   }
 
+  /** Number the rows and columns of dots: an edge is named after the first of its two dots. */
+  function makeCoordinates() {
+    const letters = 6 + 2.6 * Math.max(size.rows, size.cols); // as large on the screen for every board
+    const label = (x, y, number) => svg("text", { x, y: y + letters / 3, "font-size": letters }, String(number));
+    const rows = [...Array(size.rows + 1).keys()].map((row) => label(-30, row * UNIT, row));
+    const cols = [...Array(size.cols + 1).keys()].map((col) => label(col * UNIT, -29, col));
+    return [...rows, ...cols];
+  }
+
   function focused(edge) {
     makeCurrent(edge);
+    byKeys = edges[edge].matches(":focus-visible");
     onFocus(edge);
   }
 
+  /** Begin to wait whether a finger stays: then it reads about the edge and does not draw it. */
+  function touch(edge, { pointerType, clientX: x, clientY: y }) {
+    clearTimeout(hold?.timer);
+    hold = null;
+    if (pointerType !== "touch" || !onHold) return;
+    const mine = (hold = { x, y, read: false });
+    mine.timer = setTimeout(() => {
+      mine.read = true;
+      onHold(edge);
+    }, HOLD);
+  }
+
   function press(edge) {
+    if (hold?.read) return;
     makeCurrent(edge);
     onEdge(edge);
   }
@@ -150,6 +191,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, prefix = "" })
   function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Enter" || event.key === " ") onEdge(current);
+    else if (event.key.startsWith("Arrow") && arrowsStep() && !byKeys) return;
     else if (event.key.startsWith("Arrow")) moveTo(neighbour(current, event.key.slice(5)));
     else return;
     event.preventDefault();
@@ -177,10 +219,16 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, prefix = "" })
    * Show a position.
    *
    * `last` are edges to mark as drawn just now, `enabled` is false where the side to move is no
-   * person, `editing` makes drawn edges clickable as well.
+   * person, `editing` makes drawn edges clickable as well, `slowly` lets new edges appear one after
+   * the other.
    */
-  function show(board, position, { last = [], enabled = true, editing = false } = {}) {
+  function show(board, position, { last = [], enabled = true, editing = false, slowly = false } = {}) {
     if (!size || size.rows !== board.rows || size.cols !== board.cols) build(board);
+    const fresh = position.plies.filter(({ edge }) => !edges[edge].classList.contains("drawn"));
+    fresh.forEach(({ edge, closed }, index) => {
+      const wait = slowly ? Math.min(DRAWING, SHOWING / fresh.length) * index : 0;
+      for (const element of [edges[edge], ...closed.map((box) => boxes[box])]) element.style.setProperty("--wait", `${wait}ms`);
+    });
     const owners = new Map(position.plies.map(({ edge, player }) => [edge, player]));
     picture.setAttribute("aria-label", t("board.label", { rows: size.rows, cols: size.cols }));
     picture.classList.toggle("waits", !enabled);

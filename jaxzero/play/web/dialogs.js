@@ -12,7 +12,9 @@ function fill(dialog, name, ...parts) {
     html("div", { class: "dialog-head" }, html("h2", { id: `${name}-title` }, t(`${name}.title`)), close),
     ...parts,
   );
-  if (!dialog.open) dialog.showModal();
+  if (dialog.open) return;
+  dialog.showModal();
+  find("form :checked", dialog)?.focus(); // where Enter sends the form, not on the button that closes
 }
 
 /** Return a row of choices. `options` are [value, words]. */
@@ -51,7 +53,7 @@ function levelSlider(label, levels, value, onChange, testid) {
 export function openNewGame(info, onStart) {
   const dialog = find("#new-dialog");
   const setup = structuredClone(settings.setup);
-  const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start });
+  const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start, onkeydown: sendByEnter });
 
   function start() {
     remember({ setup });
@@ -107,6 +109,14 @@ export function openNewGame(info, onStart) {
 
   render();
   fill(dialog, "new", form);
+}
+
+/** Let Enter send a form from a closed list too, as it does from other fields. */
+function sendByEnter(event) {
+  const { key, target, currentTarget } = event;
+  if (key !== "Enter" || target.tagName !== "SELECT" || !CSS.supports("selector(:open)") || target.matches(":open")) return;
+  event.preventDefault();
+  currentTarget.requestSubmit();
 }
 
 function boardChoice(info, setup, render) {
@@ -176,6 +186,7 @@ export function openSettings(info, onChange) {
 const KEYS = [
   ["← ↑ → ↓", "arrows"],
   ["Enter", "enter"],
+  ["← →", "step"],
   ["U / R", "undo"],
   ["Home / End", "ends"],
   ["H", "hint"],

@@ -6,17 +6,27 @@ import { hasText, t } from "./i18n.js";
 import { toFragment } from "./share.js";
 
 const MOST_TEXT = 60000; // letters; the server takes 64 KiB
-const ENDINGS = { json: "json", ccgc: "txt", ascii: "txt" };
+const ENDINGS = { json: "json", openspiel: "txt", ccgc: "ccgc.json" }; // others: FORMAT.txt, as `--save` has them
 
 export function createFiles({ record, komi, names, notice, say, onLoad }) {
   let dragging = false; // a game of this page, which is not to be dropped on it
+  let formats = ["json"]; // that the server can write
 
-  function fillFormats(formats) {
+  function setFormats(all) {
+    formats = all;
+    showFormats();
+  }
+
+  /** Offer the formats that can hold the game shown. */
+  function showFormats() {
     const select = find("#format");
-    const chosen = select.value;
+    const possible = formats.filter((id) => id !== "ccgc" || fitsCcgc(record.game));
     const label = (id) => (hasText(`format.${id}`) ? t(`format.${id}`) : id);
-    select.replaceChildren(...formats.map((id) => html("option", { value: id }, label(id))));
-    if (formats.includes(chosen)) select.value = chosen;
+    const words = possible.map(label);
+    if ([...select.options].map(({ text }) => text).join() === words.join()) return;
+    const chosen = select.value;
+    select.replaceChildren(...possible.map((id, index) => html("option", { value: id }, words[index])));
+    if (possible.includes(chosen)) select.value = chosen;
   }
 
   async function load(file) {
@@ -24,13 +34,19 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     await read(await file.text());
   }
 
+  /** Load the game that a text holds, or that the link in it does. */
   async function read(text) {
+    if (text.length > MOST_TEXT) return notice.tell(t("files.tooLong"));
+    const link = /^\S+#(g=\S+)$/.exec(text.trim());
+    if (link) return void (location.hash = link[1]);
+    const key = record.key();
     try {
       const { rows, cols, start, moves, names, title, date } = await api.read(text);
       onLoad({ rows, cols, start, moves, title, date }, names);
       say(t("files.loaded", { rows, cols, moves: moves.length }));
     } catch (error) {
-      notice.show(error, () => read(text));
+      // Whoever has gone on meanwhile wants no other game any more.
+      notice.fail("read", error, () => record.key() === key && read(text));
     }
   }
 
@@ -41,7 +57,8 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
 
   function fileName() {
     const { rows, cols } = record.game;
-    return `dots-and-boxes-${rows}x${cols}.${ENDINGS[find("#format").value] ?? "txt"}`;
+    const format = find("#format").value;
+    return `dots-and-boxes-${rows}x${cols}.${ENDINGS[format] ?? `${format}.txt`}`;
   }
 
   async function save() {
@@ -50,7 +67,7 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
       html("a", { href: address, download: fileName() }).click();
       setTimeout(() => URL.revokeObjectURL(address), 1000);
     } catch (error) {
-      notice.show(error, save);
+      notice.fail("save", error, save);
     }
   }
 
@@ -58,7 +75,7 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     try {
       await toClipboard(await written(), "files.copied", "files.noClipboard");
     } catch (error) {
-      notice.show(error, copy);
+      notice.fail("copy", error, copy);
     }
   }
 
@@ -115,7 +132,18 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
       const [file] = event.dataTransfer.files;
       const text = event.dataTransfer.getData("text/plain");
       if (file) load(file);
-      else if (text.length > MOST_TEXT) notice.tell(t("files.tooLong"));
+      else read(text);
+    });
+  }
+
+  function acceptPastes() {
+    document.addEventListener("paste", (event) => {
+      if (event.target.closest?.("input, textarea") || find("dialog[open]")) return;
+      const [file] = event.clipboardData.files;
+      const text = event.clipboardData.getData("text/plain");
+      if (!file && !text.trim()) return;
+      event.preventDefault();
+      if (file) load(file);
       else read(text);
     });
   }
@@ -130,5 +158,11 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
   find("#share").addEventListener("click", share);
   offerDrags(find("#save"));
   acceptDrops();
-  return { fillFormats };
+  acceptPastes();
+  return { setFormats, showFormats };
+}
+
+/** Return whether the CCGC record can hold a game: 5x5 from an empty board. */
+function fitsCcgc({ rows, cols, start }) {
+  return rows === 5 && cols === 5 && !start.length;
 }

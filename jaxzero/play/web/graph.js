@@ -59,7 +59,7 @@ function axes(width, reach, plies, { x, y }) {
   ].flat();
 }
 
-/** Mark a mistake where the margin is after the move; its area grows with the boxes lost. */
+/** Mark a mistake where the margin is after the move; its area grows with what was lost of the margin. */
 function slip(line, lines, { x, y }, nameOf) {
   const margin = (lines[line.ply + 1] ?? line).margin;
   return svg(

@@ -25,7 +25,7 @@ const ENGLISH = {
   "notice.retry": "Try again",
   "aside.text": "Your unfinished game was set aside.",
   "aside.back": "Back to my game",
-  "error.network": "The server does not answer. Your game is safe on this page.",
+  "error.network": "The server does not answer. Your game is safe here.",
   "error.server": "The server could not do this: {message}",
   "error.share": "This link holds no game that can be shown: {reason}. The board is unchanged.",
   "fault.form": "its text is damaged or cut off",
@@ -72,6 +72,7 @@ const ENGLISH = {
   "status.again": "Box closed: {name} moves again",
   "status.youAgain": "Box closed: you move again",
   "status.thinking": "The computer thinks …",
+  "status.failed": "No answer yet. Trying again …",
   "status.warming": "The computer gets ready … the first time on a board this takes up to a minute",
   "status.paused": "Paused",
   "status.earlier": "Earlier position. Redo goes on, a new move starts from here",
@@ -86,6 +87,7 @@ const ENGLISH = {
   "end.again": "Play again",
   "end.review": "See the mistakes",
 
+  letMove: "Let it move",
   undo: "Undo",
   redo: "Redo",
   hint: "Hint",
@@ -93,6 +95,9 @@ const ENGLISH = {
   "hint.none": "No hint yet. The computer may still be getting ready: try again soon.",
   "hint.found": "Hint: {place}",
   "hint.exact": "Best, proven: {place}",
+
+  "chains.told": "One click drew {n} edges: it takes a chain up to the next choice.",
+  "chains.change": "Change this",
 
   "new.open": "New game",
   "new.title": "New game",
@@ -132,7 +137,7 @@ const ENGLISH = {
   "moves.title": "Moves",
   "moves.review": "Review this game",
   "moves.label": ({ number, name, edge, closed, lost }) =>
-    `Move ${number}, ${name}: ${edge}${closed ? `, closes ${boxes(closed)}` : ""}${lost ? `, loses ${boxes(lost)}` : ""}`,
+    `Move ${number}, ${name}: ${edge}${closed ? `, closes ${boxes(closed)}` : ""}${lost ? `, loses ${lost} of the margin` : ""}`,
 
   "review.title": "Course of the game",
   "review.first": "First position",
@@ -146,10 +151,10 @@ const ENGLISH = {
   "review.running": "Move {at} of {all} …",
   "warming": "Getting ready … the first time on a board this takes up to a minute",
   "review.none": "No mistake found.",
-  "review.summary": ({ names, first, second, firstLost, secondLost }) =>
-    `Mistakes: ${names[0]} ${first} (${firstLost} boxes lost), ${names[1]} ${second} (${secondLost} boxes lost).`,
+  "review.summary": ({ players }) =>
+    `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (margin −${lost})` : ""}`).join(", ")}.`,
   "review.graph": "Expected final margin after each move, above zero for the first player",
-  "review.best": "Move {number} lost {lost}. Better: {edge}, marked on the board.",
+  "review.best": "Move {number} lost {lost} of the margin. Better: {edge}, marked on the board.",
 
   "files.title": "Load, save, share",
   "files.open": "Load",
@@ -157,7 +162,7 @@ const ENGLISH = {
   "files.copy": "Copy",
   "files.share": "Share",
   "files.format": "Format",
-  "files.drop": "You can also drop a file or text anywhere on this page, and drag the button Save to a folder.",
+  "files.drop": "You can also paste a game or a position, drop a file or text anywhere on this page, and drag the button Save to a folder.",
   "files.dropNow": "Drop it to load the game",
   "files.loaded": "Loaded: {rows} × {cols}, {moves} moves",
   "files.copied": "Copied",
@@ -215,14 +220,14 @@ const ENGLISH = {
   "class.half-hearted.note": "gives two boxes and lets the other side hand the turn back",
   "class.loony.note": "gives the other side the choice of who moves next",
   "analysis.edge": ({ edge, lost, kind, share }) =>
-    `${edge}: ${lost === "0" ? "best" : lost === null ? "not known yet" : `${lost} boxes`} · ${kind} · ${share} of the search`,
-  "analysis.pointAt": "Point at an edge to read about it.",
-  "analysis.colours": "Boxes an edge loses",
+    `${edge}: ${lost === "0" ? "best" : lost === null ? "not known yet" : `margin ${lost}`} · ${kind} · ${share} of the search`,
+  "analysis.pointAt": "Point at an edge, or hold a finger on it, to read about it.",
+  "analysis.colours": "How much of the margin an edge loses (margin: own boxes minus the other side’s)",
   "analysis.thick": "A thicker edge was searched more.",
 
   "teach.checking": "Checking the move …",
   "teach.title": "Look again",
-  "teach.loses": ({ n }) => `This move loses about ${boxes(n)}.`,
+  "teach.loses": "This move loses about {n} of your margin (your boxes minus the other side’s).",
   "teach.chain": ({ n }) => `It opens a chain of ${boxes(n)}: the other side can take them, or take all but two and keep control.`,
   "teach.loop": ({ n }) => `It opens a loop of ${boxes(n)}: the other side can take them, or leave four and keep control.`,
   "teach.gives": ({ n }) => `It lets the other side take ${boxes(n)} at once.`,
@@ -237,7 +242,7 @@ const ENGLISH = {
 
   "settings.title": "Settings",
   "settings.teaching": "Teaching mode",
-  "settings.teaching.note": "Warns before a move that loses two boxes or more, and says why.",
+  "settings.teaching.note": "Warns before a move that loses 2 or more of the margin, and says why.",
   "settings.chains": "One click on a chain that can be taken",
   "settings.chains.off": "Takes one box",
   "settings.chains.choice": "Up to the choice",
@@ -253,6 +258,7 @@ const ENGLISH = {
   "keys.title": "Keyboard shortcuts",
   "keys.arrows": "Move between edges",
   "keys.enter": "Draw the edge",
+  "keys.step": "Step through the game (review)",
   "keys.undo": "Undo or step back, redo or step forward",
   "keys.ends": "First and last position",
   "keys.hint": "Hint",
@@ -388,6 +394,7 @@ const CHINESE = {
   "status.again": "占格：{name}再走一步",
   "status.youAgain": "占格：您再走一步",
   "status.thinking": "电脑思考中……",
+  "status.failed": "尚无回应。正在重试……",
   "status.warming": "电脑准备中……每种棋盘首次最多需要一分钟",
   "status.paused": "已暂停",
   "status.earlier": "之前的局面。可重做，或从这里走新的一步",
@@ -402,6 +409,7 @@ const CHINESE = {
   "end.again": "再来一局",
   "end.review": "看看失误",
 
+  letMove: "让它走",
   undo: "悔棋",
   redo: "重做",
   hint: "提示",
@@ -409,6 +417,9 @@ const CHINESE = {
   "hint.none": "暂无提示。电脑可能仍在准备，请稍后再试。",
   "hint.found": "提示：{place}",
   "hint.exact": "已证明最佳：{place}",
+
+  "chains.told": "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处。",
+  "chains.change": "更改",
 
   "new.open": "新对局",
   "new.title": "新对局",
@@ -448,7 +459,7 @@ const CHINESE = {
   "moves.title": "着法",
   "moves.review": "复盘此局",
   "moves.label": ({ number, name, edge, closed, lost }) =>
-    `第 ${number} 步，${name}：${edge}${closed ? `，占 ${closed} 格` : ""}${lost ? `，损失 ${lost} 格` : ""}`,
+    `第 ${number} 步，${name}：${edge}${closed ? `，占 ${closed} 格` : ""}${lost ? `，净胜少 ${lost}` : ""}`,
 
   "review.title": "对局走势",
   "review.first": "开始局面",
@@ -462,10 +473,10 @@ const CHINESE = {
   "review.running": "第 {at} 步，共 {all} 步……",
   "warming": "准备中……每种棋盘首次最多需要一分钟",
   "review.none": "没有发现失误。",
-  "review.summary": ({ names, first, second, firstLost, secondLost }) =>
-    `失误：${names[0]} ${first} 次（损失 ${firstLost} 格），${names[1]} ${second} 次（损失 ${secondLost} 格）。`,
+  "review.summary": ({ players }) =>
+    `失误：${players.map(({ name, count, lost }) => `${name} ${count} 次${count ? `（净胜 −${lost}）` : ""}`).join("，")}。`,
   "review.graph": "每步之后预期的最终净胜格数，零线以上为先手领先",
-  "review.best": "第 {number} 步损失 {lost} 格。更好：{edge}（棋盘上已标出）。",
+  "review.best": "第 {number} 步使净胜少了 {lost}。更好：{edge}（棋盘上已标出）。",
 
   "files.title": "载入、保存、分享",
   "files.open": "载入",
@@ -473,7 +484,7 @@ const CHINESE = {
   "files.copy": "复制",
   "files.share": "分享",
   "files.format": "格式",
-  "files.drop": "也可以把文件或文字拖到本页任意处，或把“保存”按钮拖到文件夹中。",
+  "files.drop": "也可以粘贴棋局或局面，把文件或文字拖到本页任意处，或把“保存”按钮拖到文件夹中。",
   "files.dropNow": "放下以载入对局",
   "files.loaded": "已载入：{rows} × {cols}，{moves} 步",
   "files.copied": "已复制",
@@ -531,14 +542,14 @@ const CHINESE = {
   "class.half-hearted.note": "送两格，并让对方可以把先手交还",
   "class.loony.note": "让对方选择谁接着走",
   "analysis.edge": ({ edge, lost, kind, share }) =>
-    `${edge}：${lost === "0" ? "最佳" : lost === null ? "尚不知道" : `${lost} 格`} · ${kind} · 占搜索的 ${share}`,
-  "analysis.pointAt": "指向一条边即可查看说明。",
-  "analysis.colours": "每条边损失的格数",
+    `${edge}：${lost === "0" ? "最佳" : lost === null ? "尚不知道" : `净胜 ${lost}`} · ${kind} · 占搜索的 ${share}`,
+  "analysis.pointAt": "指向一条边，或用手指按住它，即可查看说明。",
+  "analysis.colours": "每条边使净胜（己方格数减对方格数）少多少",
   "analysis.thick": "线越粗，搜索得越多。",
 
   "teach.checking": "正在检查这一步……",
   "teach.title": "再看一看",
-  "teach.loses": "这一步大约损失 {n} 格。",
+  "teach.loses": "这一步大约使您的净胜（您的格数减对方格数）少 {n}。",
   "teach.chain": "它打开了一条 {n} 格的链：对方可以全部吃掉，也可以留下两格来保持控制权。",
   "teach.loop": "它打开了一个 {n} 格的环：对方可以全部吃掉，也可以留下四格来保持控制权。",
   "teach.gives": "它让对方马上可以占 {n} 格。",
@@ -553,7 +564,7 @@ const CHINESE = {
 
   "settings.title": "设置",
   "settings.teaching": "教学模式",
-  "settings.teaching.note": "在走损失两格以上的棋之前提醒，并说明原因。",
+  "settings.teaching.note": "在走使净胜少 2 以上的棋之前提醒，并说明原因。",
   "settings.chains": "点击可吃的链时",
   "settings.chains.off": "只占一格",
   "settings.chains.choice": "占到取舍处",
@@ -569,6 +580,7 @@ const CHINESE = {
   "keys.title": "键盘快捷键",
   "keys.arrows": "在边之间移动",
   "keys.enter": "画边",
+  "keys.step": "逐步浏览对局（复盘）",
   "keys.undo": "悔棋或后退，重做或前进",
   "keys.ends": "开始与最后局面",
   "keys.hint": "提示",

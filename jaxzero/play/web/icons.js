@@ -4,6 +4,7 @@ export const ICONS = {
   plus: "M12 5v14M5 12h14",
   undo: "M9 7 4 12l5 5M4 12h10a6 6 0 0 1 6 6",
   redo: "m15 7 5 5-5 5M20 12H10a6 6 0 0 0-6 6",
+  again: "M20 5v5h-5M20 10a8 8 0 1 0 0 5",
   hint: "M9 18h6M10 21h4M12 3a6 6 0 0 0-4 10.5c.8.8 1 1.500 1 2.500h6c0-1 .2-1.700 1-2.500A6 6 0 0 0 12 3Z",
   analysis: "M4 20V10M10 20V4M16 20v-7M21 20H3",
   first: "M6 5v14M19 6l-8 6 8 6Z",

@@ -10,19 +10,29 @@ const KEYS = {
   p: "pause",
   Home: "first",
   End: "last",
+  ArrowLeft: "stepBack",
+  ArrowRight: "stepForward",
   "?": "help",
 };
 
 const TYPING = "input, select, textarea";
 
-/** Call the action of a key unless a dialog is open or a field has the focus. */
+/** Return what a key means: its Latin letter, or the one in its place where another script is typed. */
+function nameOf({ key, code }) {
+  if (/^[\x20-\x7f]$/.test(key)) return key.toLowerCase();
+  if (/^Key[A-Z]$/.test(code)) return code.slice(3).toLowerCase();
+  return key;
+}
+
+/** Call the action of a key unless a dialog is open or a field has the focus; an action may decline. */
 export function listenToKeys(actions, onTable) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector("dialog[open]") || event.target.closest(TYPING)) return;
-    const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    if (event.key.startsWith("Arrow") && event.target.matches("body, .toolbar button") && onTable()) actions.focusBoard();
-    else if (KEYS[name] && (onTable() || name === "?")) actions[KEYS[name]]();
+    const name = nameOf(event);
+    const action = (onTable() || name === "?") && actions[KEYS[name]];
+    if (action && action() !== false);
+    else if (event.key.startsWith("Arrow") && event.target.matches("body, .toolbar button") && onTable()) actions.focusBoard();
     else return;
     event.preventDefault();
   });

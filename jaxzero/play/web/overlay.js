@@ -4,9 +4,9 @@ import { centreOf, endsOf, middleOf, UNIT } from "./board.js";
 import { sideSign, svg } from "./dom.js";
 import { boxesBeside, replay } from "./rules.js";
 
-const STEPS = [0.1, 0.75, 1.5, 3]; // boxes lost where the next colour begins
+const STEPS = [0.1, 0.75, 1.5, 3]; // of the margin lost where the next colour begins
 
-/** Return the colour class of boxes lost: 0 is best, 4 is worst, null not known. */
+/** Return the colour class of what is lost of the margin: 0 is best, 4 is worst, null not known. */
 export function costClass(lost) {
   if (lost === null || lost === undefined) return "cost-none";
   return `cost-${STEPS.filter((step) => lost >= step).length}`;

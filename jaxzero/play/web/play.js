@@ -35,14 +35,16 @@ export function scoreWithKomi(position, komi) {
   return [position.score[0], position.score[1] + komi];
 }
 
-export function createPlay({ record, analysis, notice, say, warm, isShown, onState }) {
+export function createPlay({ record, analysis, notice, say, warm, isShown, onState, onChain }) {
   const table = { seats: [PERSON, PERSON], komi: 0, names: [], loaded: "" }; // the game as it was loaded
-  const state = { busy: false, warming: false, running: true, hint: "" };
+  const state = { busy: false, warming: false, failed: false, running: true, hint: "" };
   let controller = new AbortController();
 
   const seat = () => table.seats[record.position.player];
   const watching = () => table.seats.every(({ kind }) => kind === "engine");
   const mayMove = () => !record.position.over && seat().kind === "person" && !state.busy;
+  /** Return whether the engine is to move and nothing makes it do so. */
+  const engineWaits = () => !record.position.over && seat().kind === "engine" && !state.busy && !watching();
 
   function change(changes) {
     Object.assign(state, changes);
@@ -60,7 +62,8 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   /** Stop what the engine is doing: its answer belongs to a position that is gone. */
   function halt() {
     controller.abort();
-    Object.assign(state, { busy: false, warming: false, hint: "" });
+    notice.settle("move");
+    Object.assign(state, { busy: false, warming: false, failed: false, hint: "" });
   }
 
   /** Let the engine move where it is its turn at the end of the game. */
@@ -81,28 +84,27 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   async function engineTurn() {
     const mine = (controller = new AbortController());
     const { signal } = mine;
-    change({ busy: true });
+    change({ busy: true, failed: false });
     try {
       const edges = await askEngine(signal);
-      for (const edge of edges) {
+      for (const [index, edge] of edges.entries()) {
+        // Nothing waits after the last edge: then it is the turn of the other side.
+        if (watching()) await pause(SPEEDS[settings.speed - 1], signal);
+        else if (index) await pause(DRAWING, signal);
         record.play([edge]);
-        await pause(watching() ? SPEEDS[settings.speed - 1] : DRAWING, signal);
       }
+      change({ busy: false, warming: false });
+      analysis.refresh(); // a person may be to move, who wants a warning before a bad move
+      next();
     } catch (error) {
-      if (!isAbort(error) && mine === controller) notice.show(error, next);
-      if (mine === controller) state.failed = !isAbort(error);
-    } finally {
-      if (mine === controller && !signal.aborted) finish();
+      if (mine === controller && !isAbort(error)) fail(error, engineTurn);
     }
   }
 
-  function finish() {
-    const { failed } = state;
-    change({ busy: false, warming: false, failed: false });
-    analysis.refresh(); // a person may be to move, who wants a warning before a bad move
-    if (failed) return;
-    notice.hide(); // the server answers again
-    next();
+  /** Tell that the engine could not be asked. It is asked again by itself where that can help. */
+  function fail(error, again) {
+    state.failed = notice.fail("move", error, again);
+    change({ busy: false, warming: false });
   }
 
   async function askEngine(signal) {
@@ -112,6 +114,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     const options = { level, seed: Math.floor(Math.random() * 2 ** 31) };
     const { edges } = await api.move(game, options, signal);
     signal.throwIfAborted();
+    notice.settle("move");
     return edges;
   }
 
@@ -123,22 +126,10 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     if (record.game !== game || !mayMove()) return; // another game began meanwhile
     state.hint = "";
     const following = followChain(record.game, record.position.drawn, edge, settings.chains);
-    if (!following.length) {
-      record.play([edge]);
-      return next();
-    }
-    const mine = (controller = new AbortController());
-    change({ busy: true });
-    try {
-      for (const each of [edge, ...following]) {
-        record.play([each]);
-        await pause(DRAWING / 2, mine.signal);
-      }
-    } catch (error) {
-      if (!isAbort(error)) throw error;
-    } finally {
-      if (mine === controller && !mine.signal.aborted) finish();
-    }
+    record.play([edge, ...following]);
+    if (following.length) onChain(following.length + 1);
+    if (engineWaits() && record.at < record.game.moves.length) return redo(); // the same move: the same answer
+    next();
   }
 
   async function isConfirmed(edge) {
@@ -158,36 +149,38 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     next();
   }
 
+  /** Return whether somebody decided what to draw at a ply, not the engine and no click before it. */
+  function isDecision({ player }, ply) {
+    return watching() || (table.seats[player].kind === "person" && !record.game.joined?.includes(ply));
+  }
+
   /** Step back to the last decision of a person, if there is one; while watching, by one move. */
   function undo() {
-    const { plies } = record.position;
-    let at = record.at - 1;
-    while (at >= 0 && !watching() && table.seats[plies[at].player].kind === "engine") at--;
+    const at = record.position.plies.findLastIndex(isDecision);
     if (at >= 0) goTo(at);
   }
 
   /** Step forward to the next decision of a person; while watching, by one move. */
   function redo() {
-    const { plies } = replay(record.game);
-    let at = record.at + 1;
-    while (at < plies.length && !watching() && table.seats[plies[at].player].kind === "engine") at++;
-    goTo(at);
+    const at = replay(record.game).plies.findIndex((ply, index) => index > record.at && isDecision(ply, index));
+    goTo(at < 0 ? record.game.moves.length : at);
   }
 
   async function hint() {
-    if (record.position.over || state.busy) return;
+    if (record.position.over || state.busy || state.hinting) return;
     const key = record.key();
     change({ hint: t("hint.searching"), hinting: true });
-    if (!analysis.latest() && !analysis.isRunning()) analysis.restart();
+    analysis.refresh();
     do await analysis.known(HINT_PATIENCE);
     while (analysis.bestEdge() === null && analysis.isRunning() && record.key() === key);
-    if (record.key() !== key) return change({ hinting: false });
+    change({ hinting: false });
+    analysis.refresh(); // which may have been asked for the hint alone
+    if (record.key() !== key) return;
     const edge = analysis.bestEdge();
     const proven = analysis.latest()?.exact?.best?.includes(edge);
     const place = edge === null ? "" : edgeWords(record.game, edge);
     const words = edge === null ? "hint.none" : proven ? "hint.exact" : "hint.found";
-    const failed = !analysis.latest(); // which was told already
-    change({ hint: failed || !isShown() ? "" : t(words, { place }), hinting: false });
+    change({ hint: isShown() ? t(words, { place }) : "" });
     if (edge !== null) analysis.showHint(edge);
     say(state.hint);
   }
@@ -212,17 +205,16 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
       const [edge] = await askEngine(mine.signal);
       record.play([edge]);
     } catch (error) {
-      if (!isAbort(error)) notice.show(error, step);
-    } finally {
-      if (mine === controller) change({ busy: false, warming: false });
+      if (mine === controller && !isAbort(error)) fail(error, step);
     }
+    if (mine === controller) change({ busy: false, warming: false });
   }
 
   function setSpeed(speed) {
     remember({ speed });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, mayMove, watching, seat };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, letMove: engineTurn, mayMove, engineWaits, watching, seat };
 }
 
 /** Wait some time. Rejects as soon as the signal says so. */

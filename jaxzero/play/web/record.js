@@ -1,4 +1,8 @@
-/** The game on the table: its moves, the ply that is shown, and a variation tried in a review. */
+/**
+ * The game on the table: its moves, the ply that is shown, and a variation tried in a review.
+ *
+ * `joined` of a game are the plies that were drawn by the same click as the ply before.
+ */
 
 import { replay } from "./rules.js";
 
@@ -9,7 +13,7 @@ export function keyOf({ rows, cols, start, moves }) {
 
 export function createRecord(game) {
   const listeners = [];
-  let main = null; // the game while a variation is shown: {moves, at}
+  let main = null; // the game while a variation is shown: {game, at}
 
   const record = {
     game,
@@ -37,9 +41,11 @@ export function createRecord(game) {
       const { moves } = record.game;
       const same = edges.every((edge, index) => moves[record.at + index] === edge);
       if (!same) {
-        if (keep && !main) main = { moves, at: record.at };
+        if (keep && !main) main = { game: record.game, at: record.at };
         const kept = moves.slice(0, record.at);
-        record.game = { ...record.game, moves: [...kept, ...edges] };
+        const joined = (record.game.joined ?? []).filter((ply) => ply < record.at);
+        for (let more = 1; more < edges.length; more++) joined.push(record.at + more);
+        record.game = { ...record.game, moves: [...kept, ...edges], joined };
       }
       show(record.at + edges.length, "play");
     },
@@ -51,16 +57,15 @@ export function createRecord(game) {
     /** Leave the variation for the game. */
     leaveVariation() {
       if (!main) return;
-      record.game = { ...record.game, moves: main.moves };
       const { at } = main;
+      record.game = main.game;
       main = null;
       show(at, "reset");
     },
 
     /** Return the game to keep for the next visit, without a variation: {game, at}. */
     kept() {
-      if (!main) return { game: record.game, at: record.at };
-      return { game: { ...record.game, moves: main.moves }, at: main.at };
+      return main ?? { game: record.game, at: record.at };
     },
 
     /** Return the game up to the ply shown, as the server wants it. */

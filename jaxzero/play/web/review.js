@@ -11,11 +11,12 @@ import { edgeName, replay } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
 const REST = 500; // ms without a change before the server is asked
-const MISTAKE = { proven: 0.5, expected: 1 }; // boxes lost; expected losses scatter
+const MISTAKE = { proven: 0.5, expected: 1 }; // of the margin; expected losses scatter
 
 export function createReview({ record, komi, notice, warm, isShown, nameOf, tell, onNews, onMove }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
+  let complete = false; // the whole game is reviewed
   let controller = null;
   let warming = false;
   const graph = find("#graph");
@@ -25,9 +26,10 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
     const { game } = record;
     const known = reviewed && keyOf(reviewed) === keyOf(game);
     if (isShown() && !known && !record.inVariation) {
+      stop();
       reviewed = game;
+      complete = false;
       lines = [];
-      controller?.abort();
       if (game.moves.length) ask(game);
     }
     render();
@@ -41,10 +43,10 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
       if (mine.signal.aborted) return;
       await warm(game, mine.signal, showWarming);
       await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
+      complete = !mine.signal.aborted;
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
-      reviewed = null; // asked again by the button of the notice
-      notice.show(error, refresh);
+      notice.fail("review", error, again);
     } finally {
       if (mine === controller) controller = null;
       renderWords();
@@ -58,10 +60,15 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
 
   /** Give up the request; the next look at the review asks again. */
   function stop() {
-    if (!controller) return;
-    controller.abort();
+    notice.settle("review");
+    controller?.abort();
     controller = null;
-    reviewed = null;
+    if (!complete) reviewed = null;
+  }
+
+  function again() {
+    stop();
+    refresh();
   }
 
   function take(line) {
@@ -133,9 +140,12 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
 
   function summary(running) {
     if (!mistakes().length) return running ? "" : t("review.none");
-    const of = (player) => mistakes().filter((line) => line.player === player);
-    const lost = (player) => formatNumber(of(player).reduce((sum, line) => sum + line.lost, 0));
-    return t("review.summary", { names: [0, 1].map(nameOf), first: of(0).length, second: of(1).length, firstLost: lost(0), secondLost: lost(1) });
+    const players = [0, 1].map((player) => {
+      const own = mistakes().filter((line) => line.player === player);
+      const lost = formatNumber(own.reduce((sum, line) => sum + line.lost, 0));
+      return { name: nameOf(player), count: own.length, lost };
+    });
+    return t("review.summary", { players });
   }
 
   function renderMoves() {

@@ -7,13 +7,14 @@ const DEFAULTS = {
   theme: "system",
   visited: false,
   chains: "choice", // one click on a free chain: "off", "choice" or "all", see followChain
+  chainsTold: false, // that one click takes more than one edge
   teaching: false,
   analysis: false,
   numbers: true,
   chainsShown: true,
   speed: 3,
   setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], variant: "american", komi: 0 },
-  table: null, // the game on the table: {game, at, seats, komi, names, loaded}
+  table: null, // the game on the table: {game, at, seats, komi, names, loaded}; game: see record.js
   aside: [], // unfinished games that others have replaced, likewise, the newest last
   lessons: [], // numbers of lessons that are done
 };

@@ -46,6 +46,7 @@ export function createStatus({ record, play, review, editor, isReview }) {
     if (position.over) return resultWords(position);
     if (isReview()) return t("status.ply", { at, all: game.moves.length });
     if (play.state.hint) return play.state.hint;
+    if (play.state.failed) return t("status.failed");
     if (play.state.warming) return t("status.warming");
     if (play.watching() && !play.state.running) return t("status.paused");
     if (play.state.busy && play.seat().kind === "engine") return t("status.thinking");
@@ -56,9 +57,9 @@ export function createStatus({ record, play, review, editor, isReview }) {
 
   /** Return whether the page waits for the server before the game can go on. */
   function isBusy() {
-    const { busy, warming, checking, hinting } = play.state;
+    const { busy, warming, checking, hinting, failed } = play.state;
     if (isReview() || record.position.over) return false;
-    return Boolean(warming || checking || hinting || (busy && play.seat().kind === "engine"));
+    return Boolean(failed || warming || checking || hinting || (busy && play.seat().kind === "engine"));
   }
 
   function turnWords(position) {

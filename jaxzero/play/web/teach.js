@@ -1,11 +1,11 @@
-/** Teaching mode: a warning before a move that loses two boxes or more, with the reason. */
+/** Teaching mode: a warning before a move that loses 2 or more of the margin, with the reason. */
 
 import { edgeWords } from "./board.js";
 import { find, html } from "./dom.js";
 import { t } from "./i18n.js";
 import { boxesBeside, boxesGiven, closedBy, freeBoxes } from "./rules.js";
 
-const WORTH_A_WARNING = 2; // boxes
+const WORTH_A_WARNING = 2; // of the margin
 const PATIENCE = 5000; // ms to wait for the analysis before the move is played without a word
 
 /** Ask before a costly move. Resolves with true where the move shall be played. */

@@ -1,0 +1,309 @@
+"""Clicks, fingers, keys and the wheel do what people expect of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from browsing import GAME, draw, drawn_edges, expect, is_drawn, load, scores, start_game
+
+# Above a chain of four that is open on its left, below a chain of four that is closed.
+CHAIN = {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]}
+
+
+def set_chains(page, chains):
+    page.get_by_test_id("settings").click()
+    page.locator("label", has=page.get_by_test_id(f"chains-{chains}")).click()
+    page.keyboard.press("Escape")
+
+
+def ready(page):
+    page.locator("#board-host .board:not(.waits)").wait_for()
+
+
+# Clicks an edge in the very moment in which the status begins with some words.
+CLICK_AT_ONCE = """([words, edge]) => new Promise((done) => {
+    const status = document.querySelector("#status");
+    const target = () => document.querySelector(`#board-host [data-edge="${edge}"]`);
+    const look = () => {
+        if (!status.textContent.startsWith(words)) return;
+        watcher.disconnect();
+        setTimeout(() => {
+            target().dispatchEvent(new MouseEvent("click", { bubbles: true }));
+            done(target().classList.contains("drawn"));
+        });
+    };
+    const watcher = new MutationObserver(look);
+    watcher.observe(status, { childList: true, characterData: true, subtree: true });
+})"""
+
+
+def test_a_click_counts_as_soon_as_it_is_your_turn(open_page):
+    page = open_page(motion="no-preference")
+    start_game(page, mode="engine", size="2x2")
+    page.evaluate(f"void (window.clicked = ({CLICK_AT_ONCE})(['Your turn', 11]))")
+    page.get_by_test_id("edge-0").click()
+    assert page.evaluate("window.clicked") is True
+
+
+def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
+    page = open_page("review", motion="no-preference")
+    load(page, CHAIN)
+    set_chains(page, "choice")
+    page.get_by_test_id("nav-play").click()
+    page.evaluate(
+        """(edges) => edges.forEach((edge) =>
+            document.querySelector(`#board-host [data-edge="${edge}"]`)
+                .dispatchEvent(new MouseEvent("click", { bubbles: true })))""",
+        [13, 16],  # the first takes two boxes, the second leaves two
+    )
+    expect(page.locator('#board-host .drawn[data-edge="16"]')).to_have_count(1)
+    assert scores(page) == [0, 2]
+
+
+def test_the_same_move_again_has_the_same_answer(open_page):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    draw(page, 0)
+    ready(page)
+    moves = page.locator("#moves li").all_inner_texts()
+    page.get_by_test_id("undo").click()
+    draw(page, 0)
+    ready(page)
+    assert page.locator("#moves li").all_inner_texts() == moves
+    assert drawn_edges(page) == len(moves)
+
+
+@pytest.mark.parametrize(("chains", "taken"), [("choice", 2), ("all", 4), ("off", 1)])
+def test_undo_and_redo_take_one_click(open_page, chains, taken):
+    page = open_page("review")
+    load(page, CHAIN)
+    set_chains(page, chains)
+    page.get_by_test_id("nav-play").click()
+    draw(page, 13)
+    ready(page)
+    after = drawn_edges(page)
+    page.get_by_test_id("undo").click()
+    assert scores(page) == [0, 0]
+    page.get_by_test_id("redo").click()
+    assert scores(page) == [0, taken]
+    assert drawn_edges(page) == after
+    page.reload()  # what one click drew is known to the next visit as well
+    ready(page)
+    page.get_by_test_id("undo").click()
+    assert scores(page) == [0, 0]
+
+
+def test_undo_takes_one_click_of_two(open_page):
+    page = open_page("review")
+    load(page, CHAIN)
+    set_chains(page, "choice")
+    page.get_by_test_id("nav-play").click()
+    for edge in (13, 16):
+        draw(page, edge)
+        ready(page)
+    page.get_by_test_id("undo").click()
+    assert scores(page) == [0, 2]
+    page.get_by_test_id("undo").click()
+    assert scores(page) == [0, 0]
+
+
+def test_a_newcomer_is_told_once_that_one_click_takes_a_chain(open_page):
+    page = open_page("review")
+    load(page, CHAIN)
+    page.get_by_test_id("nav-play").click()
+    draw(page, 13)
+    expect(page.get_by_test_id("notice")).to_contain_text("chain")
+    page.get_by_test_id("retry").click()  # its button leads to the setting
+    expect(page.get_by_test_id("settings-dialog")).to_be_visible()
+    expect(page.get_by_test_id("chains-choice")).to_be_checked()
+    page.keyboard.press("Escape")
+    page.get_by_test_id("undo").click()
+    draw(page, 13)
+    expect(page.get_by_test_id("notice")).not_to_be_visible()
+
+
+def test_arrow_keys_step_through_a_review(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    for key, count in (("ArrowLeft", 4), ("ArrowLeft", 3), ("ArrowRight", 4), ("Home", 0)):
+        page.keyboard.press(key)
+        assert drawn_edges(page) == count
+    page.get_by_test_id("move-2").click()  # also with the focus on a move or on the board
+    page.keyboard.press("ArrowRight")
+    assert drawn_edges(page) == 3
+    page.get_by_test_id("edge-2").click()
+    page.keyboard.press("ArrowLeft")
+    assert drawn_edges(page) == 3
+    page.get_by_test_id("format").focus()  # but not in a field that has them itself
+    page.keyboard.press("ArrowLeft")
+    assert drawn_edges(page) == 3
+
+
+def test_arrow_keys_still_reach_the_edges_of_a_review(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.locator("#skip").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    focused = page.evaluate("document.activeElement.dataset.edge")
+    assert drawn_edges(page) == 5
+    assert focused == "7"  # of 2x2: from h0,0 down and to the right
+
+
+def test_the_wheel_steps_through_a_review(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.locator("#board-host .board").hover()
+    for way, count in ((-100, 4), (-100, 3), (100, 4)):
+        page.mouse.wheel(0, way)
+        expect(page.locator("#board-host .edge.drawn")).to_have_count(count)
+    for _ in range(10):
+        page.mouse.wheel(0, -4)  # a touchpad: many small turns are few steps
+    page.wait_for_timeout(100)
+    assert drawn_edges(page) in (3, 4)
+
+
+def test_the_wheel_scrolls_a_game_in_play(open_page):
+    page = open_page(size="low")
+    start_game(page, size="2x2")
+    page.locator("#board-host .board").hover()
+    page.mouse.wheel(0, 60)
+    page.wait_for_function("scrollY > 0")
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_a_finger_that_stays_reads_about_an_edge_and_draws_nothing(open_page, locale):
+    page = open_page(size="phone", has_touch=True, is_mobile=True, locale=locale)
+    start_game(page, size="2x2")
+    page.get_by_test_id("analysis").click()
+    page.locator(".badge.exact").wait_for()
+    place = page.get_by_test_id("edge-4").bounding_box()
+    x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
+    touch = page.context.new_cdp_session(page)
+    finger = [{"x": x, "y": y}]
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": finger})
+    expect(page.get_by_test_id("toast")).to_contain_text("h2,0")
+    expect(page.get_by_test_id("toast")).to_be_in_viewport()
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_timeout(400)
+    assert drawn_edges(page) == 0
+    page.touchscreen.tap(x, y)
+    page.locator('#board-host .drawn[data-edge="4"]').wait_for()
+
+
+TO_SCREEN = """([x, y]) => {
+    const board = document.querySelector("#board-host .board");
+    const at = new DOMPoint(x, y).matrixTransform(board.getScreenCTM());
+    return [at.x, at.y];
+}"""
+
+
+@pytest.mark.parametrize("touch", [False, True])
+@pytest.mark.parametrize("spot", [(0, 0), (50, 50), (100, 100), (103, 97), (47, 46), (150, 53)])
+def test_a_click_that_could_mean_several_edges_draws_none(open_page, spot, touch):
+    page = open_page(size="phone", has_touch=touch)
+    start_game(page, size="2x2")
+    x, y = page.evaluate(TO_SCREEN, spot)
+    (page.touchscreen.tap if touch else page.mouse.click)(x, y)
+    page.wait_for_timeout(100)
+    assert drawn_edges(page) == 0
+
+
+@pytest.mark.parametrize("spot", [(50, 0), (25, 0), (75, 8), (50, 22), (0, 50), (200, 130)])
+def test_a_click_near_an_edge_draws_it(open_page, spot):
+    page = open_page()
+    start_game(page, size="2x2")
+    x, y = page.evaluate(TO_SCREEN, spot)
+    page.mouse.click(x, y)
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
+
+
+@pytest.mark.parametrize("focus", [None, "mode-people", "size", "level-0", "starts-you", "komi"])
+def test_enter_starts_a_new_game(open_page, focus):
+    page = open_page("review")
+    load(page, GAME)
+    page.keyboard.press("n")
+    page.get_by_test_id("new-dialog").wait_for()
+    if focus:
+        page.get_by_test_id(focus).focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
+    expect(page.locator("#moves li")).to_have_count(0)
+
+
+KEY = """([key, code, shiftKey]) => document.body.dispatchEvent(
+    new KeyboardEvent("keydown", { key, code, shiftKey, bubbles: true, cancelable: true }))"""
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [  # the letters where N is: Cyrillic, Greek, Hebrew
+        ("\N{CYRILLIC SMALL LETTER TE}", "KeyN"),
+        ("\N{GREEK SMALL LETTER NU}", "KeyN"),
+        ("\N{HEBREW LETTER MEM}", "KeyN"),
+        ("N", "KeyN"),
+        ("n", "KeyB"),
+        ("Process", "KeyN"),
+    ],
+)
+def test_shortcuts_work_on_every_keyboard(open_page, key, code):
+    page = open_page()
+    page.evaluate(KEY, [key, code, False])
+    expect(page.get_by_test_id("new-dialog")).to_be_visible()
+
+
+def test_a_latin_letter_counts_as_what_it_says(open_page):
+    page = open_page()
+    page.evaluate(KEY, ["b", "KeyN", False])  # where N is on this keyboard lies another letter
+    page.wait_for_timeout(50)
+    expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
+
+
+PASTE = """([text, selector]) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", text);
+    document.querySelector(selector).dispatchEvent(
+        new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+}"""
+
+
+@pytest.mark.parametrize("view", ["learn", "play", "review"])
+def test_a_position_is_pasted(open_page, view):
+    page = open_page(view)
+    page.evaluate(PASTE, [json.dumps(GAME), "body"])
+    expect(page.locator("#moves li")).to_have_count(len(GAME["moves"]))
+    assert page.get_by_test_id("review-panel").is_visible()
+
+
+def test_a_link_to_a_game_is_pasted(open_page):
+    page = open_page("review")
+    link = page.evaluate(
+        "async (game) => 'http://other:8000/#' + (await import('./share.js')).toFragment(game)",
+        GAME,
+    )
+    page.evaluate(PASTE, [link, "body"])
+    expect(page.locator("#moves li")).to_have_count(len(GAME["moves"]))
+
+
+def test_a_paste_into_a_field_stays_there(open_page):
+    page = open_page()
+    page.get_by_test_id("new-game").click()
+    page.evaluate(PASTE, [json.dumps(GAME), "#komi"])
+    page.wait_for_timeout(100)
+    assert page.locator("#moves li").count() == 0
+
+
+def test_margins_are_not_called_boxes(open_page):
+    """Several mistakes may cost more margin than there are boxes: the sum is no number of boxes."""
+    for locale, word in (("en-US", "margin"), ("zh-CN", "净胜")):
+        page = open_page("review", locale=locale)
+        load(page, GAME)
+        page.locator(".graph .slip").first.wait_for()
+        summary = page.locator("#review-summary")
+        expect(summary).to_contain_text(word)
+        label = page.locator("#moves .slip").first.locator("xpath=..").get_attribute("aria-label")
+        assert word in label
+        assert is_drawn(page, 0)

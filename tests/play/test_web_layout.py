@@ -1,0 +1,149 @@
+"""The board on the screen: large enough in every window, and in one place all through a game."""
+
+from __future__ import annotations
+
+import pytest
+from browsing import GAME, draw, expect, load, start_game
+
+SIZES = [  # windows in CSS pixels, and how many pixels of the screen each has
+    (320, 568, 1),
+    (375, 667, 1),
+    (667, 375, 1),
+    (812, 375, 1),
+    (768, 1024, 1),
+    (900, 500, 1),
+    (1180, 560, 1),
+    (1600, 400, 1),
+    (1600, 1000, 1),
+    (800, 500, 2),  # 1600x1000 enlarged to 200 %
+    (400, 250, 4),  # and to 400 %
+]
+PLACE = """(selector) => {
+    const { x, y, width, height } = document.querySelector(selector).getBoundingClientRect();
+    return { x: x + scrollX, y: y + scrollY, width, height };
+}"""
+
+
+@pytest.mark.parametrize(("width", "height", "scale"), SIZES)
+def test_the_board_is_large_enough_and_the_page_scrolls_to_all_of_it(
+    open_page, width, height, scale
+):
+    page = open_page(device_scale_factor=scale)
+    page.set_viewport_size({"width": width, "height": height})
+    for view in ("play", "review", "lesson-4"):
+        page.goto(f"{page.url.partition('#')[0]}#{view}")
+        board = ".lesson" if view == "lesson-4" else "#board-host"
+        for analysis in (False, True):
+            if analysis and view == "play":
+                page.get_by_test_id("analysis").click()
+            page.wait_for_timeout(50)
+            place = page.evaluate(PLACE, f"{board} .board")
+            assert max(place["width"], place["height"]) >= min(320, width), (view, analysis)
+            assert place["x"] >= 0 and place["x"] + place["width"] <= width, (view, analysis)
+            whole = page.evaluate("document.documentElement.scrollHeight")
+            assert place["y"] + place["height"] <= whole, (view, analysis)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+
+
+@pytest.mark.parametrize("size", ["1x7", "7x1", "7x7"])
+def test_boards_of_other_shapes_are_large_enough(open_page, size):
+    page = open_page(size="low")
+    store = "async (setup) => (await import('./settings.js')).remember({ setup })"
+    rows, cols = map(int, size.split("x"))
+    page.evaluate(store, {"rows": rows, "cols": cols})
+    page.reload()
+    page.get_by_test_id("new-game").click()
+    page.get_by_test_id("start-game").click()
+    page.locator("#board-host .board").wait_for()
+    place = page.evaluate(PLACE, "#board-host .board")
+    assert max(place["width"], place["height"]) >= 320
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+# Notes every place that the board had, each time that the browser was about to paint.
+WATCH = """() => {
+    window.places = new Set();
+    const look = () => {
+        const board = document.querySelector("#board-host .board");
+        const { x, y, width, height } = board.getBoundingClientRect();
+        window.places.add([x + scrollX, y + scrollY, width, height].map(Math.round).join());
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("size", ["small", "phone", "low", "desk"])
+def test_the_board_stays_where_it_is_all_through_a_game(open_page, size, locale):
+    page = open_page(size=size, locale=locale, motion="no-preference")
+    start_game(page, mode="engine", size="2x2")
+    page.evaluate(WATCH)
+    page.get_by_test_id("hint").click()
+    page.locator("#board-host .hint-spot").wait_for()
+    draw(page, 0)
+    page.locator("#board-host .board:not(.waits)").wait_for()
+    page.get_by_test_id("undo").click()
+    for edge in range(12):
+        draw(page, edge)
+    page.get_by_test_id("again").wait_for()
+    page.wait_for_timeout(50)
+    assert len(page.evaluate("[...window.places]")) == 1
+
+
+@pytest.mark.parametrize("size", ["small", "phone", "low", "desk"])
+def test_the_board_stays_where_it_is_when_a_notice_comes_and_goes(open_page, size):
+    page = open_page(size=size)
+    start_game(page, mode="engine", size="2x2")
+    page.evaluate(WATCH)
+    page.route("**/api/move", lambda route: route.fulfill(status=503, json={"error": "no"}))
+    draw(page, 0)
+    page.get_by_test_id("notice").wait_for()
+    page.wait_for_timeout(50)
+    page.locator("#notice-close").click()
+    page.wait_for_timeout(50)
+    assert len(page.evaluate("[...window.places]")) == 1
+
+
+@pytest.mark.parametrize("size", ["small", "phone", "low", "desk"])
+def test_the_board_stays_while_a_game_is_reviewed(open_page, size):
+    page = open_page("review", size)
+    load(page, GAME)
+    page.locator('[data-testid="next-mistake"]:enabled').click()
+    page.evaluate(WATCH)
+    for button in ("first", "forward", "next-mistake", "last", "back"):
+        page.get_by_test_id(button).click()
+        page.wait_for_timeout(40)
+    assert len(page.evaluate("[...window.places]")) == 1
+
+
+@pytest.mark.parametrize("size", ["small", "phone", "low", "desk"])
+def test_the_names_of_the_players_are_whole(open_page, size):
+    page = open_page(size=size)
+    start_game(page, mode="engine", size="2x2")
+    for score in page.locator(".player .score").all():
+        score.evaluate("(score) => (score.textContent = '12.5')")
+    for player in (0, 1):
+        name = page.get_by_test_id(f"player-{player}").locator(".name")
+        lines = "(name) => name.clientHeight / parseFloat(getComputedStyle(name).lineHeight)"
+        assert name.evaluate(lines) < 1.5
+        assert name.evaluate("(name) => name.scrollWidth <= name.clientWidth")
+
+
+MIDDLES = """(all) => all.map((one) => {
+    const { x, y, width, height } = one.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+})"""
+
+
+def test_the_board_shows_the_coordinates_that_names_and_hints_count_by(open_page):
+    page = open_page()
+    start_game(page, size="2x3")
+    labels = page.locator("#board-host .coordinates text")
+    expect(labels).to_have_text(["0", "1", "2", "0", "1", "2", "3"])  # rows, then columns, of dots
+    middles = labels.evaluate_all(MIDDLES)
+    dots = page.locator("#board-host .dots circle").evaluate_all(MIDDLES)
+    for row in range(3):
+        assert abs(middles[row][1] - dots[4 * row][1]) < 4 and middles[row][0] < dots[0][0]
+    for col in range(4):
+        assert abs(middles[3 + col][0] - dots[col][0]) < 4 and middles[3 + col][1] < dots[0][1]

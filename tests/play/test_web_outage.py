@@ -1,0 +1,231 @@
+"""The server is gone for a while: the page says so, repeats what failed, and goes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from browsing import GAME, draw, expect, load, start_game
+
+LINE = json.dumps({"edges": [{"edge": 5, "lost": 0, "class": "safe"}], "line": [5], "value": 1.0})
+
+
+def cut_off(page, pattern="**/api/**"):
+    """Let no request reach the server until the function that is returned is called."""
+
+    def lose(route):
+        route.abort()
+
+    page.route(pattern, lose)
+    return lambda: page.unroute(pattern, lose)
+
+
+def moves(page):
+    return page.locator("#moves li")
+
+
+def test_the_computer_moves_by_itself_once_the_server_is_back(open_page):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    reconnect = cut_off(page)
+    draw(page, 0)
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    page.wait_for_timeout(3000)  # the first repetition fails too
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    reconnect()
+    page.get_by_test_id("move-2").wait_for()
+    expect(page.get_by_test_id("notice")).not_to_be_visible()
+    page.locator("#board-host .board:not(.waits)").wait_for()
+
+
+def test_a_computer_that_is_online_again_asks_at_once(open_page):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    page.context.set_offline(True)
+    draw(page, 0)
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    page.context.set_offline(False)
+    page.get_by_test_id("move-2").wait_for()
+
+
+@pytest.mark.parametrize("by", ["itself", "button"])
+def test_everything_that_failed_is_repeated(open_page, by):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    reconnect = cut_off(page)
+    page.get_by_test_id("analysis").click()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    draw(page, 0)
+    page.wait_for_timeout(300)
+    reconnect()
+    if by == "button":
+        page.get_by_test_id("retry").click()
+    page.get_by_test_id("move-2").wait_for()
+    page.locator("#board-host .cost").first.wait_for(state="attached")
+    expect(page.get_by_test_id("notice")).not_to_be_visible()
+
+
+def test_what_is_no_longer_wanted_is_not_repeated(open_page):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    reconnect = cut_off(page)
+    draw(page, 0)
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    page.get_by_test_id("undo").click()
+    expect(page.get_by_test_id("notice")).not_to_be_visible()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    reconnect()
+    page.wait_for_timeout(2500)
+    assert not any("api/move" in url for url in asked)
+
+
+def test_let_it_move_is_offered_where_the_computer_waits(open_page):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    expect(page.get_by_test_id("let-move")).not_to_be_visible()
+    reconnect = cut_off(page)
+    draw(page, 0)
+    page.locator("#notice-close").click()  # who closes the notice has not given up the game
+    let_move = page.get_by_test_id("let-move")
+    expect(let_move).to_be_visible()
+    reconnect()
+    let_move.click()
+    page.get_by_test_id("move-2").wait_for()
+    page.locator("#board-host .board:not(.waits)").wait_for()
+    expect(let_move).not_to_be_visible()
+
+
+def test_let_it_move_plays_on_from_an_earlier_position(open_page):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    for edge in (0, 11):
+        draw(page, edge)
+        page.locator("#board-host .board:not(.waits)").wait_for()
+    page.get_by_test_id("move-1").click()  # the computer is to move there
+    page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7]}))
+    page.get_by_test_id("let-move").click()
+    page.locator('#board-host .drawn[data-edge="7"]').wait_for()
+    expect(moves(page)).to_have_count(2)
+
+
+def test_a_review_goes_on_by_itself(open_page):
+    page = open_page("review")
+    page.route("**/api/review", lambda route: route.abort(), times=1)
+    load(page, GAME)
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    page.locator(".graph .slip").first.wait_for()
+    expect(page.get_by_test_id("notice")).not_to_be_visible()
+
+
+def test_a_page_that_began_without_the_server_learns_what_it_offers(open_page):
+    page = open_page()
+    reconnect = cut_off(page)
+    page.reload()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    reconnect()
+    page.get_by_test_id("format").locator("option").nth(1).wait_for(state="attached")
+
+
+def test_a_hint_that_could_not_be_had_comes_later(open_page):
+    page = open_page()
+    start_game(page, size="2x2")
+    reconnect = cut_off(page)
+    page.get_by_test_id("hint").click()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    reconnect()
+    page.locator("#board-host .hint-spot").wait_for()
+
+
+def test_a_wrong_question_is_not_asked_again(open_page):
+    page = open_page("review")
+    asked = []
+
+    def refuse(route):
+        asked.append(route)
+        route.fulfill(status=400, json={"error": "text: holds no game"})
+
+    page.route("**/api/read", refuse)
+    file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
+    page.get_by_test_id("file-input").set_input_files(file)
+    expect(page.get_by_test_id("notice")).to_contain_text("holds no game")
+    expect(page.get_by_test_id("retry")).not_to_be_visible()
+    page.wait_for_timeout(3000)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("next_", ["edge", "view", "file"])
+def test_a_notice_goes_away_with_what_is_done_next(open_page, next_):
+    page = open_page("review")
+    refuse = {"status": 400, "json": {"error": "text: holds no game"}}
+    page.route("**/api/read", lambda route: route.fulfill(**refuse), times=1)
+    file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
+    page.get_by_test_id("file-input").set_input_files(file)
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    if next_ == "edge":
+        page.get_by_test_id("edge-0").click()
+    elif next_ == "view":
+        page.get_by_test_id("nav-play").click()
+    else:
+        load(page, GAME)
+    expect(page.get_by_test_id("notice")).not_to_be_visible()
+
+
+@pytest.mark.parametrize("end", ["undo", "leave", "new"])
+def test_a_request_that_nobody_waits_for_is_ended(open_page, end):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    page.get_by_test_id("analysis").click()
+    page.locator(".badge.exact").wait_for()
+    given_up = []
+    page.on("requestfailed", lambda request: given_up.append(request.url.rpartition("/")[2]))
+    page.route("**/api/move", lambda route: None)
+    page.route("**/api/analyse", lambda route: None)
+    draw(page, 0)
+    page.wait_for_timeout(400)
+    if end == "undo":
+        page.get_by_test_id("undo").click()
+    elif end == "leave":
+        page.get_by_test_id("nav-learn").click()
+    else:
+        start_game(page, mode="people", size="2x2")
+    page.wait_for_timeout(100)
+    assert {"move", "analyse"} <= set(given_up)
+
+
+def test_a_board_that_nobody_waits_for_is_not_prepared(open_page):
+    page = open_page()
+    given_up = []
+    page.on("requestfailed", lambda request: given_up.append(request.url.rpartition("/")[2]))
+    page.route("**/api/warm", lambda route: None)
+    start_game(page, mode="engine", size="2x2")
+    page.wait_for_timeout(100)
+    start_game(page, mode="people", size="2x2")
+    page.wait_for_timeout(200)
+    assert given_up == ["warm"]
+
+
+def test_an_analysis_for_a_hint_or_a_warning_ends_with_it(open_page):
+    page = open_page()
+    start_game(page, size="2x2")
+    given_up = []
+    page.on("requestfailed", lambda request: given_up.append(request.url.rpartition("/")[2]))
+    page.evaluate(
+        """(line) => {
+            const ask = window.fetch;
+            window.fetch = (path, options) => path !== "api/analyse" ? ask(path, options) :
+                new Promise((done) => {
+                    const body = new ReadableStream({ start(stream) {
+                        stream.enqueue(new TextEncoder().encode(line));
+                        options.signal.addEventListener("abort", () => (window.ended = true));
+                    } });
+                    done(new Response(body));
+                });
+        }""",
+        LINE + "\n",
+    )
+    page.get_by_test_id("hint").click()
+    page.locator("#board-host .hint-spot").wait_for()
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.ended") is True
+    assert page.locator("#board-host .hint-spot").count() == 1
