@@ -69,7 +69,7 @@ class Engine:
     def analyse(
         self, position: Position = (), simulations: int = 256, seconds: float = 0.0
     ) -> Analysis:
-        """Return what is known about each edge of a position: prior, visits, value, boxes lost.
+        """Return what is known about each edge of a position: prior, visits, value, margin lost.
 
         The exact solver gets `seconds`; what it proves is marked exact. Raises: as `best_move`.
         """

@@ -19,7 +19,7 @@ from jaxzero.status import doing
 COLUMNS = {
     "decisive": ("decisive", "{:,}"),
     "wrong_share": ("wrong", "{:.1%}"),
-    "boxes_lost": ("boxes lost", "{:.3f}"),
+    "boxes_lost": ("margin lost", "{:.3f}"),
     "thrown_share": ("thrown away", "{:.1%}"),
     "value_error": ("value error", "{:.3f}"),
     "sign_accuracy": ("right sign", "{:.1%}"),

@@ -28,7 +28,7 @@ def format_analysis(record: Record, found: Analysis) -> str:
         )
         for one in sorted(found.edges, key=lambda one: (one.lost or 0.0, -(one.prior or 0.0)))
     ]
-    heads = ["edge", "kind", "prior", "visits", "value", "boxes lost", ""]
+    heads = ["edge", "kind", "prior", "visits", "value", "margin lost", ""]
     more = f"and {len(rows) - MOST_ROWS} edges more" if len(rows) > MOST_ROWS else ""
     lines = [render(game, record.drawn, marks), "", *_summary(record, found), ""]
     return "\n".join([*lines, tabulate(rows[:MOST_ROWS], heads, disable_numparse=True), more])

@@ -141,7 +141,7 @@ PANELS = {
 PLAYER_PANELS = {  # beginning and end of the names of metrics, factor and offset
     "Points in matches, %": ("versus/", "/points", 100.0, 0.0),
     "Wrong moves on solved positions, %": ("suite/", "/optimal_share", -100.0, 100.0),
-    "Boxes lost a move on solved positions": ("suite/", "/boxes_lost", 1.0, 0.0),
+    "Margin lost a move on solved positions, boxes": ("suite/", "/boxes_lost", 1.0, 0.0),
 }
 ACROSS = 4  # panels
 

@@ -142,7 +142,7 @@ def write_summary(
         score = parts["all"]
         print(
             f"{name} on {score['positions']:,} solved positions: {score['optimal_share']:.1%} "
-            f"optimal moves, {score['boxes_lost']:.3f} boxes lost a move, "
+            f"optimal moves, {score['boxes_lost']:.3f} boxes of margin lost a move, "
             f"value off by {score['value_error']:.2f} boxes"
         )
     print(f"{run_dir / SUMMARY_FILE}, {run_dir / CURVES_FILE}")
