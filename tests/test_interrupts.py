@@ -38,10 +38,13 @@ class Ended(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def signals_are_not_ignored():
-    # Programs behind a shell's & ignore Ctrl-C, and so would those they start.
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Programs behind a shell's & ignore Ctrl-C, those behind nohup SIGHUP, and so would those that
+    # they start.
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    earlier = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, earlier)
+    for number, handler in earlier.items():
+        signal.signal(number, handler)
 
 
 def start(command: list[str], folder: Path, mark: str = "") -> subprocess.Popen:

@@ -140,10 +140,18 @@ def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
     return Rounds(visits, np.pad(rounds.first, (0, length)), np.int32(rounds.count))
 
 
+def computes_what_is_used(settings: SearchConfig) -> bool:
+    """Return whether rounds leave out the nodes that no game uses, as far as they fill whole parts.
+
+    So it is on a CPU: a GPU would have to ask its host how many parts there are.
+    """
+    return jax.default_backend() == "cpu" and not settings.evaluation_batch
+
+
 def loops(settings: SearchConfig, rounds: Rounds) -> Iterator[tuple[int, int, int]]:
     """Yield begin, end and width of the spans of rounds that are compiled once."""
     known = isinstance(rounds.count, int)
-    if not known or jax.default_backend() == "cpu":
+    if not known or computes_what_is_used(settings):
         yield 0, rounds.count, min(settings.max_considered_actions, settings.simulations)
         return
     begin = 0
@@ -167,7 +175,7 @@ def plan(
 
     `rounds` may be data of at most `settings.simulations` simulations.
     """
-    expand_nodes = partial(in_parts, settings.evaluation_batch, expand_nodes)
+    expand_nodes = partial(in_parts, settings, expand_nodes)
     weigh = partial(weighted_values, settings.visit_offset, value_scale)
     gumbel = jnp.zeros(root.legal.shape)
     if gumbel_scale:
@@ -253,16 +261,19 @@ def score(
 
 
 def in_parts(
-    largest: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array, used: jax.Array
+    settings: SearchConfig,
+    expand_nodes: Expand,
+    nodes: chex.ArrayTree,
+    moves: jax.Array,
+    used: jax.Array,
 ) -> Expanded:
-    """Expand nodes [P] in parts of `largest` at most; 0: as many as suit the device.
+    """Expand nodes [P] in parts of `settings.evaluation_batch` at most.
 
-    What is not `used` [P] need not be expanded. Where the device is a CPU, it is not, as far as it
-    fills whole parts: a GPU would have to ask its host how many parts there are.
+    What is not `used` [P] need not be expanded.
     """
-    count, on_cpu = len(moves), jax.default_backend() == "cpu"
-    most = largest or (CPU_BATCH if on_cpu else count)
-    parts = max(-(-count // most), min(count, CPU_PARTS) if on_cpu else 1)
+    count, some = len(moves), computes_what_is_used(settings)
+    most = CPU_BATCH if some else settings.evaluation_batch or count
+    parts = max(-(-count // most), min(count, CPU_PARTS) if some else 1)
     if parts == 1:
         return expand_nodes(nodes, moves)
     size = -(-count // parts)
@@ -270,7 +281,7 @@ def in_parts(
     nodes, moves, used = jax.tree.map(
         lambda field: jnp.resize(field, (parts * size, *field.shape[1:])), (nodes, moves, used)
     )
-    if on_cpu:
+    if some:
         used &= jnp.arange(len(used)) < count
         done = _used_alone(size, expand_nodes, nodes, moves, used)
         return jax.tree.map(lambda field: field[:count], done)

@@ -134,7 +134,7 @@ def test_bad_input_fails_before_any_work(tmp_path):
         ("--rounds", "0", "rounds: 0 must be a whole number >= 1"),
     ):
         with pytest.raises(InputError, match=message):
-            main([option, value])
+            main(["--config", "tiny", option, value])
 
 
 SMALL = Config(

@@ -222,9 +222,9 @@ def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):
 
 def test_a_point_that_does_not_divide_or_fit_says_so():
     # The tests have two devices.
-    odd = outcome(grid_of("--selfplay.games=33").base, 1)
+    odd = outcome(grid_of("--selfplay.games=33", "--seed=0,1").points[0].config, 1)
     assert odd["status"] == "invalid" and "33 is not divisible by 2" in odd["error"]
-    huge = outcome(grid_of("--selfplay.games=1000000000").base, 1)
+    huge = outcome(grid_of("--selfplay.games=1000000000", "--seed=0,1").points[0].config, 1)
     assert huge["status"] == "does not fit"
     assert huge["predicted_memory_bytes"] > huge["device_memory_bytes"]
 

@@ -238,4 +238,4 @@ def test_without_a_terminal_it_looks_again_only_where_it_is_asked_to(
 def test_one_look_has_no_time_between_looks(tmp_path):
     record(tmp_path, healthy())
     done = run_here("watch.py", "--run_dir", tmp_path, "--once", "--every", "3")
-    assert done.returncode == 2 and done.stderr.startswith("error: every: 3.0 ")
+    assert done.returncode == 2 and done.stderr.startswith("error: every: 3 ")

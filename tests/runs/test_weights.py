@@ -222,7 +222,7 @@ def test_a_run_without_a_checkpoint_is_named_by_the_option_that_took_it(tmp_path
 
 def test_a_file_that_is_there_is_not_said_to_be_missing(tmp_path):
     (tmp_path / "net.json").write_text("{}")
-    with pytest.raises(InputError, match=r"^weights: .*net\.json' is no \.safetensors file"):
+    with pytest.raises(InputError, match=r"^weights: .* is no \.safetensors file"):
         load_weights(str(tmp_path / "net.json"))
 
 

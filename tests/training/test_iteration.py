@@ -143,6 +143,6 @@ def test_an_iteration_learns_safe_ends_and_no_other_does(below):
         shapes = input_shapes(config, network, 1)
         learner, actor, metrics = mapped.lower(*shapes).out_info
         assert ("learn/safe_end_loss" in metrics) == safe_end
-        assert len(jax.tree.leaves(actor.replay)) == 6 + safe_end
+        assert len(jax.tree.leaves(actor.replay)) == 7 + safe_end
         for before, after in ((shapes.learner, learner), (shapes.actor.replay, actor.replay)):
             assert jax.tree.structure(before) == jax.tree.structure(after)

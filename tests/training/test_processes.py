@@ -205,7 +205,9 @@ def test_half_a_job_is_refused(options, message, tmp_path):
 
 
 def test_a_job_that_nothing_describes_is_refused(tmp_path):
-    assert ended(start(tmp_path, "0", 1, "--run_dir", tmp_path / "run", "--distributed")) == [2]
+    assert ended(
+        start(tmp_path, "0", 1, *OPTIONS, "--run_dir", tmp_path / "run", "--distributed")
+    ) == [2]
     said = (tmp_path / "0.err").read_text()
     assert said == "error: distributed: coordinator_address should be defined.\n"
     assert not (tmp_path / "run").exists()

@@ -50,7 +50,7 @@ def test_a_deviation_never_falls_into_the_opening():
 def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
     """The search is replaced: its best move is the first legal one, its policy says the last."""
 
-    def search(game, _settings, _evaluate, _params, _key, state):
+    def search(game, _settings, _evaluate, _params, _key, state, **_known):
         legal = jax.vmap(partial(legal_of, game))(state.drawn)
         last = legal.shape[1] - 1 - jnp.argmax(legal[:, ::-1], axis=1)
         policy = jax.nn.one_hot(last, legal.shape[1])

@@ -301,7 +301,7 @@ def test_a_run_ends_where_every_iteration_ends_with_a_skipped_update(
 def test_updates_that_are_skipped_in_a_row_count_across_iterations(rows, diverges):
     config = short_config("--learner.skipped_updates=4", "--learner.updates_per_iteration=9")
     names = ("skipped_at_start", "skipped_at_end", "skipped_in_a_row")
-    played = {"selfplay/games": 16, "selfplay/moves": 100, "selfplay/simulations": 4}
+    played = {"selfplay/games": 16, "selfplay/moves": 100, "selfplay/evaluations": 500}
     results = iter(rows)
 
     def compiled(learner, actor, _key, _span):
