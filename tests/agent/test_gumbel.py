@@ -135,7 +135,7 @@ def test_parts_of_a_round_change_nothing():
         settings = SearchConfig(simulations=12, max_considered_actions=8, evaluation_batch=batch)
         run = jax.jit(partial(search, game, settings, evaluate))
         found.append(run((), KEY, state)._replace(tree=()))
-    # The root whole and the widest round in eighths of 48; in parts of 5, with the root in two of 3.
+    # The root, eighths of the widest round of 48; in parts of 5, where the root is two of 3.
     assert set(sizes) == {6, 5, 3}
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), *found)
 
