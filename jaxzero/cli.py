@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import typing
@@ -187,6 +188,8 @@ def _checked(arguments: list[str], takes_file: bool) -> Iterator[str]:
             raise InputError(f"{name}: {shortened(ascii(value))} is not text in UTF-8")
         if name == "config" and takes_file:
             value = json.dumps(read_config(find_config(value)))
+        elif value.startswith("~/"):  # a shell leaves it after `--run_dir=`
+            value = os.path.expanduser(value)
         elif name in sections:
             value = json.dumps(_section(name, value))
         yield f"--{name}={value}" if argument.startswith("--") else value
