@@ -94,7 +94,6 @@ class Heard:
 
     def write(self, text: str) -> int:
         _clear()
-        _state.heard = time.monotonic()
         return self._stream.write(text)
 
 
@@ -112,6 +111,8 @@ def _speak(ended: threading.Event) -> None:
             _write(line + "\n")
             continue
         with _lock, suppress(OSError):  # the terminal may be gone
+            if _state.heard > now:  # somebody writes a line just now
+                continue
             _state.shown = True
             _write(CLEAR + _fitting(line, os.get_terminal_size(2).columns or 80))
 
@@ -138,6 +139,7 @@ def _compiling() -> str:
 
 def _clear() -> None:
     with _lock:
+        _state.heard = time.monotonic()
         if _state.shown:
             _state.shown = False
             _write(CLEAR)
