@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import typing
@@ -122,6 +123,8 @@ def refuse_unknown(parser: ArgumentParser, arguments: list[str]) -> None:
             continue
         if not is_text(word):
             raise InputError(f"{shortened(ascii(word))}: is no option")
+        if option == "--":
+            raise InputError(f"{shortened(word)!r}: is no option")
         if not option.startswith("--"):
             hint = did_you_mean(option[1:], names)
             raise InputError(f"{shortened(option)!r}: is no option, they begin with --{hint}")
@@ -187,6 +190,8 @@ def _checked(arguments: list[str], takes_file: bool) -> Iterator[str]:
             raise InputError(f"{name}: {shortened(ascii(value))} is not text in UTF-8")
         if name == "config" and takes_file:
             value = json.dumps(read_config(find_config(value)))
+        elif value.startswith("~/"):  # a shell leaves it after `--run_dir=`
+            value = os.path.expanduser(value)
         elif name in sections:
             value = json.dumps(_section(name, value))
         yield f"--{name}={value}" if argument.startswith("--") else value
@@ -344,6 +349,8 @@ def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def _one_line(message: str) -> str:
     """Turn a message of a parser into one line that starts with the field."""
+    if left_out := re.match(r"the following arguments are required: (?:--)?(\S+)", message):
+        return f"{left_out[1]}: is needed, name it with --{left_out[1]}"
     unknown = re.match(r"unrecognized arguments: (\S+)", message)
     if unknown:
         return f"{shortened(unknown[1])!r}: belongs to no option"

@@ -15,12 +15,19 @@ CPU_DEVICES = "JAX_NUM_CPU_DEVICES"
 FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # its old name last
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 SWITCHES = ("true", "True", "1", "false", "False", "0")  # jax takes any other word for true
+PLATFORMS = ("JAX_PLATFORM_NAME", "JAX_PLATFORMS")  # its old name first, which counts for more
 GPU_PLATFORMS = {"cuda", "gpu"}
 NEEDS_CUDA_BUILD = 'needs the CUDA build of jax: pip install -e ".[cuda13]" (or cuda12)'
 
 
 def check_environment() -> None:
-    """Raise an InputError for a value that jax would misread, before it does."""
+    """Raise an InputError for a value that jax would misread, before it does.
+
+    What other libraries read for programs of another kind goes.
+    """
+    os.environ["MPLBACKEND"] = "agg"  # figures are files; a notebook's backend may not be here
+    for name in [name for name in os.environ if name.startswith("JSONARGPARSE_")]:
+        del os.environ[name]
     given = {name: os.environ.get(name, "") for name in (*FRACTIONS, PREALLOCATE)}
     devices = os.environ.get(CPU_DEVICES, "1")
     if not (devices.isdecimal() and 1 <= float(devices) <= MOST_CPU_DEVICES):
@@ -48,16 +55,16 @@ def check_devices() -> None:
     """Let jax find its devices. Raises: InputError where the environment asks for others."""
     import jax
 
-    named = os.environ.get("JAX_PLATFORMS", "")
+    variable = next((name for name in PLATFORMS if os.environ.get(name)), "")
     try:
         jax.devices()
     except Exception as error:
-        if not named or OUT_OF_MEMORY.search(str(error)):
+        if not variable or OUT_OF_MEMORY.search(str(error)):
             raise
-        reason = one_line(str(error).partition("\n")[0])
+        named, reason = os.environ[variable], one_line(str(error).partition("\n")[0])
         if GPU_PLATFORMS & set(named.split(",")) and not has_cuda_build():
             reason = NEEDS_CUDA_BUILD
-        raise InputError(f"JAX_PLATFORMS: {shortened(named)!r}: {reason}") from error
+        raise InputError(f"{variable}: {shortened(named)!r}: {reason}") from error
 
 
 def has_cuda_build() -> bool:

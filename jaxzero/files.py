@@ -22,6 +22,7 @@ from jaxzero.streams import outlive_reader
 
 FIGURES = ("", ".png", ".svg", ".pdf")
 LOCK_FILE = ".lock"
+STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr")
 
 
 def shipped_folder(name: str) -> Path:
@@ -60,7 +61,9 @@ def check_folder(option: str, path: Path | None) -> None:
     if path is None:
         return
     try:
-        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        # A link that leads nowhere is there, too.
+        folders = (path, *path.absolute().parents)
+        there = next(folder for folder in folders if folder.exists() or folder.is_symlink())
         if not there.is_dir():
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         _need(there, os.W_OK | os.X_OK)
@@ -152,7 +155,15 @@ def atomic_write(path: Path) -> Iterator[Path]:
     with _about(path):
         target = path.resolve()
         temporary = target.with_name(f".{secrets.token_hex(4)}{target.suffix}")
-        if _is_special(path):  # such as /dev/stdout, which is not to be replaced
+        if (number := _descriptor(path)) is not None:
+            with temporary_folder() as folder:
+                yield folder / "whole"
+                # In the order of writing, at the end of what is there.
+                print(end="", flush=True)
+                with open(os.dup(number), "wb") as file:
+                    file.write((folder / "whole").read_bytes())
+            return
+        if _is_special(path):  # a pipe or a device, which is not to be replaced
             yield path
             return
         with cleaned_up(partial(temporary.unlink, missing_ok=True)):
@@ -247,5 +258,13 @@ def _need(path: Path, access: int) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """Return whether `path` is there and no regular file, such as a pipe or a device."""
-    return path.exists() and not path.is_file()
+    """Return whether `path` is there and no regular file by a name of its own."""
+    return path.exists() and (not path.is_file() or _descriptor(path) is not None)
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the number of the open file that a path stands for, such as /dev/stdout."""
+    if str(path) in STREAMS:
+        return STREAMS.index(str(path))
+    named = str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdecimal()
+    return int(path.name) if named else None

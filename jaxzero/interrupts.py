@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from types import SimpleNamespace, TracebackType
 from typing import NoReturn
 
@@ -35,7 +36,7 @@ from jaxzero.streams import OutputLost, guard_streams
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 TOGETHER_SECONDS = 0.5  # signals within it are one
-FLUSH_SECONDS = 0.5  # that the rest of the output may take; its reader may be stuck
+FLUSH_SECONDS = 0.5  # that the rest of each output may take; its reader may be stuck
 
 Request = Callable[[int], None]
 
@@ -206,14 +207,21 @@ def end_now(code: int, message: str = "") -> NoReturn:
     for cleanup in reversed(_cleanups):
         with suppress(Exception):
             cleanup()
-    with suppress(Exception):
-        flush = threading.Thread(target=sys.__stdout__.flush, daemon=True)
-        flush.start()
-        flush.join(FLUSH_SECONDS)
-    with suppress(Exception):
-        sys.stderr.flush()
-        os.write(2, message.encode())
+    for write in (
+        sys.__stdout__.flush,
+        sys.__stderr__.flush,
+        partial(os.write, 2, message.encode()),
+    ):
+        with suppress(Exception):
+            last = threading.Thread(target=_try, args=(write,), daemon=True)
+            last.start()
+            last.join(FLUSH_SECONDS)
     os._exit(code)
+
+
+def _try(action: Callable[[], object]) -> None:
+    with suppress(Exception):
+        action()
 
 
 @contextmanager

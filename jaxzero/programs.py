@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -41,6 +42,13 @@ def use_compilation_cache() -> None:
     if "://" in folder and not folder.startswith(BUCKETS):
         words = f"must be a folder or begin with {' or '.join(BUCKETS)}"
         raise InputError(f"JAX_COMPILATION_CACHE_DIR: {shortened(folder)!r} {words}")
+    try:
+        if folder and "://" not in folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:  # jax would warn of every program
+        words = f"compiled programs are not kept: {shortened(folder)} cannot be made"
+        print(f"warning: {words} ({error.strerror})", file=sys.stderr)
+        folder = ""
     jax.config.update("jax_compilation_cache_dir", folder)
     at_stop(drop_open_entries)
 

@@ -7,9 +7,11 @@ more seldom the longer the script runs. Standard output, which may belong to a p
 from __future__ import annotations
 
 import os
+import select
 import sys
 import threading
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -92,7 +94,6 @@ class Heard:
 
     def write(self, text: str) -> int:
         _clear()
-        _state.heard = time.monotonic()
         return self._stream.write(text)
 
 
@@ -110,8 +111,20 @@ def _speak(ended: threading.Event) -> None:
             _write(line + "\n")
             continue
         with _lock, suppress(OSError):  # the terminal may be gone
+            if _state.heard > now:  # somebody writes a line just now
+                continue
             _state.shown = True
-            _write(CLEAR + line[: (os.get_terminal_size(2).columns or 80) - 1])
+            _write(CLEAR + _fitting(line, os.get_terminal_size(2).columns or 80))
+
+
+def _fitting(line: str, columns: int) -> str:
+    """Return as much of a line as a terminal shows in one of so many columns."""
+    width = 0
+    for at, letter in enumerate(line):
+        width += 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        if width >= columns:
+            return line[:at]
+    return line
 
 
 def _compiling() -> str:
@@ -126,15 +139,18 @@ def _compiling() -> str:
 
 def _clear() -> None:
     with _lock:
+        _state.heard = time.monotonic()
         if _state.shown:
             _state.shown = False
             _write(CLEAR)
 
 
 def _write(text: str) -> None:
-    # Not by a stream: Python aborts at its end where a thread holds the lock of one.
-    with suppress(OSError):
-        os.write(2, text.encode(errors="replace"))
+    # Not by a stream: Python aborts at its end where a thread holds the lock of one. And never to
+    # a terminal that is stopped (Ctrl-S, a connection that hangs): the script would wait for it.
+    with suppress(OSError, ValueError):
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, text.encode(errors="replace"))
 
 
 def spell(seconds: float) -> str:

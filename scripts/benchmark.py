@@ -56,6 +56,7 @@ def main(arguments: list[str]) -> None:
             )
     if not options.baseline:
         refuse_given(arguments, ["baseline_processes"], "needs --baseline")
+    refuse_given(arguments, ["devices"], "changes nothing: the first device is measured")
     check_result_file("json", options.json, JSON)
     measure(config, options)
 

@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seed", type=Seed, default=0, help="seed of the disturbances")
     parser.add_argument("--work", type=Path, help="folder for the runs; default: a temporary one")
     options = parse(parser, arguments)
-    config = str(Path(find_config(options.config)).resolve())
+    config = str(Path(find_config(options.config)).absolute())
     load_config(config, *SETTINGS.split(), "--iterations=1")  # a wrong one is told at once
     with ExitStack() as stack:
         if work := options.work:

@@ -10,6 +10,7 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
+import os
 from pathlib import Path
 
 from jaxzero.cli import parse, run_script, script_parser
@@ -27,8 +28,8 @@ def main(arguments: list[str]) -> None:
     options = parse(parser, arguments)
     if not options.runs:
         raise InputError("runs: name the folders of one run or more")
-    for field in ("runs", "names"):
-        refuse_repeated(field, [str(value) for value in options[field] or ()])
+    refuse_repeated("runs", list(map(os.path.realpath, options.runs)))
+    refuse_repeated("names", options.names or [])
     if options.names and len(options.names) != len(options.runs):
         raise InputError(f"names: {len(options.names)} names for {len(options.runs)} runs")
     check_file("out", options.out, FIGURES)

@@ -11,6 +11,7 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,7 +149,9 @@ def main(arguments: list[str]) -> None:
     figures = options.figures or options.run_dir or Path("figures")
     check_result_file("json", options.json, JSON)
     if options.suite or options.ladder:
-        check_folder("figures", figures)
+        check_folder("figures" if options.figures else "run_dir", figures)
+        if options.json and os.path.realpath(options.json) == os.path.realpath(figures):
+            raise InputError(f"json: {options.json} cannot be the folder of the figures as well")
         if figures != options.run_dir:
             refuse_run("figures", figures)
 

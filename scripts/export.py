@@ -11,6 +11,7 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
+import os
 from pathlib import Path
 
 from jaxzero.cli import (
@@ -26,6 +27,8 @@ from jaxzero.errors import InputError, shortened
 from jaxzero.files import check_file, check_folder
 from jaxzero.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_run
+
+LONGEST_NAME = 200  # bytes; a suffix and the name of a temporary file are added
 
 
 def main(arguments: list[str]) -> None:
@@ -58,8 +61,10 @@ def main(arguments: list[str]) -> None:
         refuse_given(arguments, ["games"], "needs --opponents")
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
-    if options.name is not None and Path(options.name).name != options.name:
-        raise InputError(f"name: {shortened(repr(options.name))} must be a name without a folder")
+    name = options.name or "5x5"
+    if Path(name).name != name or len(os.fsencode(name)) > LONGEST_NAME:
+        words = f"must be a name without a folder, of at most {LONGEST_NAME} bytes"
+        raise InputError(f"name: {shortened(repr(name))} {words}")
     if options.out is None and source.folder is None:
         raise InputError(f"out: name a folder with --out; --weights {source.name} is no run")
     folder = options.out or source.folder / "weights"

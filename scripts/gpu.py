@@ -84,10 +84,10 @@ def main(arguments: list[str]) -> None:
         raise InputError(
             "config: no GPU answers (nvidia-smi); for a trial on the CPU name a config"
         )
-    config = Path(find_config(options.config or preset_of(gpu))).resolve()
+    config = Path(find_config(options.config or preset_of(gpu))).absolute()
     name = gpu.name.replace(" ", "_") if gpu else "trial"
-    out = (options.out or ROOT / "docs" / "results" / name).resolve()
-    run_dir = options.run_dir.resolve()
+    out = (options.out or ROOT / "docs" / "results" / name).absolute()
+    run_dir = options.run_dir.absolute()
     with ExitStack() as stack:
         for option, folder in (("out", out), ("run_dir", run_dir)):
             check_folder(option, folder)

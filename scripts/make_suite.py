@@ -126,6 +126,7 @@ def main(arguments: list[str]) -> None:
         check_result_file("out", path)
         if path.is_file():
             raise InputError(f"out: {path} exists: delete it or name another file")
+    check_file("out", store_of(options.out))
     options.most = check_bands(options)
     make_suite(options, source)
 
@@ -146,6 +147,11 @@ def check_bands(options: Namespace) -> int:
         shown = " ".join(map(str, numbers))
         raise InputError(f"per_stratum: {shown}: more numbers than bands, {len(bands)}")
     return most
+
+
+def store_of(out: Path) -> Path:
+    """Return the file of the solved positions, from which the same command goes on."""
+    return out.with_name(f"{out.stem}.solved.npz")
 
 
 def out_files(options: Namespace) -> list[Path]:
@@ -179,7 +185,7 @@ def make_suite(options: Namespace, source: Source | None) -> None:
     print(f"Playing {options.games} games each: {', '.join(players)} ...", flush=True)
     candidates = collect(game, players, options.per_stratum, undrawn, options.seed, games)
     say = partial(print, flush=True)
-    store = options.out.with_name(f"{options.out.stem}.solved.npz")
+    store = store_of(options.out)
     found = solve_all(game, candidates.drawn, options.node_limit, say, store)
     suites = make_suites(game, candidates, found, options.decisive, options.split)
     for path, suite in zip(out_files(options), suites.values(), strict=True):

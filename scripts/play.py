@@ -48,6 +48,7 @@ ONLY_IN = {  # the modes of options that do not apply to every mode
     "opening_plies": ("dual",),
 }
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
+OF_FILES = (".json", ".jsonl", ".txt")  # no folder is meant
 OF_PAGE = ("web", "host", "port")
 
 
@@ -154,7 +155,7 @@ def check_save(path: Path, mode: str, load: Path | None) -> None:
 
     They replace no other games: of files only the one that is loaded, which goes on.
     """
-    if mode == "dual" and path.suffix in (".json", ".txt"):
+    if mode == "dual" and path.suffix != ".jsonl" and path.suffix.lower() in OF_FILES:
         raise InputError(f"save: {path} must be a folder or end with .jsonl (mode dual)")
     if mode == "dual" and path.suffix != ".jsonl":
         return check_new_folder("save", path)

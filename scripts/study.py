@@ -10,6 +10,7 @@ from jaxzero.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
+import os
 from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, given_options, parse, refuse_given, run_script
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> None:
     if options.compare:
         others = set(given_options(arguments)) - {"compare", "out"}
         refuse_given(arguments, others, "cannot stand beside --compare")
-        refuse_repeated("compare", list(map(str, options.compare)))
+        refuse_repeated("compare", list(map(os.path.realpath, options.compare)))
         check_folder("out", options.out)
         refuse_run("out", options.out)
         return compare(options.compare, options.out)

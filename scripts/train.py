@@ -30,7 +30,7 @@ from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt, Seed
 from jaxzero.errors import InputError, shortened
 from jaxzero.files import check_folder
 from jaxzero.programs import use_compilation_cache
-from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir
+from jaxzero.runs.run_dir import CONFIG_FILE, check_run, check_run_dir
 
 PROCESS_OPTIONS = ("coordinator_address", "num_processes", "process_id")
 
@@ -103,6 +103,7 @@ def train_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     parser = train_parser()
     options = parse(parser, arguments)
+    check_folder("run_dir", options.run_dir)
     if options.predict_memory:
         if options.run_dir is not None:
             options = with_saved(parser, options, options.run_dir, arguments)
@@ -119,7 +120,6 @@ def main(arguments: list[str]) -> None:
         return train_seeds(parser, options, arguments)
     options = with_saved(parser, options, options.run_dir, arguments)
     config = config_of(parser, options)
-    check_folder("run_dir", options.run_dir)
     join_others(options)
 
     from jaxzero.interrupts import Stop
@@ -145,7 +145,6 @@ def train_seeds(parser: ArgumentParser, options: Namespace, arguments: list[str]
         given = with_saved(parser, options, source, arguments)
         configs[seed] = replace(config_of(parser, given), seed=seed)
         check_run_dir(configs[seed], source if options.resume else folder, options.resume)
-    check_folder("run_dir", options.run_dir)
 
     from jaxzero.interrupts import Stop
     from jaxzero.runs.weights import begun_with, read_initial_weights
@@ -193,9 +192,9 @@ def with_saved(
     parser: ArgumentParser, options: Namespace, run_dir: Path, arguments: list[str]
 ) -> Namespace:
     """Return the options of a command; where it resumes a run, those of its config below them."""
-    saved = run_dir / CONFIG_FILE
-    if options.resume and options.config is None and saved.exists():
-        return parse(parser, ["--config", str(saved), *arguments])
+    if options.resume and options.config is None:
+        check_run("run_dir", run_dir)
+        return parse(parser, ["--config", str(run_dir / CONFIG_FILE), *arguments])
     return options
 
 

@@ -7,8 +7,10 @@ nothing written. A bad value never passes a parser, and a damaged file never bec
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import shlex
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from script_runner import ROOT, parser_of, run_here
 
 from jaxzero.cli import MAY_BE_EMPTY, load_config, parse
 from jaxzero.errors import InputError
+from jaxzero.status import MARK
 
 SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
 VALUES = 60  # of each script, 40 times as many in the slow test
@@ -344,6 +347,355 @@ WRONG_LINES = {
 }
 
 
+# Paths of every odd kind, names and numbers that are nearly right, options that contradict.
+ODD_LINES = {
+    "'--'": ("train.py --config tiny --run_dir new --",),
+    "'\N{EN DASH}seed'": ("train.py --config tiny --run_dir new \N{EN DASH}seed 3",),
+    "'--=3'": ("train.py --config tiny --run_dir new --=3",),
+    "board": (
+        "solve.py --rows 20 --cols 20 --position h0,0",
+        "solve.py --rows 5 --cols 5 --table x.npz",
+    ),
+    "checkpoint": ("engine.py --weights 2x2 --checkpoint 1",),
+    "clock": ("engine.py --weights 2x2 --clock 0",),
+    "compare": (
+        "benchmark.py --config tiny --compare pictures",
+        "benchmark.py --config tiny --compare null.json",
+        "benchmark.py --config tiny --compare loop",
+        "study.py --out new --compare new",
+        "study.py --out new --compare README.md",
+        "study.py --out new --compare",
+    ),
+    "config": (
+        "train.py --config tiny.yml --run_dir new",
+        "train.py --config configs --run_dir new",
+        "train.py --config pipe --run_dir new",
+        "train.py --config loop --run_dir new",
+        "train.py --config dangling --run_dir new",
+        "train.py --config utf16.yaml --run_dir new",
+        "train.py --config list.yaml --run_dir new",
+        "train.py --config two.yaml --run_dir new",
+        "train.py --config binary.npz --run_dir new",
+        "gpu.py --config nope",
+        "gpu.py --config pipe",
+        "sweep.py --config tiny,quick --out new",
+        "chaos.py --config README.md",
+        "chaos.py --config pipe",
+    ),
+    "coordinator_address": (
+        "train.py --config tiny --run_dir new --num_processes 1 --process_id 0 "
+        "--coordinator_address a:99999",
+        "train.py --config tiny --run_dir new --num_processes 1 --process_id 0 "
+        "--coordinator_address a:1.5",
+    ),
+    "devices": (
+        "train.py --config tiny --run_dir new --devices -1",
+        "train.py --config tiny --predict_memory --devices 99",
+        "diagnose.py --config tiny --devices 99",
+        "benchmark.py --config tiny --devices 99",
+    ),
+    "distributed": ("train.py --config tiny --run_dir new --distributed=1",),
+    "evaluation.final_games": ("train.py --config tiny --run_dir new --evaluation.final_games 7",),
+    "evaluation.opponents": (
+        "train.py --config tiny --run_dir new --evaluation.opponents alphabeta:999999999999",
+    ),
+    "evaluation.suite": (
+        "train.py --config tiny --run_dir new --evaluation.suite pipe",
+        "train.py --config tiny --run_dir new --evaluation.suite folder.npz",
+        "train.py --config tiny --run_dir new --evaluation.suite loop",
+    ),
+    "every": ("watch.py --run_dir run --every 0",),
+    "fewest": ("make_suite.py --rows 1 --cols 1 --out new.npz",),
+    "figures": (
+        "evaluate.py --weights 2x2 --suite table --figures README.md",
+        "evaluate.py --weights 2x2 --suite table --figures run/checkpoints",
+        "evaluate.py --weights 2x2 --suite table --figures linkrun",
+    ),
+    "first": ("play.py --first ai --mode ai",),
+    "game": (
+        "train.py --config null.yaml --run_dir new",
+        "train.py --config tiny --run_dir new --game '{rows: 2, rows: 3}'",
+    ),
+    "game.rows": (
+        "train.py --config tiny --run_dir new --game.rows 二",
+        "train.py --config tiny --run_dir new --game.rows 2.",
+        "train.py --config tiny --run_dir new --game.rows '2 2'",
+    ),
+    "games": (
+        "evaluate.py --weights 2x2 --opponents greedy --games 3",
+        "play.py --mode dual --player greedy --player2 greedy --games 3",
+        "export.py --weights 2x2 --out new --games 3",
+        "make_suite.py --games 100001 --out new.npz",
+    ),
+    "heartbeat_seconds": ("train.py --config tiny --run_dir new --heartbeat_seconds 5",),
+    "host": (
+        "play.py --web --host 'a b' --port 0",
+        "play.py --web --host 999.1.1.1 --port 0",
+        "play.py --web --host [::1] --port 0",
+    ),
+    "json": (
+        "evaluate.py --weights 2x2 --suite table --json link.json",
+        "evaluate.py --weights 2x2 --suite table --json linkrun/summary.json",
+        "evaluate.py --weights 2x2 --suite table --json run/x/../summary.json",
+        "evaluate.py --weights 2x2 --suite table --json pictures/../run/summary.json",
+        "evaluate.py --weights 2x2 --suite table --json folder.json",
+        "evaluate.py --weights 2x2 --suite table --json loop",
+        "evaluate.py --weights 2x2 --suite table --json dangling.json",
+        "analyse.py --weights 2x2 --json link.json",
+        "analyse.py --weights 2x2 --json --",
+        "benchmark.py --config tiny --json link.json",
+        "benchmark.py --config tiny --json folder.json",
+        "diagnose.py --config tiny --json link.json",
+        "gpu_compile.py --config tiny --json link.json",
+        "evaluate.py --weights 2x2 --suite table --figures new.json --json new.json",
+    ),
+    "keep_checkpoints": ("train.py --config tiny --run_dir new --keep_checkpoints 0",),
+    "kills": ("chaos.py --kills -1",),
+    "labels": (
+        "study.py --config tiny --out new --labels missing.npz",
+        "study.py --config tiny --out new --labels binary.npz",
+    ),
+    "learner": ("train.py --config tiny --run_dir new --learner []",),
+    "learner.learning_rate": ("train.py --config tiny --run_dir new --learner.learning_rate 1,5",),
+    "load": (
+        "play.py --load pictures",
+        "play.py --load loop",
+        "play.py --load null.json",
+        "play.py --load deep.json",
+        "play.py --load latin.txt",
+        "play.py --load gif.json",
+        "analyse.py --weights 2x2 --load pipe",
+        "analyse.py --weights 2x2 --load games/1.json --rows 2 --cols 9",
+    ),
+    "minutes": ("study.py --config tiny --out new --minutes -1",),
+    "mode": (
+        "play.py --web --mode human",
+        "play.py --mode Human",
+    ),
+    "name": (
+        "export.py --weights 2x2 --out new --name a/b",
+        "export.py --weights 2x2 --out new --name ''",
+        f"export.py --weights 2x2 --out new --name {220 * 'a'}",
+    ),
+    "names": ("compare.py --runs run --names a b",),
+    "network.channels": ("train.py --resume --run_dir run --network.channels 4",),
+    "network.trunk": (
+        "train.py --config tiny --run_dir new --network.trunk Conv",
+        "sweep.py --config tiny --out new --network.trunk conv,foo",
+    ),
+    "noise": ("make_suite.py --noise 2 --out new.npz",),
+    "num_processes": ("train.py --config tiny --run_dir new --num_processes 2",),
+    "opponents": (
+        "evaluate.py --weights 2x2 --opponents search:0",
+        "evaluate.py --weights 2x2 --opponents search:",
+        "evaluate.py --weights 2x2 --opponents alphabeta",
+        "evaluate.py --weights 2x2 --opponents alphabeta:1.5",
+        "evaluate.py --weights 2x2 --opponents expert",
+        "evaluate.py --weights 2x2 --opponents expert:1e9",
+        "evaluate.py --weights 2x2 --opponents perfect:nan",
+        "evaluate.py --weights 2x2 --opponents greedy:1",
+        "evaluate.py --weights 2x2 --opponents 'random greedy'",
+        "evaluate.py --weights 2x2 --opponents 贪心",
+        "export.py --weights 2x2 --out new --opponents random,random",
+    ),
+    "out": (
+        "export.py --weights 2x2 --out run/checkpoints",
+        "export.py --weights 2x2 --out run/checkpoints/49",
+        "export.py --weights 2x2 --out linkrun",
+        "compare.py --runs run --out x.gif",
+        "compare.py --runs run --out link.png",
+        "gpu.py --config tiny --out linkrun",
+        "gpu.py --config tiny --out run/checkpoints/x",
+        "gpu.py --config tiny --out pipe",
+        "make_suite.py --out x.txt",
+        "make_suite.py",
+        "sweep.py --config tiny --seed 1,2",
+        "make_suite.py --out folder.npz",
+        "make_suite.py --out run/x/../checkpoints/48/x.npz",
+        "make_suite.py --out loop",
+        "study.py --config tiny --out run/checkpoints/x",
+        "study.py --config tiny --out linkrun",
+        "study.py --config tiny --out pipe",
+        "sweep.py --config tiny --out run/checkpoints/x --selfplay.games 8,16",
+        "sweep.py --config tiny --out linkrun --selfplay.games 8,16",
+        "sweep.py --config tiny --out pipe --selfplay.games 8,16",
+        "sweep.py --config tiny --out loop --selfplay.games 8,16",
+        "export.py --weights 2x2 --out loop",
+    ),
+    "parts": ("gpu_compile.py --config tiny --parts 'search update'",),
+    "per_stratum": ("make_suite.py --per_stratum 0 --out new.npz",),
+    "player": (
+        "play.py --player human",
+        "play.py --player policy",
+        "play.py --player greedy,random",
+        "play.py --rows 20 --cols 20",
+    ),
+    "player2": ("play.py --mode ai --player2 search:4",),
+    "players": (
+        "evaluate.py --weights 2x2 --suite table --players 'policy,search'",
+        "evaluate.py --weights 2x2 --suite table --players ''",
+        "make_suite.py --players '' --out new.npz",
+        "make_suite.py --players greedy,,x --out new.npz",
+    ),
+    "ponder": ("engine.py --weights 2x2 --ponder=1",),
+    "port": (
+        "play.py --web --port http",
+        "watch.py --run_dir run --port 1",
+    ),
+    "position": (
+        "solve.py --position .",
+        "solve.py --position loop",
+        "solve.py --position README.md",
+        "solve.py --position nul.txt",
+        "solve.py --position missing.txt",
+        "solve.py --position 99",
+        "solve.py --position h2",
+        "solve.py --position 'h0,0|h0,1'",
+        "solve.py --position '[0, 1]'",
+        "solve.py --position 'h0,0 h0\N{FULLWIDTH COMMA}0'",
+        "analyse.py --weights 2x2 --position h0,0 --load games/1.json",
+        "analyse.py --weights 2x2 --position '0 1 2 3 4 5 6 7 8 9 10 11'",
+    ),
+    "preset": ("sweep.py --config tiny --out new --preset batches",),
+    "protocol": ("engine.py --weights 2x2 --protocol GTP",),
+    "resume": ("train.py --config tiny --run_dir new --resume=banana",),
+    "rounds": (
+        "benchmark.py --config tiny --rounds 0",
+        "sweep.py --config tiny --out new --rounds 0 --selfplay.games 8,16",
+    ),
+    "rows": ("play.py --load games/1.json --rows 2",),
+    "run-dir": ("train.py --config tiny --run-dir new",),
+    "run_dir": (
+        "train.py --config tiny --run_dir run/checkpoints/50",
+        "train.py --config tiny --run_dir run/tensorboard",
+        "train.py --config tiny --run_dir run/checkpoints/48/x",
+        "train.py --config tiny --run_dir linkrun",
+        "train.py --config tiny --run_dir dangling",
+        "train.py --config tiny --run_dir loop",
+        "train.py --config tiny --run_dir /dev/null",
+        "train.py --config tiny --run_dir run --seeds 1 2",
+        "train.py --config tiny --run_dir loop --seeds 1 2",
+        "train.py --resume --run_dir README.md",
+        "train.py --resume --run_dir loop",
+        "train.py --config tiny --run_dir --seed 3",
+        "evaluate.py --run_dir loop --ladder",
+        "analyse.py --position h0,0",
+        "engine.py",
+        "export.py --run_dir pictures",
+        "watch.py --run_dir new",
+        "watch.py --run_dir loop",
+        "benchmark.py --config tiny --run_dir x",
+        "gpu.py --config tiny --out leer --run_dir loop",
+        "train.py --resume --run_dir new",
+        "train.py --resume --run_dir pictures",
+        "evaluate.py --run_dir run/config.yaml --ladder",
+        "watch.py",
+    ),
+    "run_dir2": ("evaluate.py --weights 2x2 --suite table --run_dir2 pipe",),
+    "runs": (
+        "compare.py --runs run",
+        "compare.py --runs run linkrun",
+        "compare.py --runs run pictures/../run",
+        "compare.py --runs pipe",
+        "compare.py --runs loop",
+    ),
+    "save": (
+        "play.py --save x.png",
+        "play.py --save .json",
+        "play.py --save folder.json",
+        "play.py --save dangling.json",
+        "play.py --save loop",
+        "play.py --save link.json",
+        "play.py --save run/x/../summary.json",
+        "play.py --save run/checkpoints/1.json",
+        "play.py --save games/1.json --load pictures/../games/2.json",
+        "play.py --mode dual --player greedy --player2 greedy --save run/checkpoints/x",
+        "play.py --mode dual --player greedy --player2 greedy --save run/checkpoints",
+        "play.py --mode dual --player greedy --player2 greedy --save pipe",
+        "play.py --mode dual --player greedy --player2 greedy --save x.JSON",
+    ),
+    "seconds": (
+        "play.py --seconds nan",
+        "solve.py --seconds 1e9",
+        "gpu.py --config tiny --seconds 0",
+    ),
+    "seed": (
+        "train.py --config tiny --run_dir new --seeds 1 --seed 2",
+        "train.py --config tiny --run_dir new --seed 4294967296",
+    ),
+    "seeds": (
+        "train.py --config tiny --run_dir new --seeds 1 1",
+        "train.py --config tiny --run_dir new --seeds 1,2",
+        "train.py --config tiny --run_dir new --seeds 1 2 --num_processes 2",
+    ),
+    "selfplay.adjudicate_below": (
+        "train.py --config tiny --run_dir new --selfplay.adjudicate_below 99",
+    ),
+    "selfplay.game": ("sweep.py --config tiny --out new --selfplay.game 8,16",),
+    "selfplay.games": (
+        "sweep.py --config tiny --out new --selfplay.games 0,8",
+        "sweep.py --config tiny --out new --selfplay.games 8\N{FULLWIDTH COMMA}16",
+    ),
+    "selfplay.start_ply": (
+        "train.py --config tiny --run_dir new --selfplay.start_ply 99",
+        "benchmark.py --config tiny --baseline --selfplay.start_ply 2",
+    ),
+    "suite": (
+        "evaluate.py --weights 2x2 --suite pictures",
+        "evaluate.py --weights 2x2 --suite binary.npz",
+        "evaluate.py --weights 2x2 --suite loop",
+        "evaluate.py --weights 2x2 --suite TABLE",
+        "evaluate.py --weights 2x2 --suite auto",
+    ),
+    "table": (
+        "solve.py --table pictures",
+        "solve.py --table loop",
+        "solve.py --table link.json",
+        "solve.py --table run/checkpoints/48/x",
+        "solve.py --table binary.npz",
+    ),
+    "target": ("gpu_compile.py --config tiny --target Voodoo",),
+    "temperature": (
+        "play.py --temperature 0.001",
+        "play.py --temperature 200",
+        "play.py --mode ai --temperature 1 --player greedy --player2 greedy",
+    ),
+    "trace": (
+        "diagnose.py --config tiny --trace pipe",
+        "diagnose.py --config tiny --trace run/checkpoints/x",
+        "diagnose.py --config tiny --trace linkrun",
+    ),
+    "version": ("train.py --config tiny --run_dir new --version",),
+    "weights": (
+        "train.py --resume --weights 2x2 --run_dir run",
+        "train.py --config tiny --run_dir new --weights loop",
+        "train.py --config tiny --run_dir new --weights net",
+        "train.py --config tiny --run_dir new --weights dangling",
+        "evaluate.py --weights 2x2 --suite table --rows 3 --cols 9",
+        "evaluate.py --run_dir run/ --weights 2x2 --suite table",
+        "evaluate.py --weights '2x2 ' --suite table",
+        "evaluate.py --weights 2\N{MULTIPLICATION SIGN}2 --suite table",
+        "evaluate.py --weights / --suite table",
+        "evaluate.py --weights 2x2,3x3 --suite table",
+        "evaluate.py --weights run/checkpoints --suite table",
+        "evaluate.py --weights run/checkpoints/48 --suite table",
+        "play.py --load games/1.json --weights 2x2",
+        "make_suite.py --weights 3x3 --out new.npz",
+    ),
+    "weights2": (
+        "evaluate.py --weights 2x2 --suite table --weights2 nope",
+        "evaluate.py --weights 2x2 --suite table --run_dir2 run --weights2 2x2",
+        "play.py --mode ai --weights 2x2 --weights2 3x3",
+    ),
+    "work": (
+        "chaos.py --work pipe",
+        "chaos.py --work loop",
+        "chaos.py --work linkrun",
+        "chaos.py --work run/checkpoints",
+    ),
+}
+
+
 @pytest.fixture
 def place(tmp_path) -> Path:
     """A folder with files that a wrong command line must not touch."""
@@ -367,6 +719,41 @@ def place(tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def odd_place(place) -> Path:
+    """The same with links, a pipe, folders named like files, and text in other encodings."""
+    for name in ("folder.json", "folder.npz", "folder.png", "leer"):
+        (place / name).mkdir()
+    os.mkfifo(place / "pipe")
+    for link, to in {
+        "loop": "loop",
+        "dangling": "nowhere",
+        "dangling.json": "nowhere/x.json",
+        "linkrun": "run",
+        "link.json": "run/summary.json",
+        "link.png": "run/curves.png",
+    }.items():
+        (place / link).symlink_to(to)
+    for name, content in {
+        "run/summary.json": b"{}",
+        "run/curves.png": b"mine",
+        "bad.jsonl": b"[]\n",
+        "binary.npz": bytes(range(256)) * 20,
+        "deep.json": b"[" * 50_000,
+        "gif.json": b"GIF89a\0\1\2",
+        "latin.txt": b"h0,0 \xe9",
+        "list.yaml": b"- 1\n",
+        "net.safetensors": b"mine",
+        "nul.txt": b"h0,0\0",
+        "null.json": b"null",
+        "null.yaml": b"game: null\n",
+        "two.yaml": b"seed: 1\n---\nseed: 2\n",
+        "utf16.yaml": "seed: 1".encode("utf-16"),
+    }.items():
+        (place / name).write_bytes(content)
+    return place
+
+
 def contents(folder: Path) -> dict[str, bytes | None]:
     return {str(p): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
 
@@ -382,6 +769,17 @@ def test_a_wrong_line_names_its_field_and_touches_nothing(field, place):
         assert done.stderr.count("\n") == 1 and len(done.stderr) < 600, (line, done.stderr)
         assert not re.search(r"must be (int|float)\b|: True ", done.stderr), (line, done.stderr)
         assert contents(place) == before, line
+
+
+@pytest.mark.parametrize("field", ODD_LINES)
+def test_an_odd_line_names_its_field_and_touches_nothing(field, odd_place):
+    before = contents(odd_place)
+    for line in ODD_LINES[field]:
+        done = run_here(*shlex.split(line), cwd=odd_place)
+        said = [said for said in done.stderr.splitlines() if not said.startswith(MARK)]
+        assert done.returncode == 2 and len(said) == 1, (line, done)
+        assert said[0].startswith(f"error: {field}: ") and len(said[0]) < 600, (line, said)
+        assert contents(odd_place) == before, line
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

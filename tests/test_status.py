@@ -153,6 +153,23 @@ def test_a_terminal_has_one_line_that_other_words_replace(tmp_path):
     assert before.endswith(CLEAR) and before.count(MARK) > 1 and after.count(MARK) > 1
 
 
+def test_a_terminal_that_is_stopped_stops_no_script(tmp_path):
+    ours, theirs = pty.openpty()
+    os.write(ours, b"\x13")  # Ctrl-S; a connection that hangs is the same
+    process = subprocess.Popen(
+        command(tmp_path / "file"), cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs
+    )
+    os.close(theirs)
+    out, _ = process.communicate(timeout=GUARD)
+    os.close(ours)
+    assert (process.returncode, out) == (3, b"a word\n")
+
+
+def test_letters_of_double_width_stay_in_one_line():
+    assert status._fitting("abc", 4) == "abc"
+    assert status._fitting("\u4e2d\u6587\u5b57", 6) == "\u4e2d\u6587"
+
+
 def test_times_in_words():
     assert [spell(seconds) for seconds in (0.4, 99.4, 100, 3725)] == [
         *("0 s", "99 s"),

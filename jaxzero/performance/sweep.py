@@ -134,6 +134,7 @@ def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
             rest.append(argument)
             continue
         text = text if equals else next(remaining, "")
+        lists.pop(name, None)  # of options that are given twice the last one counts
         if "," not in text:
             rest.append(f"{option}={text}")
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from jaxzero.config import Config
 from jaxzero.errors import UNFINISHED, InputError
 from jaxzero.files import check_file, check_folder, locked_folder, make_folder
 from jaxzero.interrupts import cleaned_up
-from jaxzero.readers import is_file, is_folder
+from jaxzero.readers import is_file, is_folder, why_no_file
 from jaxzero.runs.metrics import DISCARDED, FILE_NAME, read_metrics
 
 CHECKPOINTS = "checkpoints"
@@ -27,10 +28,29 @@ JSON = (".json",)  # endings of results that newer ones may replace
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a queue, which may be there first
 
 
+def check_run(option: str, folder: Path) -> None:
+    """Raise an InputError unless a folder is that of a training run."""
+    why = why_no_file(folder / CONFIG_FILE, "")
+    if why:
+        raise InputError(f"{option}: {folder / CONFIG_FILE} {why}")
+    if not is_run(folder):
+        raise InputError(f"{option}: {folder} holds no run (it has no {CONFIG_FILE})")
+
+
 def refuse_run(option: str, folder: Path) -> None:
-    """Raise an InputError for the folder of a training run."""
+    """Raise an InputError for the folder of a training run, and for one among its files."""
     if is_run(folder):
         raise InputError(f"{option}: {folder} holds a training run: name another folder")
+    refuse_file_of_run(option, folder)
+
+
+def refuse_file_of_run(option: str, path: Path) -> None:
+    """Raise an InputError for a path that is or would be among the files of a training run."""
+    # A link may lead there, or away from there.
+    for way in (path.absolute(), Path(os.path.realpath(path))):
+        for folder in way.parents:
+            if is_run(folder) and way.relative_to(folder).parts[0] in OF_TRAINING:
+                raise InputError(f"{option}: {path} belongs to the training run in {folder}")
 
 
 def check_new_folder(option: str, folder: Path, own: tuple[str, ...] = ()) -> None:
@@ -39,9 +59,9 @@ def check_new_folder(option: str, folder: Path, own: tuple[str, ...] = ()) -> No
     It is new, has logs alone, or holds a file of `own`: then the same program has written there.
     """
     check_folder(option, folder)
+    refuse_run(option, folder)
     if not is_folder(folder) or any((folder / name).exists() for name in own):
         return
-    refuse_run(option, folder)
     for path in sorted(folder.iterdir()):
         if not path.name.startswith(".") and path.suffix not in LOGS:
             raise InputError(f"{option}: {folder} holds other files ({path.name}): name a new one")
@@ -54,9 +74,7 @@ def check_result_file(option: str, path: Path | None, suffixes: tuple[str, ...] 
     """
     if path is None:
         return
-    for folder in path.absolute().parents:
-        if is_run(folder) and path.absolute().relative_to(folder).parts[0] in OF_TRAINING:
-            raise InputError(f"{option}: {path} is a file of the training run in {folder}")
+    refuse_file_of_run(option, path)
     check_file(option, path, suffixes if is_file(path) else ())
 
 

@@ -22,10 +22,9 @@ from rich.text import Text
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError
 from jaxzero.runs.health import Metrics, Warning, not_judged, warnings_of
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
-from jaxzero.runs.run_dir import CONFIG_FILE
+from jaxzero.runs.run_dir import CONFIG_FILE, check_run
 from jaxzero.runs.summary import SUMMARY_FILE, run_length, time_left
 from jaxzero.status import spell
 
@@ -47,17 +46,17 @@ CURVES = (
 
 def watch_run(run_dir: Path) -> Group:
     """Return what there is to see of a run now. Raises: InputError where there is no run."""
-    if not (run_dir / CONFIG_FILE).is_file():
-        raise InputError(f"run_dir: {run_dir} holds no run (it has no {CONFIG_FILE})")
+    check_run("run_dir", run_dir)
     config, metrics = load_config(run_dir / CONFIG_FILE), read_metrics(run_dir)
     if not metrics:
-        return Group(Panel("No iteration is recorded yet.", title=str(run_dir)))
+        return Group(Panel("No iteration is recorded yet.", title=Text(str(run_dir))))
     written, summary = (run_dir / FILE_NAME).stat().st_mtime, run_dir / SUMMARY_FILE
     silent = time.time() - written
     # A complete run that goes on writes its metrics anew, but its summary at the end alone.
     ended = summary.exists() and summary.stat().st_mtime >= written
+    title = Text(f"{run_dir}, {config.game.board}")  # a plain str may hold signs of markup
     return Group(
-        Panel(overview(config, metrics, ended, silent), title=f"{run_dir}, {config.game.board}"),
+        Panel(overview(config, metrics, ended, silent), title=title),
         *([shown] if (shown := curves(metrics)).rows else []),
         *([strength(metrics)] if any(map(is_strength, keys_of(metrics))) else []),
         report(warnings_of(config, metrics), not_judged(metrics)),
@@ -175,7 +174,7 @@ def strength(metrics: Metrics) -> Table:
         else:
             name = f"points against {player}"
         best = min(values) if kind == "suite" else max(values)
-        table.add_row(name, *(f"{value:.1%}" for value in (values[-1], values[0], best)))
+        table.add_row(Text(name), *(f"{value:.1%}" for value in (values[-1], values[0], best)))
     return table
 
 
@@ -194,7 +193,7 @@ def report(warnings: list[Warning], unknown: str) -> Panel:
 def as_html(view: Any, every: float) -> str:
     """Return a view as a page that loads itself again after `every` seconds."""
     console = Console(record=True, width=96, file=io.StringIO())
-    console.print(view)
+    console.print(view, markup=False)
     page = console.export_html(inline_styles=False)
     refresh = f'<meta http-equiv="refresh" content="{every:g}"><title>jaxzero</title>'
     return page.replace("<head>", f"<head>{refresh}", 1)

@@ -26,7 +26,7 @@ from safetensors.numpy import save
 
 from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent
-from jaxzero.cli import Source, is_run, load_config, save_config
+from jaxzero.cli import Source, load_config, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, as_field, nearest, shortened
 from jaxzero.files import make_folder, temporary_folder, write_json
@@ -38,7 +38,7 @@ from jaxzero.readers import (
     read_tensors,
     why_no_file,
 )
-from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, finished_checkpoints
+from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, check_run, finished_checkpoints
 
 if TYPE_CHECKING:
     from jaxzero.runs.checkpoint import Say
@@ -65,8 +65,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     """
     from jaxzero.runs.checkpoint import Checkpoints, layout_difference  # slow to import
 
-    if not is_run(run_dir):
-        raise InputError(f"run_dir: {run_dir} holds no run (it has no {CONFIG_FILE})")
+    check_run("run_dir", run_dir)
     config = load_config(run_dir / CONFIG_FILE)
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would make it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")

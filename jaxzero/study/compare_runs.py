@@ -25,7 +25,7 @@ from jaxzero.errors import InputError
 from jaxzero.files import save_figure
 from jaxzero.readers import check_mapping, read_mapping
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.runs.run_dir import CONFIG_FILE
+from jaxzero.runs.run_dir import CONFIG_FILE, check_run
 from jaxzero.runs.starts import differences, starts_that_trained
 from jaxzero.runs.summary import SUMMARY_FILE
 from jaxzero.runs.weights import Effort, effort_before, initial_name
@@ -66,8 +66,7 @@ class RunGroup(NamedTuple):
 
 def read_run(run_dir: Path) -> MeasuredRun:
     """Read a run. Raises: InputError if there is none or it has no measurement."""
-    if not (run_dir / CONFIG_FILE).is_file():
-        raise InputError(f"runs: {run_dir} holds no run (it has no {CONFIG_FILE})")
+    check_run("runs", run_dir)
     try:
         past = effort_before(run_dir)
         metrics = read_metrics(run_dir)
