@@ -246,7 +246,8 @@ def test_a_step_does_not_stop_what_is_watched_for_good(open_page):
 
 def test_what_cannot_be_read_from_storage_does_not_stop_the_page(open_page):
     page = open_page()
-    junk = {"table": {"game": {"rows": 2}}, "aside": [None, {"game": {"rows": 2, "cols": 2}}], "visited": True}
+    table = {"game": {"rows": 2, "cols": 2}}
+    junk = {"table": table, "aside": [None, table], "visited": True}
     page.evaluate(
         """(junk) => {
             localStorage.setItem("jaxzero", junk);
