@@ -87,20 +87,19 @@ class Preparation:
     """A thread that compiles analyses, so that nobody's turn passes with waiting for it."""
 
     def __init__(self) -> None:
-        self._wanted: Counter[tuple[DotsAndBoxes, int]] = Counter()  # in the order of asking
+        self._wanted: Counter[DotsAndBoxes] = Counter()  # in the order of asking
         self._changed = Condition()
         self._thread: Thread | None = None
 
-    def is_done(self, game: DotsAndBoxes, simulations: int) -> bool:
+    def is_done(self, game: DotsAndBoxes) -> bool:
         """Return whether a board is prepared."""
-        return is_marked(game, (prepare, simulations))
+        return is_marked(game, prepare)
 
     @contextmanager
-    def wanted(self, game: DotsAndBoxes, simulations: int) -> Iterator[None]:
+    def wanted(self, game: DotsAndBoxes) -> Iterator[None]:
         """Have a board prepared, in turn, unless the block ends before."""
-        wanted = game, simulations
         with self._changed:
-            self._wanted[wanted] += 1
+            self._wanted[game] += 1
             self._changed.notify()
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="preparation", daemon=True)
@@ -109,28 +108,27 @@ class Preparation:
             yield
         finally:
             with self._changed:
-                self._wanted[wanted] -= 1
-                if not self._wanted[wanted]:
-                    del self._wanted[wanted]
+                self._wanted[game] -= 1
+                if not self._wanted[game]:
+                    del self._wanted[game]
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(self._next)
-                wanted = self._next()
-            if self._prepare(*wanted):
-                game, simulations = wanted
-                mark(game, (prepare, simulations))
+                game = self._next()
+            if self._prepare(game):
+                mark(game, prepare)
 
-    def _prepare(self, game: DotsAndBoxes, simulations: int) -> bool:
+    def _prepare(self, game: DotsAndBoxes) -> bool:
         """Compile for as long as somebody waits; return whether it came to its end."""
         # Whatever is wrong, the analysis itself meets it and says so.
         with suppress(Exception):
-            for _ in prepare(agent_of(game), simulations):
-                if (game, simulations) not in self._wanted:
+            for _ in prepare(agent_of(game)):
+                if game not in self._wanted:
                     return False
         return True
 
-    def _next(self) -> tuple[DotsAndBoxes, int] | None:
-        """Return what is wanted for longest and not done."""
-        return next((one for one in self._wanted if not self.is_done(*one)), None)
+    def _next(self) -> DotsAndBoxes | None:
+        """Return the board that is wanted for longest and not done."""
+        return next((game for game in self._wanted if not self.is_done(game)), None)

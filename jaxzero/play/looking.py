@@ -74,11 +74,8 @@ def line_of_play(
     return tuple(line)
 
 
-def prepare(agent: Agent, simulations: int) -> Iterator[None]:
-    """Compile what the functions above need for an agent; 0 simulations: no search.
-
-    Yields between the programs.
-    """
+def prepare(agent: Agent) -> Iterator[None]:
+    """Compile what the functions above need for an agent. Yields between the programs."""
     empty = np.zeros(agent.network.game.num_edges, bool)
     structure_of(agent.network.game, empty)
     yield
@@ -88,8 +85,7 @@ def prepare(agent: Agent, simulations: int) -> Iterator[None]:
     yield
     line_of_play(agent, empty, edges=1)
     yield
-    if simulations:
-        think(agent, empty, simulations)
+    think(agent, empty, 1)
 
 
 def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:

@@ -61,8 +61,8 @@ from jaxzero.status import waiting
 WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
 PATIENCE = 30.0  # seconds for a client to send its question, or to read a line
-SIMULATIONS, MOST_SECONDS = (0, 16, 64, 256, 1024), 60  # each number compiles a program
-DEFAULT, DEFAULT_SIMULATIONS = DotsAndBoxes(5, 5), 256  # of the page at its start
+MOST_SIMULATIONS, MOST_SECONDS = 1024, 60
+DEFAULT = DotsAndBoxes(5, 5)  # of the page at its start
 REVIEW_SECONDS = 1.0  # of the solver for each position of a review
 OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # other errors are the host's
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -261,14 +261,6 @@ def whole(
     return found
 
 
-def simulations_of(question: Answer, default: int) -> int:
-    found = whole(question, "simulations", 0, SIMULATIONS[-1], default)
-    if found not in SIMULATIONS:
-        known = ", ".join(map(str, SIMULATIONS))
-        raise InputError(f"simulations: {found} must be one of {known}")
-    return found
-
-
 def record_of(question: Answer) -> Record:
     """Return the game of a question. Raises: InputError."""
     rows, cols = (whole(question, name, 1, LARGEST_SIDE) for name in ("rows", "cols"))
@@ -341,7 +333,7 @@ def write(question: Answer) -> Answer:
 def analyse(question: Answer) -> Iterator[Answer]:
     """Return better and better analyses of the position; the question is checked at once."""
     record = record_of(question)
-    simulations = simulations_of(question, DEFAULT_SIMULATIONS)
+    simulations = whole(question, "simulations", 0, MOST_SIMULATIONS, 256)
     seconds = whole(question, "seconds", 0, MOST_SECONDS, 10)
     return analyses(record, simulations, seconds)
 
@@ -350,17 +342,17 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
     """Yield better and better analyses, or WAIT while their programs compile."""
     last: Answer = {"edges": []}
     for last in map(to_json, analyses_of(record, simulations, seconds)):
-        ready = PREPARATION.is_done(record.game, simulations)
+        ready = PREPARATION.is_done(record.game)
         yield {**last, "preparing": not ready}
         if not ready:
-            yield from until_prepared(record.game, simulations)
+            yield from until_prepared(record.game)
     yield {**last, "stage": "done", "preparing": False}
 
 
-def until_prepared(game: DotsAndBoxes, simulations: int) -> Iterator[Answer]:
+def until_prepared(game: DotsAndBoxes) -> Iterator[Answer]:
     """Yield WAIT until the programs of an analysis are compiled."""
-    with PREPARATION.wanted(game, simulations):
-        while not PREPARATION.is_done(game, simulations):
+    with PREPARATION.wanted(game):
+        while not PREPARATION.is_done(game):
             yield WAIT
 
 
@@ -372,7 +364,7 @@ def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[An
 def review(question: Answer) -> Iterator[Answer]:
     """Return what the moves of a game were worth; the question is checked at once."""
     record = record_of(question)
-    return reviews(record, simulations_of(question, 64) or SIMULATIONS[1])
+    return reviews(record, whole(question, "simulations", 1, MOST_SIMULATIONS, 64))
 
 
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
@@ -389,7 +381,7 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
         if not here.is_over:
             found = judge_exactly(here.game, here.drawn, REVIEW_SECONDS, TABLES)
             if found is None:
-                yield from until_prepared(here.game, simulations)
+                yield from until_prepared(here.game)
                 found = judge_by_search(agent_of(here.game), here.drawn, simulations)
             value = found.value
             line |= {"exact": found.exact, "best": found.best}
@@ -407,7 +399,7 @@ def get_ready() -> None:
     """Load or compile what the first analysis of the default board needs."""
     by_structure(DEFAULT, np.zeros(DEFAULT.num_edges, bool))
     solve(DEFAULT, range(DEFAULT.num_edges - 1))
-    for _ in prepare(agent_of(DEFAULT), DEFAULT_SIMULATIONS):
+    for _ in prepare(agent_of(DEFAULT)):
         pass
 
 

@@ -163,7 +163,7 @@ def compiler(monkeypatch):
         def __init__(self):
             self.gate, self.boards = threading.Event(), []
 
-        def prepare(self, game, _simulations):
+        def prepare(self, game):
             self.boards.append(game.cols)
             self.gate.wait(PATIENCE)
             return iter(())

@@ -76,6 +76,17 @@ def test_the_engine_answers_and_undo_takes_both_moves_back(open_page):
     assert drawn_edges(page) == count
 
 
+def test_undo_is_offered_where_there_is_something_to_undo(open_page):
+    page = open_page()
+    page.get_by_test_id("new-game").click()
+    page.locator("label", has=page.get_by_test_id("starts-engine")).click()
+    page.get_by_test_id("start-game").click()
+    page.get_by_test_id("move-1").wait_for()
+    expect(page.get_by_test_id("undo")).to_be_disabled()
+    draw(page, 20)
+    expect(page.get_by_test_id("undo")).to_be_enabled()
+
+
 def test_the_engine_gets_ready_while_the_person_thinks(open_page):
     page = open_page()
     with page.expect_request("**/api/warm") as request:
@@ -182,6 +193,12 @@ def test_share_and_open_again(open_page):
     assert other.locator("#moves li").count() == 5
     broken = open_page("g=9x9.AA.AA")
     assert "9" in broken.get_by_test_id("notice").inner_text()
+
+
+@pytest.mark.parametrize("komi", ["1e300", "Infinity", "NaN", "100", "-1_55", "x"])
+def test_a_link_with_a_komi_that_cannot_be_meant_is_refused(open_page, komi):
+    page = open_page(f"g=2x2...{komi}")
+    expect(page.get_by_test_id("notice")).to_be_visible()
 
 
 def test_set_up_a_position(open_page):

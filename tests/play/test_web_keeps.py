@@ -212,6 +212,53 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_takes_edges(open_pag
     expect(moves(page)).to_have_count(3)
 
 
+def test_a_position_that_was_set_up_is_offered_back(open_page):
+    page = open_page("review")
+    page.get_by_test_id("edit").click()
+    for edge in (0, 5, 7):
+        page.get_by_test_id(f"edge-{edge}").click()
+    page.get_by_test_id("edit").click()
+    assert not page.get_by_test_id("notice").is_visible(), "it replaced nothing"
+    page.get_by_test_id("edit").click()  # to change it again, which loses nothing of it
+    page.get_by_test_id("edit").click()
+    assert not page.get_by_test_id("notice").is_visible()
+    load(page, GAME)
+    page.get_by_test_id("retry").click()
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(3)
+
+
+def test_a_step_does_not_stop_what_is_watched_for_good(open_page):
+    page = open_page()
+    held = hold_moves(page)
+    page.get_by_test_id("new-game").click()
+    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
+    page.get_by_test_id("size").select_option("2x2")
+    page.get_by_test_id("start-game").click()
+    wait_for(page, held, 1)
+    page.get_by_test_id("watch-run").click()
+    page.get_by_test_id("watch-step").click()
+    wait_for(page, held, 2)
+    page.get_by_test_id("watch-run").click()  # before the step is done
+    wait_for(page, held, 3)
+    held[2].fulfill(json={"edges": [0]})
+    wait_for(page, held, 4)
+
+
+def test_what_cannot_be_read_from_storage_does_not_stop_the_page(open_page):
+    page = open_page()
+    table = {"game": {"rows": 2, "cols": 2}}
+    junk = {"table": table, "aside": [None, table], "visited": True}
+    page.evaluate(
+        """(junk) => {
+            localStorage.setItem("jaxzero", junk);
+            sessionStorage.setItem("jaxzero", junk);
+        }""",
+        json.dumps(junk),
+    )
+    reload(page)
+    draw(page, 0)
+
+
 def test_a_setting_changed_in_another_tab_leaves_the_game_of_this_one(open_page):
     other = open_page()
     start_game(other)

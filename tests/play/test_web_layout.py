@@ -105,6 +105,38 @@ def test_the_board_stays_where_it_is_when_a_notice_comes_and_goes(open_page, siz
     assert len(page.evaluate("[...window.places]")) == 1
 
 
+@pytest.mark.parametrize(("width", "height", "scale"), SIZES)
+def test_a_notice_covers_neither_the_board_nor_its_buttons(open_page, width, height, scale):
+    page = open_page(device_scale_factor=scale)
+    page.set_viewport_size({"width": width, "height": height})
+    start_game(page, mode="engine", size="2x2")
+    draw(page, 0)
+    start_game(page, mode="engine", size="2x2")
+    page.get_by_test_id("notice").wait_for()
+    page.evaluate("scrollTo(0, 0)")
+    notice = page.evaluate(PLACE, "#notice")
+    for part in ("#board-host .board", ".toolbar.play-only"):
+        place = page.evaluate(PLACE, part)
+        beside = (
+            place["x"] + place["width"] <= notice["x"]
+            or notice["x"] + notice["width"] <= place["x"]
+        )
+        above = (
+            place["y"] + place["height"] <= notice["y"]
+            or notice["y"] + notice["height"] <= place["y"]
+        )
+        assert beside or above, part
+
+
+@pytest.mark.parametrize("size", ["320", "375"])
+def test_the_words_of_choices_fit(open_page, size):
+    page = open_page()
+    page.set_viewport_size({"width": int(size), "height": 568})
+    page.get_by_test_id("new-game").click()
+    too_wide = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert page.locator("dialog[open] .segments label").evaluate_all(too_wide) == 0
+
+
 @pytest.mark.parametrize("size", ["small", "phone", "low", "desk"])
 def test_the_board_stays_while_a_game_is_reviewed(open_page, size):
     page = open_page("review", size)

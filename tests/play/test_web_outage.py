@@ -109,6 +109,35 @@ def test_let_it_move_plays_on_from_an_earlier_position(open_page):
     expect(moves(page)).to_have_count(2)
 
 
+def test_one_answer_is_drawn_where_the_move_was_asked_for_again(open_page):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    held = []
+    page.route("**/api/move", lambda route: held.append(route))
+    page.route("**/api/move", lambda route: route.abort(), times=1)
+    draw(page, 0)
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    page.get_by_test_id("let-move").click()
+    page.wait_for_timeout(2500)  # what failed is repeated meanwhile, if it is still wanted
+    for route, edge in zip(held, (11, 6), strict=False):
+        route.fulfill(json={"edges": [edge]})
+    page.get_by_test_id("move-2").wait_for()
+    page.wait_for_timeout(200)
+    expect(moves(page)).to_have_count(2)
+
+
+def test_a_server_that_was_away_is_asked_to_get_ready_again(open_page):
+    page = open_page()
+    start_game(page, mode="engine", size="2x2")
+    draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    reconnect = cut_off(page)
+    draw(page, 5)
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    with page.expect_request("**/api/warm"):
+        reconnect()
+
+
 def test_a_review_goes_on_by_itself(open_page):
     page = open_page("review")
     page.route("**/api/review", lambda route: route.abort(), times=1)

@@ -25,6 +25,7 @@ async function send(path, options) {
     response = await fetch(`api/${path}`, options);
   } catch (error) {
     if (isAbort(error)) throw error;
+    ready.clear(); // another server may have taken its place
     throw new ApiError("network", String(error.message));
   }
   if (!response.ok) throw await readError(response);

@@ -131,7 +131,8 @@ function lastTurn(plies) {
 function showButtons() {
   const { at, game } = record;
   const atEnd = at === game.moves.length;
-  find("#undo").disabled = find("#first").disabled = find("#back").disabled = at === 0;
+  find("#undo").disabled = !play.mayUndo();
+  find("#first").disabled = find("#back").disabled = at === 0;
   find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
   find("#hint").disabled = !play.mayMove();
   find("#to-review").hidden = !game.moves.length;
@@ -178,7 +179,7 @@ function setAside() {
   const { game } = record.kept();
   const { plies, over } = replay(game);
   const byPerson = ({ player }) => play.table.seats[player].kind === "person";
-  const unfinished = !over && (play.watching() ? plies.length : plies.some(byPerson));
+  const unfinished = !over && (game.setUp || (play.watching() ? plies.length : plies.some(byPerson)));
   const played = hasEngine() || keyOf(game) !== play.table.loaded;
   if (played && unfinished) remember({ aside: [...stored().aside, tableNow()].slice(-MOST_ASIDE) });
 }
@@ -230,7 +231,7 @@ function showLoaded(game, komi, names = []) {
 /** Set up a position, or end that. */
 function edit() {
   if (editor.isOn()) return closeEditor();
-  setAside();
+  if (record.game.moves.length) setAside(); // else nothing of it goes
   editor.open();
 }
 
@@ -343,15 +344,15 @@ async function askInfo() {
 
 /** Put back the game of the last visit, unless it is not possible. */
 function restoreTable() {
-  try {
-    play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
-  } catch {
-    play.sit(setTable(settings.setup)); // stored by another version of this page
-  }
+  play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
 }
 
 function isPlayable(table) {
-  return table !== null && !findFault(table.game);
+  try {
+    return !findFault(table.game) && table.seats.length === 2;
+  } catch {
+    return false; // nothing, or stored by another version of this page
+  }
 }
 
 const actions = {

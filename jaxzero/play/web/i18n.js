@@ -154,7 +154,7 @@ const ENGLISH = {
   "review.summary": ({ players }) =>
     `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (margin −${lost})` : ""}`).join(", ")}.`,
   "review.graph": "Expected final margin after each move, above zero for the first player",
-  "review.best": "Move {number} lost {lost} of the margin. Better: {edge}, marked on the board.",
+  "review.best": "Move {number} lost {lost} of the margin. Better: {edge} (marked).",
 
   "files.title": "Load, save, share",
   "files.open": "Load",

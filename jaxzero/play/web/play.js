@@ -82,9 +82,10 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   }
 
   async function engineTurn() {
+    halt(); // two answers to one question would both be drawn
     const mine = (controller = new AbortController());
     const { signal } = mine;
-    change({ busy: true, failed: false });
+    change({ busy: true });
     try {
       const edges = await askEngine(signal);
       for (const [index, edge] of edges.entries()) {
@@ -160,6 +161,9 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     if (at >= 0) goTo(at);
   }
 
+  /** Return whether there is a decision to step back to. */
+  const mayUndo = () => record.position.plies.some(isDecision);
+
   /** Step forward to the next decision of a person; while watching, by one move. */
   function redo() {
     const at = replay(record.game).plies.findIndex((ply, index) => index > record.at && isDecision(ply, index));
@@ -186,7 +190,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   }
 
   function run(on) {
-    if (!on) halt();
+    halt();
     change({ running: on });
     if (!on || !isShown()) return;
     record.goTo(record.game.moves.length);
@@ -214,7 +218,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     remember({ speed });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, letMove: engineTurn, mayMove, engineWaits, watching, seat };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
 }
 
 /** Wait some time. Rejects as soon as the signal says so. */

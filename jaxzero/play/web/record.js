@@ -1,7 +1,8 @@
 /**
  * The game on the table: its moves, the ply that is shown, and a variation tried in a review.
  *
- * `joined` of a game are the plies that were drawn by the same click as the ply before.
+ * `joined` of a game are the plies that were drawn by the same click as the ply before; `setUp` is
+ * true where a person has set up its start.
  */
 
 import { replay } from "./rules.js";

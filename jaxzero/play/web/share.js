@@ -26,7 +26,7 @@ export function toFragment(game, komi = 0) {
 export function fromFragment(fragment) {
   const [size, start = "", moves = "", komi = "0"] = fragment.replace(/^#?g=/, "").split(".");
   const sides = /^(\d)x(\d)$/.exec(size);
-  if (!sides) throw fault({ code: "form" });
+  if (!sides || !/^(-?\d{1,2}(_\d)?)?$/.test(komi)) throw fault({ code: "form" });
   let game;
   try {
     game = { rows: +sides[1], cols: +sides[2], start: fromText(start), moves: fromText(moves) };
@@ -35,7 +35,7 @@ export function fromFragment(fragment) {
   }
   const found = findFault(game);
   if (found) throw fault(found);
-  return { game, komi: Number(komi.replace("_", ".")) || 0 };
+  return { game, komi: Number(komi.replace("_", ".")) };
 }
 
 function fault(found) {
