@@ -162,7 +162,12 @@ def test_a_cpu_evaluates_no_part_that_no_game_uses(monkeypatch):
 
 
 @pytest.mark.parametrize("nodes", ["quiet", "all"])
-def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes):
+@pytest.mark.parametrize(
+    "numbers",
+    [(3, 64), pytest.param((1, 2, 7, 16, 17, 100, 256), marks=pytest.mark.slow)],
+    ids=["few", "many"],
+)
+def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
     """One program for all numbers of simulations: the same visits, moves and values, bit for bit.
 
     XLA rounds the policy, which nothing in the search depends on, as the program wants it.
@@ -181,7 +186,7 @@ def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes):
         return found._replace(tree=found.tree.moves.values[:, 0])
 
     padded = jax.jit(partial(find, most))
-    for simulations in (1, 2, 3, 7, 16, 17, 64, 100, 256):
+    for simulations in numbers:
         alone = jax.jit(partial(find, replace(most, simulations=simulations)))(None)
         found = padded(padded_rounds(most, simulations))
         for name in ("visits", "edge", "value", "tree"):

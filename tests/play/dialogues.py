@@ -413,7 +413,7 @@ DIALOGUES = {
         ("new Black", "error *"),
         ("new white", ""),
         ("move 1 aaa", "error *"),
-        ("move \u00b2 AAA", "error *|error *"),
+        ("move \u00b2 AAA", "error *"),
         ("move 1 \uff21AA", "error *"),
         ("move 01 AAA", "TURN"),
         drawn=2,
