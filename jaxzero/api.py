@@ -144,7 +144,9 @@ def _entries(position: Any) -> list:
     """Return the entries of a list, a set, an iterator or an array as Python's own numbers."""
     if hasattr(position, "__array__"):
         position = np.asarray(position).tolist()
-    if isinstance(position, Mapping) or not isinstance(position, Iterable):
+    # The entries of a text are letters, those of bytes their codes.
+    refused = isinstance(position, Mapping | str | bytes | bytearray)
+    if refused or not isinstance(position, Iterable):
         raise ValueError(f"{_shown(position)} must be a list of drawn edges")
     return [entry.item() if getattr(entry, "shape", None) == () else entry for entry in position]
 

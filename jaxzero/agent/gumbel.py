@@ -7,7 +7,8 @@ their positions go through the network in ONE batch. A search of 32 simulations 
 moves has four rounds, of 16, 8, 4 and 4. Before them round 0 evaluates the root.
 
 `tree` grows the tree. A move of the root has as many nodes below it as visits, so round r has at
-most r levels to climb: no loop depends on the data, which a GPU would have to ask back.
+most r levels to climb: no loop depends on the data, which a GPU would have to ask back. Only where
+the rounds are data, for one position or a few, each climb ends where its last path ends.
 
 Compiling is dear. On a CPU, which computes only what is used, all rounds are one loop of the widest
 round. A GPU computes whole rounds, so there rounds of the same width are one loop. With the
@@ -188,7 +189,7 @@ def plan(
     quota = jnp.asarray(rounds.visits)[considered]  # [B, R]
     first = jnp.asarray(rounds.first)
 
-    def play_round(width: int, levels: int | jax.Array, number: jax.Array, tree: Tree) -> Tree:
+    def play_round(width: int, levels: int | None, number: jax.Array, tree: Tree) -> Tree:
         chosen, there = choose(weigh, tree, root.legal, gumbel, number - 1, width)
         chosen = jnp.where(number == 0, NO_MOVE, chosen)
         used = (there | (number == 0)) & (jnp.arange(width)[None, :] < quota[:, number][:, None])
@@ -200,8 +201,9 @@ def plan(
     spans = list(loops(settings, rounds))
     tree = plant(root, 1 + settings.simulations + spans[-1][-1])
     for begin, end, width in spans:
-        body = partial(play_round, width, end - 1)
-        alone = isinstance(end, int) and end - begin == 1
+        known = isinstance(end, int)
+        body = partial(play_round, width, end - 1 if known else None)
+        alone = known and end - begin == 1
         tree = body(begin, tree) if alone else jax.lax.fori_loop(begin, end, body, tree)
 
     moves = root_moves(tree, root.legal)

@@ -23,13 +23,16 @@ from jaxzero.agent.recent import of_board
 from jaxzero.agent.search import network_evaluator
 from jaxzero.agent.tree import ROOT
 from jaxzero.config import SearchConfig
+from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
 from jaxzero.programs import kept_program
 
-# Simulations of the program. Its tree has room for all of them, which costs a few MiB and no time;
-# a longer search has a program of the next power of two.
+# Simulations of the program. Its tree has room for all of them, which costs a few MiB and no time.
 MOST = 4096
+MOST_OF_MANY = 64  # of a batch of trees, which takes memory
 BATCHES = (16, 256)  # positions
+# Simulations for which trees have room in a large batch: 256 trees of 5x5 take 260 MiB.
+MOST_OF_LARGE = 1024
 
 
 class Thought(NamedTuple):
@@ -50,11 +53,16 @@ def think(
     simulations: int,
 ) -> Thought:
     """Search one position [A] bool: NumPy. The first call for a network compiles."""
-    most = max(MOST, 1 << (simulations - 1).bit_length())
+    most = room_for(simulations, MOST)
     # Whichever engine a network learnt with: both choose the same moves, only this has the values.
     settings = replace(settings, simulations=most, engine="rounds")
     rounds = tuple(padded_rounds(settings, simulations))
     return Thought(*call(_think, network, settings, params, drawn, rounds))
+
+
+def room_for(simulations: int, least: int) -> int:
+    """Return the simulations of the program for so many: `least`, or the next power of two."""
+    return min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
 
 
 def _think(
@@ -94,14 +102,13 @@ def choose_many(
     simulations: int,
 ) -> Choice:
     """Choose in positions [B, A] bool: NumPy [B]; 0 simulations: no search."""
+    most = room_for(simulations, MOST_OF_MANY) if simulations else 0
     if simulations:
-        # A batch of trees takes memory, so they have little more room than they need.
-        most = max(64, 1 << (simulations - 1).bit_length())
         settings = replace(settings, simulations=most, engine="rounds", win_weight=0.0)
         rounds = tuple(padded_rounds(settings, simulations))
     else:
         settings, rounds = SearchConfig(nodes=settings.nodes), ()
-    size = BATCHES[0] if len(drawn) <= BATCHES[0] else BATCHES[1]
+    size = BATCHES[len(drawn) > BATCHES[0] and most <= MOST_OF_LARGE]
     parts = []
     for begin in range(0, len(drawn), size):
         rows = drawn[begin : begin + size]
@@ -132,11 +139,20 @@ def _choose_many(
 def call(function: Callable, network: Network, settings: SearchConfig, *inputs: Any) -> Any:
     """Return the NumPy arrays of `function(network, settings, *inputs)`, a tuple.
 
-    It is compiled once for a network and for inputs of these shapes, as long as its board is kept.
+    It is compiled once for a network and for inputs of these shapes on these devices, as long as
+    its board is kept.
     """
-    shapes = jax.tree.map(jax.api_util.shaped_abstractify, inputs)
-    key = function, network, settings, *map(str, jax.tree.leaves(shapes[1:]))
+    shapes = jax.tree.map(_shape, inputs)
+    key = function, network, settings, *jax.tree.leaves(shapes)
     bound = partial(function, network, settings)
     kept = of_board(network.game)
     program = kept.get(key, lambda: kept_program(bound, *shapes).lower(*shapes).compile())
     return jax.device_get(program(*inputs))
+
+
+def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:
+    """Return the shape of an array, and where it lies if it must stay there."""
+    placed = isinstance(leaf, jax.Array) and leaf.committed
+    shape = jax.api_util.shaped_abstractify(leaf)
+    sharding = leaf.sharding if placed else None
+    return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)

@@ -171,9 +171,16 @@ def expand(
 
 
 def backward(
-    weigh: Callable, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array, levels: int
+    weigh: Callable,
+    outcome: Outcome,
+    tree: Tree,
+    paths: Paths,
+    first: jax.Array,
+    levels: int | None,
 ) -> Tree:
     """Add the values of the nodes from `first` on, at most `levels` from the root, to those above.
+
+    `levels` None: not known before the search.
 
     Keeps this law at every node: its value times its visits is its first value plus, over its
     moves, visits times (reward + discount * value of the child). In the quiet game reward and
@@ -252,9 +259,11 @@ def backward(
             carry,
         )
 
-    if isinstance(levels, int) and levels == 0:
+    if levels == 0:
         return tree
     node = jnp.broadcast_to(first + jnp.arange(slots, dtype=jnp.int32)[None, :], paths.node.shape)
     carry = tree, node, tree.values[games, node]
+    if levels is None:  # the rounds are not counted before either
+        return while_any(carry)[0]
     # A CPU stops where the last path ends.
     return jax.lax.platform_dependent(carry, cpu=while_any, default=level_by_level)[0]

@@ -16,6 +16,7 @@ from jsonargparse.typing import ClosedUnitInterval, restricted_number_type
 from jaxzero.errors import InputError, shortened
 
 MOST = 10**9  # of anything that is counted: fits in int32, also with 1 added
+MOST_SIMULATIONS = 100_000
 SMALLEST = 1e-12  # of numbers above 0: float32 and its square do not round it to 0
 
 
@@ -49,9 +50,9 @@ NonNegativeInt = whole(0)
 BoardSide = whole(1, 20)
 Channels = whole(1, 2**16)
 Blocks = whole(1, 1000)  # each is traced by itself
-Simulations = whole(1, 100_000)
+Simulations = whole(1, MOST_SIMULATIONS)
 Considered = whole(1, 1000)  # no board has more edges
-SimulationsOrNone = whole(0, 100_000)
+SimulationsOrNone = whole(0, MOST_SIMULATIONS)
 MatchGames = whole(2, 100_000)  # their openings are drawn one by one
 Seed = whole(0, 2**32 - 1)
 SuiteGames = whole(1, 100_000)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxzero.agent import quiet_game
 from jaxzero.agent.choosing import Choice
 from jaxzero.agent.players import Player, seeds
-from jaxzero.config.ranges import PositiveInt, check_number
+from jaxzero.config.ranges import NonNegativeInt, PositiveInt, Seed, check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, initial_states, step
 
@@ -184,6 +184,9 @@ def play_recorded_match(
     The moves begin with the opening. `first` moves first in even games, `second` in odd ones.
     """
     games = check_number("games", games, PositiveInt)
+    opening_plies = check_number("opening_plies", opening_plies, NonNegativeInt)
+    seed = check_number("seed", seed, Seed)
+    at_once = check_number("at_once", at_once, NonNegativeInt)
     if games % 2:
         raise InputError(f"games: {games} must be even (pairs with swapped seats)")
     for player in (first, second):

@@ -8,6 +8,7 @@ proving on while the opponent thinks: what is found stays in the table of the bo
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass, field, replace
 from threading import Thread
 
@@ -75,7 +76,7 @@ class Session:
     full: Clock | None = field(init=False)  # the clock at the start of a game
     clocks: dict[int, Clock] = field(init=False, default_factory=dict)  # of players, as told
     komi: float = field(init=False, default=0.0)  # boxes that the second player is given
-    words: list[str] = field(init=False, default_factory=list)  # of a message that goes on
+    words: deque[str] = field(init=False, default_factory=deque)  # of a message that goes on
     record: Record = field(init=False)
     past: list[Record] = field(init=False, default_factory=list)  # before each turn, for `undo`
     # Edges that may not begin the next turn; None where the other side did not just hear one.
@@ -103,7 +104,8 @@ class Session:
 
     def get_ready(self) -> None:
         """Compile what a decision on this board needs."""
-        self._expert()
+        # The expert is kept; its program may be gone after many other boards.
+        self._expert().think(expert.SIMULATIONS[0], self.record.drawn)
 
     def go_on(self, record: Record) -> None:
         """Take a record that goes on from the present one; `undo` returns to the present one."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import takewhile, zip_longest
+from itertools import islice, takewhile, zip_longest
 from typing import Any
 
 import numpy as np
@@ -245,20 +246,25 @@ def sau(engine: Session, line: str) -> list[str]:
     return answers
 
 
-def _next_message(words: list[str]) -> list[str]:
+def _next_message(words: deque[str]) -> list[str]:
     """Take the first message out of `words`, nothing where some of its words are still to come."""
     if not words:
         return []
     if words[0] in ("error", "end"):
-        message = words[:]  # what stands behind them is for people
+        message = list(words)  # what stands behind them is for people
     else:
         length = SAU_WORDS.get(words[0], len(words))
-        message = [words[0], *takewhile(lambda word: word not in SAU_WORDS, words[1:length])]
+        message = [words[0], *takewhile(_is_argument, islice(words, 1, length))]
         is_number = message[0] != "move" or len(message) == 1 or message[1].isdecimal()
         if len(message) == len(words) < length and is_number:
             return []
-    del words[: len(message)]
+    for _ in message:
+        words.popleft()
     return message
+
+
+def _is_argument(word: str) -> bool:
+    return word not in SAU_WORDS
 
 
 def _answer(engine: Session, message: list[str]) -> list[str]:
@@ -357,7 +363,7 @@ def botzone(engine: Session, line: str) -> list[str]:
             engine.record = engine.record.draw(edge)
             x, y = _square(engine.game, edge)
         said = {"response": {"x": x, "y": y}}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # what is deep enough cannot be shown either
         said = {"response": {"x": x, "y": y}, "debug": one_line(str(error))}
     return [json.dumps(said), KEEP_RUNNING]
 

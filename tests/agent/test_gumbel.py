@@ -14,7 +14,7 @@ from compiled import analyse
 from mctx._src.seq_halving import get_sequence_of_considered_visits
 
 from jaxzero.agent import gumbel
-from jaxzero.agent.gumbel import halving, schedule
+from jaxzero.agent.gumbel import Rounds, SearchResult, halving, padded_rounds, schedule
 from jaxzero.agent.search import Evaluation, game_of, search
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
@@ -160,3 +160,37 @@ def test_a_cpu_evaluates_no_part_that_no_game_uses(monkeypatch):
     assert sizes == 2 * ([4] + [4] * 4) + 2 * [3] + [3] * 5  # the root and the round
     for parts in found[1:]:
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
+
+
+@pytest.mark.parametrize("nodes", ["quiet", "all"])
+@pytest.mark.parametrize(
+    "numbers",
+    [(3, 64), pytest.param((1, 2, 7, 16, 17, 100, 256), marks=pytest.mark.slow)],
+    ids=["few", "many"],
+)
+def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
+    """One program for all numbers of simulations: the same visits, moves and values, bit for bit.
+
+    XLA rounds the policy, which nothing in the search depends on, as the program wants it.
+    """
+    game, rng = DotsAndBoxes(2, 2), np.random.default_rng(4)
+    most = SearchConfig(nodes=nodes, simulations=256)
+    drawn = rng.random((12, game.num_edges)) < rng.uniform(0, 0.9, (12, 1))
+    drawn[:3] = [[True] * game.num_edges, [False] * game.num_edges, np.arange(12) > 0]
+    if nodes == "quiet":
+        drawn = np.asarray(analyse(game)(drawn).quiet)
+    zeros = jnp.zeros(len(drawn), jnp.int32)
+    state = State(jnp.asarray(drawn), zeros, zeros)
+
+    def find(settings: SearchConfig, rounds: Rounds | None) -> SearchResult:
+        found = search(game, settings, chaotic(game), (), KEY, state, rounds=rounds)
+        return found._replace(tree=found.tree.moves.values[:, 0])
+
+    padded = jax.jit(partial(find, most))
+    for simulations in numbers:
+        alone = jax.jit(partial(find, replace(most, simulations=simulations)))(None)
+        found = padded(padded_rounds(most, simulations))
+        for name in ("visits", "edge", "value", "tree"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(alone, name), name)
+        np.testing.assert_allclose(found.policy, alone.policy, rtol=1e-5)
+    assert padded._cache_size() == 1

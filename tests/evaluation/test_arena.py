@@ -74,12 +74,6 @@ def test_a_player_that_breaks_the_rules_is_named(name, on_host):
         wrong.choose(jax.random.split(jax.random.key(0), 1), state)
 
 
-@pytest.mark.parametrize("games", [0, -2, 3, 1.5, None, "many"])
-def test_an_impossible_number_of_games_is_named(games):
-    with pytest.raises(InputError, match=r"^games: "):
-        play_match(GAME, FIRST, LAST, games, 0, 0)
-
-
 def test_players_of_another_board_are_named():
     other = DotsAndBoxes(1, 3)
     for players in ((GREEDY, make_player("greedy", other)), (make_player("greedy", other), GREEDY)):
@@ -187,10 +181,19 @@ def test_a_player_that_draws_no_edge_is_named(move):
         play_match(GAME, Player("careless", act), LAST, 8, 0, 0)
 
 
-@pytest.mark.parametrize("games", [0, -2, 3])
-def test_a_match_has_pairs_of_games(games):
-    with pytest.raises(ValueError, match=rf"^games: {games} must be "):
-        play_match(GAME, FIRST, LAST, games, 0, 0)
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        *(("games", wrong) for wrong in (0, -2, 3, 1.5, None, "many")),
+        *(("opening_plies", wrong) for wrong in (-1, 0.5, None, "2")),
+        *(("seed", wrong) for wrong in (-1, 2**32, 0.5, None, [0])),
+        *(("at_once", wrong) for wrong in (-1, 0.5, "all")),
+    ],
+)
+def test_impossible_numbers_of_a_match_are_named(field, wrong):
+    good = {"games": 2, "opening_plies": 0, "seed": 0, "at_once": 0}
+    with pytest.raises(InputError, match=f"^{field}: "):
+        play_match(GAME, FIRST, LAST, **good | {field: wrong})
 
 
 def test_openings_repeat_only_when_there_are_no_others():

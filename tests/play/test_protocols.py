@@ -42,7 +42,8 @@ def made() -> Session:
 
 @pytest.fixture
 def engine(made) -> Session:
-    made.clock, made.full, made.done, made.komi, made.words = None, None, False, 0.0, []
+    made.clock, made.full, made.done, made.komi = None, None, False, 0.0
+    made.words.clear()
     made.new_game(GAME)
     return made
 
@@ -202,6 +203,65 @@ def test_a_process_answers_every_line_once(protocol):
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     ended = "\n\n" if protocol == "gtp" else "\n"
     assert done.stdout.count(ended) == answers
+
+
+# What a pipe may bring: lines that end otherwise, no text, huge lines, and words after the end. Of
+# each protocol the bytes and the number of answers; nothing after `quit` has one.
+RAW = {
+    "gtp": (
+        b"\xef\xbb\xbf1 name\r\n2 name\r3 name\r\r\n\0\0\n4 na\0me\n5 play b \xff\xfe\n\xc3\x28\n"
+        + (b"6 play b " + b"h0,0 " * 200_000 + b"\n")
+        + (b"7 " + b"x" * 2_000_000 + b"\n" + b" " * 2_000_000 + b"\n#" + b"x" * 2_000_000 + b"\n")
+        + (b"8 name 9 name\n10 name\x0b\n" + "11 name\u2028\n12 name\x85\n".encode())
+        + b"play b h0,0\nboardsize 1\nplay b h0,0\ngenmove w\nboardsize 2\nundo\ngenmove w\n"
+        + (b"13 quit now\n14 name\n" * 50),
+        20,
+    ),
+    "sau": (
+        b"name?\r\nname?\rnew black\nna\0me?\n\xff\nend\n"
+        + b"name? " * 50_000
+        + b"\nname? quit name?\n",
+        50_006,
+    ),
+    "botzone": (
+        b'\xef\xbb\xbf{"x":-1,\0"y":-1}\r\n{"x":-1,"y":-1}\r\xff\n{"x":"'
+        + b"a" * 2_000_000
+        + b'"}\n'
+        + b"".join(b'{"x":' + b"[" * deep + b"]" * deep + b',"y":0}\n' for deep in range(850, 1100))
+        + b'{"x":"\\ud800","y":0}',
+        2 * 255,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    ["gtp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sau", "botzone"))],
+)
+def test_a_process_takes_any_bytes(protocol):
+    said, answers = RAW[protocol]
+    command = ["scripts/engine.py", "--protocol", protocol, "--weights", "2x2", "--seconds", "0.02"]
+    done = subprocess.run([sys.executable, *command], input=said, capture_output=True)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    assert done.stdout.count(b"\n\n" if protocol == "gtp" else b"\n") == answers
+    assert max(map(len, done.stdout.splitlines())) < 1100
+
+
+@pytest.mark.parametrize("deep", [10, 900, 960, 980, 985, 990, 995, 1000, 5000])
+def test_values_inside_each_other_are_no_place(engine, deep):
+    """As deep as Python reads, and deeper than it writes."""
+    for value in ("[" * deep + "]" * deep, '{"a":' * deep + "1" + "}" * deep):
+        for line in (f'{{"x": {value}, "y": 0}}', f'{{"requests": [{{"x": {value}, "y": 0}}]}}'):
+            answer, marker = PROTOCOLS["botzone"](engine, line)
+            assert json.loads(answer)["response"] == {"x": -1, "y": -1} and marker == KEEP_RUNNING
+
+
+def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, monkeypatch):
+    """Programs of the last boards alone are kept; the clock of a decision must not pay for it."""
+    asked = []
+    monkeypatch.setattr(expert.single, "think", lambda *inputs: asked.append(inputs))
+    PROTOCOLS["gtp"](engine, "boardsize 2")
+    assert len(asked) == 1
 
 
 def test_a_refused_turn_of_several_edges_begins_with_another(engine):
