@@ -133,10 +133,11 @@ def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
 
     The shapes are those of `settings` whatever `simulations` are.
     """
-    most, rounds = rounds_of(settings), rounds_of(replace(settings, simulations=simulations))
-    considered = len(most.visits) - len(rounds.visits)
-    length = most.visits.shape[1] - rounds.visits.shape[1]
-    visits = np.pad(rounds.visits, ((0, considered), (0, 0)), mode="edge")
+    rounds = rounds_of(replace(settings, simulations=simulations))
+    considered = 1 + min(settings.max_considered_actions, settings.simulations)
+    # A round has a visit at least. More simulations may have fewer rounds.
+    length = 1 + settings.simulations - len(rounds.first)
+    visits = np.pad(rounds.visits, ((0, considered - len(rounds.visits)), (0, 0)), mode="edge")
     visits = np.pad(visits, ((0, 0), (0, length)))
     return Rounds(visits, np.pad(rounds.first, (0, length)), np.int32(rounds.count))
 

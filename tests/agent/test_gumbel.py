@@ -162,6 +162,20 @@ def test_a_cpu_evaluates_no_part_that_no_game_uses(monkeypatch):
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
 
 
+@pytest.mark.parametrize("considered", [1, 2, 3, 16, 60])
+def test_rounds_as_data_have_one_shape(considered):
+    """More simulations may have fewer rounds: 60 have 17, 64 have 15."""
+    settings = SearchConfig(simulations=256, max_considered_actions=considered)
+    shapes = set()
+    for simulations in range(1, 257):
+        rounds = padded_rounds(settings, simulations)
+        shapes.add((rounds.visits.shape, rounds.first.shape))
+        own = halving(min(considered, simulations), simulations)
+        assert rounds.visits[-1, : rounds.count].tolist() == [1, *own]
+        assert not rounds.visits[:, rounds.count :].any()
+    assert len(shapes) == 1
+
+
 @pytest.mark.parametrize("nodes", ["quiet", "all"])
 @pytest.mark.parametrize(
     "numbers",

@@ -185,7 +185,7 @@ def test_a_player_that_draws_no_edge_is_named(move):
     ("field", "wrong"),
     [
         *(("games", wrong) for wrong in (0, -2, 3, 1.5, None, "many")),
-        *(("opening_plies", wrong) for wrong in (-1, 0.5, None, "2")),
+        *(("opening_plies", wrong) for wrong in (-1, 0.5, None, "few")),
         *(("seed", wrong) for wrong in (-1, 2**32, 0.5, None, [0])),
         *(("at_once", wrong) for wrong in (-1, 0.5, "all")),
     ],
