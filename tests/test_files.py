@@ -335,3 +335,14 @@ def test_what_a_full_disk_does_to_threads_is_one_line_or_none(monkeypatch, capsy
     assert capsys.readouterr().err == ""
     Fails("something else")
     assert "something else" in capsys.readouterr().err
+
+
+def test_a_result_for_standard_output_comes_after_what_was_printed(tmp_path):
+    code = (
+        "from pathlib import Path; from jaxzero.files import check_file, write_json; "
+        "path = Path('/dev/stdout'); check_file('json', path, ('.json',)); "
+        "print('before'); write_json(path, [1]); print('after')"
+    )
+    with (tmp_path / "out.txt").open("w") as out:
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+    assert (tmp_path / "out.txt").read_text().split() == ["before", "[", "1", "]", "after"]
