@@ -28,7 +28,7 @@ from jaxzero.files import check_file, check_folder
 from jaxzero.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_run
 
-LONGEST_NAME = 200  # bytes; a suffix and the name of a temporary file are added
+LONGEST_NAME = 243  # bytes, with the suffix 255, the most of common file systems
 
 
 def main(arguments: list[str]) -> None:

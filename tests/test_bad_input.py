@@ -475,7 +475,7 @@ ODD_LINES = {
     "name": (
         "export.py --weights 2x2 --out new --name a/b",
         "export.py --weights 2x2 --out new --name ''",
-        f"export.py --weights 2x2 --out new --name {220 * 'a'}",
+        f"export.py --weights 2x2 --out new --name {244 * 'a'}",
     ),
     "names": ("compare.py --runs run --names a b",),
     "network.channels": ("train.py --resume --run_dir run --network.channels 4",),
@@ -975,6 +975,14 @@ def test_damaged_folders_of_a_run(tmp_path):
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(InputError, match=r"^run_dir: .*checkpoints is no folder"):
         finished_checkpoints(tmp_path / "checkpoints")
+
+
+def test_a_folder_with_signs_of_markup_is_watched(tmp_path):
+    run = tmp_path / "a[" / "red]"  # together "[/red]"
+    run.mkdir(parents=True)
+    (run / "config.yaml").write_bytes((ROOT / "configs" / "tiny.yaml").read_bytes())
+    done = run_here("watch.py", "--run_dir", "a[/red]", "--once", cwd=tmp_path)
+    assert done.returncode == 0 and "a[/red]" in done.stdout
 
 
 def test_damaged_results_of_benchmarks_and_studies(tmp_path):
