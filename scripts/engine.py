@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> None:
     clock = None if options.clock is None else Clock(options.clock)
     engine = Session(agent, options.seconds, clock)
     # Standard output belongs to the protocol.
-    print(f"jaxzero: compiling for {board}, half a minute at the first time", file=sys.stderr)
+    print(f"jaxzero: compiling for {board}, ten seconds at the first time", file=sys.stderr)
     with doing(f"compiling for {board}"):
         engine.get_ready()
     print("jaxzero: ready", file=sys.stderr, flush=True)
