@@ -17,7 +17,7 @@ CHANGES = """
 import importlib, logging, os, pkgutil, sys, threading, warnings
 import absl.logging, anyio, chex, flax, jax, jsonargparse, matplotlib.figure, mctx, numba, numpy
 import optax, orbax.checkpoint, rich, safetensors, scipy.sparse, scipy.special, starlette, tabulate
-import tensorboardX, tqdm, yaml
+import tensorboardX, yaml
 from jsonargparse import _common, _loaders_dumpers, _optionals
 
 MODULES = (_common, _loaders_dumpers, _optionals, tabulate, yaml)
