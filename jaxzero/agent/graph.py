@@ -17,19 +17,21 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxzero.agent.inputs import graph_inputs
-from jaxzero.agent.layers import AttentionBlock, Dtype, compute_dtype
+from jaxzero.agent.layers import AttentionBlock, Dtype
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes, box_neighbours
-from jaxzero.game.structure import Structure
 
 
 def graph(
-    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, found: Structure | None
+    game: DotsAndBoxes,
+    config: NetworkConfig,
+    nodes: jax.Array,
+    edges: jax.Array,
+    counts: jax.Array,
+    drawn: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """Pass messages between boxes: drawn [B, A] bool to logits [B, A] and [B, M]."""
-    dtype = compute_dtype(config)
-    nodes, edges, counts = graph_inputs(game, drawn, found, dtype)
+    """Pass messages between boxes: what `graph_inputs` returns to logits [B, A] and [B, M]."""
+    dtype = nodes.dtype
     ends = jnp.asarray(incidence(game), dtype)  # [A, N]
     paths = open_paths(ends, drawn)
     if edges.shape[-1]:

@@ -32,6 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxzero.agent.parts import SIZES, computes_what_is_used, in_parts
 from jaxzero.agent.tree import (
     NO_MOVE,
     ROOT,
@@ -128,10 +129,11 @@ def rounds_of(settings: SearchConfig) -> Rounds:
     return Rounds(visits, np.cumsum(widest, dtype=np.int32) - widest, len(widest))
 
 
+@lru_cache
 def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
     """Return the rounds of so many simulations, at most those of `settings`, as data.
 
-    The shapes are those of `settings` whatever `simulations` are.
+    The shapes are those of `settings` whatever `simulations` are. Callers share the arrays.
     """
     rounds = rounds_of(replace(settings, simulations=simulations))
     considered = 1 + min(settings.max_considered_actions, settings.simulations)
@@ -140,14 +142,6 @@ def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
     visits = np.pad(rounds.visits, ((0, considered - len(rounds.visits)), (0, 0)), mode="edge")
     visits = np.pad(visits, ((0, 0), (0, length)))
     return Rounds(visits, np.pad(rounds.first, (0, length)), np.int32(rounds.count))
-
-
-def computes_what_is_used(settings: SearchConfig) -> bool:
-    """Return whether rounds leave out the nodes that no game uses, as far as they fill whole parts.
-
-    So it is on a CPU: a GPU would have to ask its host how many parts there are.
-    """
-    return jax.default_backend() == "cpu" and not settings.evaluation_batch
 
 
 def loops(settings: SearchConfig, rounds: Rounds) -> Iterator[tuple[int, int, int]]:
@@ -177,7 +171,7 @@ def plan(
 
     `rounds` may be data of at most `settings.simulations` simulations.
     """
-    expand_nodes = partial(in_parts, settings, expand_nodes)
+    expand_nodes = partial(expand_in_parts, settings, expand_nodes)
     weigh = partial(weighted_values, settings.visit_offset, value_scale)
     gumbel = jnp.zeros(root.legal.shape)
     if gumbel_scale:
@@ -263,7 +257,7 @@ def score(
     return jnp.where(eligible, jnp.maximum(LOWEST_SCORE, gumbel + logits + weights), -jnp.inf)
 
 
-def in_parts(
+def expand_in_parts(
     settings: SearchConfig,
     expand_nodes: Expand,
     nodes: chex.ArrayTree,
@@ -272,51 +266,22 @@ def in_parts(
 ) -> Expanded:
     """Expand nodes [P] in parts of `settings.evaluation_batch` at most.
 
-    What is not `used` [P] need not be expanded.
+    What is not `used` [P] need not be expanded. Few nodes are expanded together, and the network
+    leaves out those that are not used.
     """
-    count, some = len(moves), computes_what_is_used(settings)
-    most = CPU_BATCH if some else settings.evaluation_batch or count
-    parts = max(-(-count // most), min(count, CPU_PARTS) if some else 1)
+    count = len(moves)
+    if computes_what_is_used(settings):
+        if count <= max(SIZES):
+            return expand_nodes(nodes, moves, used)
+        size = min(-(-count // CPU_PARTS), CPU_BATCH)
+        return in_parts((size,), expand_nodes, (nodes, moves, used), used)
+    parts = -(-count // (settings.evaluation_batch or count))
     if parts == 1:
-        return expand_nodes(nodes, moves)
+        return expand_nodes(nodes, moves, None)
     size = -(-count // parts)
-    # What fills the last part is not used.
-    nodes, moves, used = jax.tree.map(
-        lambda field: jnp.resize(field, (parts * size, *field.shape[1:])), (nodes, moves, used)
-    )
-    if some:
-        used &= jnp.arange(len(used)) < count
-        done = _used_alone(size, expand_nodes, nodes, moves, used)
-        return jax.tree.map(lambda field: field[:count], done)
 
-    def split(field: jax.Array) -> jax.Array:
-        return field.reshape(parts, size, *field.shape[1:])
+    def split(field: jax.Array) -> jax.Array:  # what fills the last part is not used
+        return jnp.resize(field, (parts, size, *field.shape[1:]))
 
-    done = jax.lax.map(lambda part: expand_nodes(*part), jax.tree.map(split, (nodes, moves)))
+    done = jax.lax.map(lambda part: expand_nodes(*part, None), jax.tree.map(split, (nodes, moves)))
     return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:])[:count], done)
-
-
-def _used_alone(
-    size: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array, used: jax.Array
-) -> Expanded:
-    """Expand the nodes of [P] that are used in parts of `size`; of the others some are all zero."""
-    (order,) = jnp.nonzero(used, size=len(used), fill_value=0)
-    nodes, moves = jax.tree.map(lambda field: field[order], (nodes, moves))
-    parts = -(-jnp.sum(used, dtype=jnp.int32) // size)
-
-    def part(number: jax.Array) -> Expanded:
-        def cut(field: jax.Array) -> jax.Array:
-            return jax.lax.dynamic_slice_in_dim(field, number * size, size)
-
-        return expand_nodes(*jax.tree.map(cut, (nodes, moves)))
-
-    def add(carry: tuple[jax.Array, Expanded]) -> tuple[jax.Array, Expanded]:
-        number, done = carry
-        put = partial(jax.lax.dynamic_update_slice_in_dim, start_index=number * size, axis=0)
-        return number + 1, jax.tree.map(put, done, part(number))
-
-    shapes = jax.eval_shape(part, jnp.int32(0))
-    room = jax.tree.map(lambda x: jnp.zeros((len(moves), *x.shape[1:]), x.dtype), shapes)
-    _, done = jax.lax.while_loop(lambda carry: carry[0] < parts, add, (jnp.int32(0), room))
-    back = jnp.maximum(jnp.cumsum(used) - 1, 0)
-    return jax.tree.map(lambda field: field[back], done)

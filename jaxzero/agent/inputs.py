@@ -33,17 +33,17 @@ SIDES_CODES = 5  # of a box: 0 to 4 drawn sides
 
 def edge_inputs(
     game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
-) -> jax.Array:
+) -> tuple[jax.Array]:
     """Return the inputs of a dense trunk: [B, A] bool to [B, K]."""
     # Centred bits: an empty board is as far from zero as a full one.
     inputs = drawn.astype(dtype) * 2 - 1
     if found is None:
-        return inputs
+        return (inputs,)
     seen = jax.vmap(partial(structure_features, game))(drawn, found)
     # Lengths of chains say nothing new to a trunk that sees the whole board at once.
     more = (seen.edges, seen.boxes, seen.counts, seen.joined)
     flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
-    return jnp.concatenate([inputs, *flat], axis=-1)
+    return (jnp.concatenate([inputs, *flat], axis=-1),)
 
 
 def grid_inputs(
@@ -74,8 +74,8 @@ def grid_planes(structure: bool) -> int:
 
 def graph_inputs(
     game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return nodes [B, N, F], the outside last, edges [B, A, E] and counts [B, C].
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return nodes [B, N, F], the outside last, edges [B, A, E], counts [B, C] and drawn [B, A].
 
     E and C are 0 without a structure.
     """
@@ -92,7 +92,7 @@ def graph_inputs(
     boxes = jnp.pad(boxes.reshape(batch, game.num_boxes, -1), ((0, 0), (0, 0), (0, 1)))
     outside = jax.nn.one_hot(boxes.shape[-1] - 1, boxes.shape[-1], dtype=dtype)
     outside = jnp.broadcast_to(outside, (batch, 1, boxes.shape[-1]))
-    return jnp.concatenate([boxes, outside], axis=1), edges, counts
+    return jnp.concatenate([boxes, outside], axis=1), edges, counts, drawn
 
 
 def _box_features(seen: StructureFeatures, dtype: jnp.dtype) -> jax.Array:

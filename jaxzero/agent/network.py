@@ -1,9 +1,8 @@
 """The network: from drawn edges to a policy and a distribution of the remaining margin.
 
-A trunk is a function of (game, config, drawn [B, A] bool, their structure or None) to logits of the
-edges [B, A] and of the margin [B, M], called inside a module. All trunks get the same inputs
-(`inputs.py`) and read both heads from the blocks' output and a summary of the whole board, as
-parity is not local. The last layers of the heads compute in float32, whatever the blocks do.
+A trunk turns its inputs (`inputs.py`) into logits of the edges [B, A] and of the margin [B, M]. All
+trunks read both heads from the blocks' output and a summary of the whole board, as parity is not
+local. The last layers of the heads compute in float32, whatever the blocks do.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from jaxzero.agent.graph import graph
-from jaxzero.agent.inputs import edge_inputs, grid_inputs, grid_planes
+from jaxzero.agent.inputs import edge_inputs, graph_inputs, grid_inputs, grid_planes
 from jaxzero.agent.layers import (
     PREPARED,
     AttentionBlock,
@@ -29,6 +28,7 @@ from jaxzero.agent.layers import (
     convolution_form,
     pooled,
 )
+from jaxzero.agent.parts import in_parts
 from jaxzero.config import NetworkConfig
 from jaxzero.game import (
     DotsAndBoxes,
@@ -38,16 +38,21 @@ from jaxzero.game import (
 )
 from jaxzero.game.structure import Structure, structure
 
+Inputs = tuple[jax.Array, ...]  # [B, ...]
 Logits = tuple[jax.Array, ...]  # [B, A] of the edges, [B, M] of the margin, conv: of the safe end
-Trunk = Callable[[DotsAndBoxes, NetworkConfig, jax.Array, Structure | None], Logits]
 
 
-def dense(
-    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, found: Structure | None
-) -> Logits:
+class Trunk(NamedTuple):
+    """What is shown to the layers, and the layers; these are called inside a module."""
+
+    inputs: Callable[[DotsAndBoxes, jax.Array, Structure | None, jnp.dtype], Inputs]
+    layers: Callable[..., Logits]  # (game, config, *inputs)
+
+
+def dense(game: DotsAndBoxes, config: NetworkConfig, edges: jax.Array) -> Logits:
     """Connect everything with everything."""
-    dtype = compute_dtype(config)
-    x = nn.Dense(config.channels, dtype=dtype)(edge_inputs(game, drawn, found, dtype))
+    dtype = edges.dtype
+    x = nn.Dense(config.channels, dtype=dtype)(edges)
     for _ in range(config.blocks):
         x = DenseBlock(config.channels, dtype)(x)
     x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
@@ -57,15 +62,12 @@ def dense(
     )
 
 
-def conv(
-    game: DotsAndBoxes, config: NetworkConfig, drawn: jax.Array, found: Structure | None
-) -> Logits:
+def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: jax.Array) -> Logits:
     """Convolve on the grid of dots; a square speaks for the edges to its right and below."""
-    planes, counts = grid_inputs(game, drawn, found, compute_dtype(config))
     dtype, form = planes.dtype, convolution_form(config, len(planes))
-    used = grid_planes(found is not None)
-    x = Conv3x3(config.channels, form, dtype, inputs=used)(planes)
-    if counts.shape[-1]:
+    structure_seen = counts.shape[-1] > 0
+    x = Conv3x3(config.channels, form, dtype, inputs=grid_planes(structure_seen))(planes)
+    if structure_seen:
         x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
     x = nn.relu(x)
     for block in range(config.blocks):
@@ -87,7 +89,11 @@ def conv(
 
 HEADS = ("policy", "margin", "safe_end")  # names of the last layers
 CHAIN_CLASSES = 8  # numbers of long chains and loops: 0 to 6, and more
-TRUNKS: dict[str, Trunk] = {"conv": conv, "dense": dense, "graph": graph}
+TRUNKS = {
+    "conv": Trunk(grid_inputs, conv),
+    "dense": Trunk(edge_inputs, dense),
+    "graph": Trunk(graph_inputs, graph),
+}
 
 
 # Finite, because mctx subtracts maxima and -inf minus -inf is not a number.
@@ -110,23 +116,55 @@ class Network(nn.Module):
     game: DotsAndBoxes
     config: NetworkConfig
 
-    @nn.compact
     def __call__(self, drawn: jax.Array, found: Structure | None = None) -> Prediction:
         """Evaluate positions; `found` spares the work where their structure is known: [B]."""
+        return self.predict(drawn, self.layers(*self.inputs(drawn, found)))
+
+    def inputs(self, drawn: jax.Array, found: Structure | None) -> Inputs:
+        """Return what the layers are shown of positions; no parameter takes part in it."""
         chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
         chex.assert_type(drawn, bool, custom_message="drawn")
-        trunk = TRUNKS[self.config.trunk]
         if self.config.features == "raw":
             found = None
         elif found is None:
             found = jax.vmap(partial(structure, self.game))(drawn)
-        policy_logits, margin_logits, *others = trunk(self.game, self.config, drawn, found)
+        return TRUNKS[self.config.trunk].inputs(self.game, drawn, found, compute_dtype(self.config))
+
+    @nn.compact
+    def layers(self, *inputs: jax.Array) -> Logits:
+        """Return the logits of positions from their inputs."""
+        return TRUNKS[self.config.trunk].layers(self.game, self.config, *inputs)
+
+    def predict(self, drawn: jax.Array, logits: Logits) -> Prediction:
+        """Leave out of the logits of positions what cannot be."""
+        policy_logits, margin_logits, *others = logits
         possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
         return Prediction(
             policy_logits=jnp.where(drawn, IMPOSSIBLE, policy_logits.astype(jnp.float32)),
             margin_logits=jnp.where(possible, margin_logits.astype(jnp.float32), IMPOSSIBLE),
             safe_end_logits=others[0] if others else (),
         )
+
+
+def evaluate_some(
+    network: Network,
+    params: chex.ArrayTree,
+    drawn: jax.Array,
+    found: Structure | None,
+    needed: jax.Array,
+    sizes: tuple[int, ...],
+) -> Prediction:
+    """Evaluate positions [B, A]; those not `needed` [B] bool may get any logits.
+
+    The layers take the others in parts of `sizes`. Inputs cost little and are made for all.
+    """
+
+    def layers(*inputs: jax.Array) -> Logits:
+        return network.apply(params, *inputs, method="layers")
+
+    inputs = network.apply(params, drawn, found, method="inputs")
+    logits = in_parts(sizes, layers, inputs, needed)
+    return network.apply(params, drawn, logits, method="predict")
 
 
 def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex.ArrayTree:

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 
 from jaxzero.agent import gumbel, mctx_search, plain_game, quiet_game
 from jaxzero.agent.gumbel import SearchResult
-from jaxzero.agent.network import Network, expected_margin, win_balance
+from jaxzero.agent.network import Network, evaluate_some, expected_margin, win_balance
+from jaxzero.agent.parts import SIZES, computes_what_is_used
 from jaxzero.agent.tree import Root
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
@@ -41,14 +42,18 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
     game = network.game
 
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
-        prediction = network.apply(params, state.drawn, found)
+        needed = ~is_over(state)
+        if computes_what_is_used(settings) and len(needed) <= max(SIZES):
+            prediction = evaluate_some(network, params, state.drawn, found, needed, SIZES)
+        else:
+            prediction = network.apply(params, state.drawn, found)
         value = expected_margin(game, prediction) / game.num_boxes
         if settings.win_weight:
             balance = win_balance(game, prediction, state.margin)
             value = (1 - settings.win_weight) * value + settings.win_weight * balance
         # Nothing is left to win once the game is over; the masked margins say so already,
         # but the sign of the final margin was paid out as a reward.
-        return Evaluation(prediction.policy_logits, jnp.where(is_over(state), 0.0, value))
+        return Evaluation(prediction.policy_logits, jnp.where(needed, value, 0.0))
 
     return evaluate
 
@@ -82,9 +87,12 @@ def search(
     prior = jax.vmap(partial(rules.prior, game))
     structure_of = jax.vmap(rules.structure_of_searched)
 
-    def expand_and_evaluate(node, move):
+    def expand_and_evaluate(node, move, used=None):
         node, view = expand(node, move)
-        evaluation = evaluate(params, node.state, structure_of(view))
+        state = node.state
+        if used is not None:  # as little to evaluate as in a game that is over
+            state = state._replace(drawn=state.drawn | ~used[:, None])
+        evaluation = evaluate(params, state, structure_of(view))
         count = len(move)
         chex.assert_shape(evaluation.prior_logits, (count, game.num_edges))
         chex.assert_shape(evaluation.value, (count,))

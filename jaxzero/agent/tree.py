@@ -21,9 +21,8 @@ ROOT = 0
 NO_MOVE = -1  # leads from what `plant` holds to the root
 
 Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
-Expand = Callable[[chex.ArrayTree, jax.Array], Expanded]  # (nodes [P], moves [P])
-# The same and [P] bool, which of them are needed.
-ExpandUsed = Callable[[chex.ArrayTree, jax.Array, jax.Array], Expanded]
+# (nodes [P], moves [P], which of them are used [P] bool, or None: all)
+Expand = Callable[[chex.ArrayTree, jax.Array, jax.Array | None], Expanded]
 # (nodes [P], their values [P]) to reward [P] and discount [P] of the moves that lead to them
 Outcome = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
 
@@ -135,7 +134,7 @@ def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
 
 
 def expand(
-    expand_nodes: ExpandUsed, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array
+    expand_nodes: Expand, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array
 ) -> Tree:
     """Add the positions behind the leaves as nodes `first`, `first` + 1, ..."""
     games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]

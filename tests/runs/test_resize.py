@@ -81,7 +81,7 @@ def test_the_length_of_a_chain_has_the_same_weight():
     drawn[:3] = drawn[4:7] = True  # a corridor from the left rim to a box of four open sides
     found = analyse(LARGE)(jnp.asarray(drawn[None]))
     planes, _ = grid_inputs(LARGE, drawn[None], found, jnp.float32)
-    nodes, _, _ = graph_inputs(LARGE, drawn[None], found, jnp.float32)
+    nodes, *_ = graph_inputs(LARGE, drawn[None], found, jnp.float32)
     for config, shares in ((CONV, planes), (GRAPH, nodes)):
         shares = np.asarray(shares).reshape(-1, shares.shape[-1])
         (place,) = np.flatnonzero((shares == 3 / 12).any(axis=0))
