@@ -190,7 +190,9 @@ def plan(
         used = (there | (number == 0)) & (jnp.arange(width)[None, :] < quota[:, number][:, None])
         paths = simulate(tree, chosen, used)
         tree = expand(expand_nodes, outcome, tree, paths, first[number])
-        return backward(weigh, outcome, tree, paths, first[number], levels)
+        few = paths.used.size <= max(SIZES) or not computes_what_is_used(settings)
+        part = None if few else CPU_BATCH
+        return backward(weigh, outcome, tree, paths, first[number], levels, part)
 
     # Slots that a round does not use belong to the next round, so the last one needs room for all.
     spans = list(loops(settings, rounds))

@@ -36,15 +36,13 @@ def in_parts(
     left, or of the last; elsewhere the result is that of some other place, or 0. Each size is
     compiled once.
     """
-    total, count = len(used), jnp.sum(used, dtype=jnp.int32)
-    room = total + max(sizes)
+    count = jnp.sum(used, dtype=jnp.int32)
+    room = len(used) + max(sizes)
     (order,) = jnp.nonzero(used, size=room, fill_value=0)
-    inputs = jax.tree.map(lambda field: field[order], inputs)
 
     def part(size: int, begin: jax.Array) -> chex.ArrayTree:
-        done = function(
-            *jax.tree.map(lambda field: jax.lax.dynamic_slice_in_dim(field, begin, size), inputs)
-        )
+        rows = jax.lax.dynamic_slice_in_dim(order, begin, size)
+        done = function(*jax.tree.map(lambda field: field[rows], inputs))
         # All sizes return as much: what is too much is overwritten by the next part.
         return jax.tree.map(
             lambda field: jnp.pad(field, [(0, max(sizes) - size), *[(0, 0)] * (field.ndim - 1)]),

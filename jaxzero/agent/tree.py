@@ -11,6 +11,7 @@ Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import chex
@@ -169,6 +170,15 @@ def expand(
     )
 
 
+class Climb(NamedTuple):
+    """Simulations on their way from new nodes to the root, of any shape."""
+
+    games: jax.Array  # [...] int32
+    node: jax.Array  # [...] int32, reached so far
+    added: jax.Array  # [...] float32, the value that the visit adds to this node
+    used: jax.Array  # [...] bool
+
+
 def backward(
     weigh: Callable,
     outcome: Outcome,
@@ -176,93 +186,133 @@ def backward(
     paths: Paths,
     first: jax.Array,
     levels: int | None,
+    part: int | None = None,
 ) -> Tree:
     """Add the values of the nodes from `first` on, at most `levels` from the root, to those above.
 
-    `levels` None: not known before the search.
+    `levels` None: not known before the search. With `part` the paths that are used climb in parts
+    of so many.
 
     Keeps this law at every node: its value times its visits is its first value plus, over its
     moves, visits times (reward + discount * value of the child). In the quiet game reward and
     discount follow from the value of the child, so they are computed again when it changes.
     """
-    games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]
-    nowhere = tree.parents.shape[1]  # writes there are dropped
-
-    def climb(carry: tuple, active: jax.Array, only_root: bool) -> tuple:
-        """Add a visit of nodes [B, W] to their parents, where `active`."""
-        tree, node, added = carry
-        parent, move = tree.parents[games, node], tree.move_to[games, node]
-        before = Moves(*(field[games, parent] for field in tree.moves))  # [B, W, A]
-        value, reward, discount = (
-            field[games, node] for field in (tree.values, tree.rewards, tree.discounts)
-        )
-        count = before.visits[games, jnp.arange(slots)[None, :], move]
-        old = before.values[games, jnp.arange(slots)[None, :], move]
-        embedding = jax.tree.map(
-            lambda field: field[games, node].reshape(-1, *field.shape[2:]), tree.nodes
-        )
-        new_reward, new_discount = (
-            field.reshape(node.shape) for field in outcome(embedding, value.ravel())
-        )
-        worth = new_reward + new_discount * value
-        changed = (new_reward != reward) | (new_discount != discount)
-        # The visits before this one count with the new reply too.
-        above = jnp.where(changed, (count + 1) * worth - count * old, reward + discount * added)
-        here = jnp.arange(before.visits.shape[-1])[None, None, :] == move[..., None]
-        after = before._replace(
-            visits=before.visits + here, values=jnp.where(here, worth[..., None], before.values)
-        )
-        visits = 1 + jnp.sum(before.visits, axis=-1)
-        mean = (tree.values[games, parent] * visits + above) / (visits + 1.0)
-        up, own = (jnp.where(active, index, nowhere) for index in (parent, node))
-        tree = tree._replace(
-            rewards=tree.rewards.at[games, own].set(new_reward, mode="drop"),
-            discounts=tree.discounts.at[games, own].set(new_discount, mode="drop"),
-            moves=tree.moves._replace(
-                visits=tree.moves.visits.at[games, up, move].set(count + 1, mode="drop"),
-                values=tree.moves.values.at[games, up, move].set(worth, mode="drop"),
-            ),
-        )
-        if only_root:
-            return tree, node, added
-        follow = next_move(weigh, after, tree.first_values[games, parent])
-        child = tree.children[games, parent, follow]
-        leaf = jnp.where(child > 0, tree.leaf[games, child], parent)
-        leaf_move = jnp.where(child > 0, tree.leaf_move[games, child], follow)
-        # The root needs no leaf, and several nodes would write there at once.
-        up = jnp.where(parent == ROOT, nowhere, up)
-        tree = tree._replace(
-            values=tree.values.at[games, up].set(mean, mode="drop"),
-            leaf=tree.leaf.at[games, up].set(leaf, mode="drop"),
-            leaf_move=tree.leaf_move.at[games, up].set(leaf_move, mode="drop"),
-        )
-        return tree, jnp.where(active, parent, node), jnp.where(active, above, added)
-
-    def to_root(carry: tuple) -> jax.Array:
-        return paths.used & (carry[1] != ROOT)
-
-    def inside(carry: tuple) -> jax.Array:
-        return paths.used & (tree.parents[games, carry[1]] != ROOT)
-
-    def level_by_level(carry: tuple) -> tuple:
-        # The levels that a path may have; most are far shorter.
-        carry = jax.lax.fori_loop(
-            0, levels - 1, lambda _, carry: climb(carry, inside(carry), False), carry
-        )
-        return climb(carry, to_root(carry), True)
-
-    def while_any(carry: tuple) -> tuple:
-        return jax.lax.while_loop(
-            lambda carry: jnp.any(to_root(carry)),
-            lambda carry: climb(carry, to_root(carry), False),
-            carry,
-        )
-
     if levels == 0:
         return tree
-    node = jnp.broadcast_to(first + jnp.arange(slots, dtype=jnp.int32)[None, :], paths.node.shape)
-    carry = tree, node, tree.values[games, node]
+    games, slots = jnp.arange(len(paths.node), dtype=jnp.int32)[:, None], paths.node.shape[1]
+    node = first + jnp.arange(slots, dtype=jnp.int32)[None, :]
+    games, node = (jnp.broadcast_to(index, paths.node.shape) for index in (games, node))
+    climbing = Climb(games, node, tree.values[games, node], paths.used)
+    step = partial(climb_one, weigh, outcome)
+
+    def level_by_level(tree: Tree, climbing: Climb) -> Tree:
+        # The levels that a path may have; most are far shorter.
+        below = jax.lax.fori_loop(0, levels - 1, lambda _, carry: step(*carry), (tree, climbing))
+        return step(*below, only_root=True)[0]
+
+    def while_any(tree: Tree, climbing: Climb) -> Tree:
+        return jax.lax.while_loop(
+            lambda carry: jnp.any(carry[1].used & (carry[1].node != ROOT)),
+            lambda carry: step(*carry, below_root=False),
+            (tree, climbing),
+        )[0]
+
+    if part is not None:
+        return in_turns(part, while_any, tree, climbing)
     if levels is None:  # the rounds are not counted before either
-        return while_any(carry)[0]
+        return while_any(tree, climbing)
     # A CPU stops where the last path ends.
-    return jax.lax.platform_dependent(carry, cpu=while_any, default=level_by_level)[0]
+    return jax.lax.platform_dependent(tree, climbing, cpu=while_any, default=level_by_level)
+
+
+def in_turns(part: int, climb: Callable, tree: Tree, climbing: Climb) -> Tree:
+    """Let those that are used climb, so many at once: none meets another one below the root."""
+    flat = jax.tree.map(jnp.ravel, climbing)
+    count = jnp.sum(flat.used, dtype=jnp.int32)
+    (order,) = jnp.nonzero(flat.used, size=len(flat.used) + part, fill_value=0)
+
+    def climb_some(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
+        begin, tree = carry
+        rows = jax.lax.dynamic_slice_in_dim(order, begin, part)
+        some = jax.tree.map(lambda field: field[rows], flat)
+        some = some._replace(used=begin + jnp.arange(part) < count)
+        return begin + part, climb(tree, some)
+
+    return jax.lax.while_loop(lambda carry: carry[0] < count, climb_some, (jnp.int32(0), tree))[1]
+
+
+def climb_one(
+    weigh: Callable,
+    outcome: Outcome,
+    tree: Tree,
+    climbing: Climb,
+    only_root: bool = False,
+    below_root: bool = True,
+) -> tuple[Tree, Climb]:
+    """Add a visit of nodes to their parents.
+
+    Only to the root, which has no leaf to renew, or only `below_root`, or to both.
+    """
+    games, node, added, used = climbing
+    nowhere = tree.parents.shape[1]  # writes there are dropped
+    parent, move = tree.parents[games, node], tree.move_to[games, node]
+    # With `below_root` those just below the root wait there for the last step.
+    active = used & ((parent if below_root and not only_root else node) != ROOT)
+    before = Moves(*(field[games, parent] for field in tree.moves))  # [..., A]
+    value, reward, discount = (
+        field[games, node] for field in (tree.values, tree.rewards, tree.discounts)
+    )
+    count, old = (
+        jnp.take_along_axis(field, move[..., None], axis=-1)[..., 0]
+        for field in (before.visits, before.values)
+    )
+    embedding = jax.tree.map(
+        lambda field: field[games, node].reshape(-1, *field.shape[2:]), tree.nodes
+    )
+    new_reward, new_discount = (
+        field.reshape(node.shape) for field in outcome(embedding, value.ravel())
+    )
+    worth = new_reward + new_discount * value
+    changed = (new_reward != reward) | (new_discount != discount)
+
+    def after_reading(old: jax.Array, new: jax.Array) -> jax.Array:
+        # Else XLA does not see that the old is read before, and copies the whole tree.
+        return jnp.where(new == old, old, new)
+
+    # The visits before this one count with the new reply too.
+    above = jnp.where(changed, (count + 1) * worth - count * old, reward + discount * added)
+    here = jax.nn.one_hot(move, before.visits.shape[-1], dtype=bool)
+    after = before._replace(
+        visits=before.visits + here, values=jnp.where(here, worth[..., None], before.values)
+    )
+    up, own = (jnp.where(active, index, nowhere) for index in (parent, node))
+    tree = tree._replace(
+        rewards=tree.rewards.at[games, own].set(after_reading(reward, new_reward), mode="drop"),
+        discounts=tree.discounts.at[games, own].set(
+            after_reading(discount, new_discount), mode="drop"
+        ),
+        moves=tree.moves._replace(
+            visits=tree.moves.visits.at[games, up, move].set(count + 1, mode="drop"),
+            values=tree.moves.values.at[games, up, move].set(
+                after_reading(old, worth), mode="drop"
+            ),
+        ),
+    )
+    if only_root:
+        return tree, climbing
+    visits = 1 + jnp.sum(before.visits, axis=-1)
+    mean = (tree.values[games, parent] * visits + above) / (visits + 1.0)
+    follow = next_move(weigh, after, tree.first_values[games, parent])
+    child = tree.children[games, parent, follow]
+    leaf = jnp.where(child > 0, tree.leaf[games, child], parent)
+    leaf_move = jnp.where(child > 0, tree.leaf_move[games, child], follow)
+    # The root needs no leaf, and several nodes would write there at once.
+    up = jnp.where(parent == ROOT, nowhere, up)
+    tree = tree._replace(
+        values=tree.values.at[games, up].set(mean, mode="drop"),
+        leaf=tree.leaf.at[games, up].set(leaf, mode="drop"),
+        leaf_move=tree.leaf_move.at[games, up].set(leaf_move, mode="drop"),
+    )
+    return tree, climbing._replace(
+        node=jnp.where(active, parent, node), added=jnp.where(active, above, added)
+    )
