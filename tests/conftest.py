@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from dataclasses import replace
 from importlib.metadata import version
@@ -21,6 +22,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "xla"
 MOST_BYTES = 3 * 2**29  # resident, of one worker between two files
+ITERATIONS = {}  # compiled, by what they see
 LONGEST = ("test_chaos.py", "test_readme.py", "test_scripts.py", "test_trainer.py")
 
 # On a CPU even where there is a GPU: the tests want two devices. JAX_PLATFORMS=cuda overrides it.
@@ -38,6 +40,13 @@ jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what is there by now, and most of its rounds while jax traces."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def memory_is_given_back():
     """Forget all programs after the last test of a file where they take much memory."""
@@ -45,6 +54,7 @@ def memory_is_given_back():
     pages = Path("/proc/self/statm")
     if not pages.exists() or int(pages.read_text().split()[1]) * 4096 > MOST_BYTES:
         jax.clear_caches()
+        ITERATIONS.clear()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,13 +62,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(autouse=True, scope="session")
 def alike_runs_share_a_program():
     """Compile the iteration once for all runs that differ only in what it does not see."""
     from jaxzero.config import Config, EvaluationConfig
     from jaxzero.training import iteration
 
-    compile_, done = iteration.lower_and_compile, {}
+    compile_ = iteration.lower_and_compile
     names = (
         *("seed", "iterations", "minutes", "devices"),
         *("checkpoint_every", "keep_checkpoints", "save_replay"),
@@ -68,9 +78,9 @@ def alike_runs_share_a_program():
     def once(config, network, devices, shapes):
         seen = replace(config, evaluation=EvaluationConfig(), **unseen)
         key = (seen, *devices, jax.tree.structure(shapes), *jax.tree.leaves(shapes))
-        if key not in done:
-            done[key] = compile_(config, network, devices, shapes)
-        return done[key]
+        if key not in ITERATIONS:
+            ITERATIONS[key] = compile_(config, network, devices, shapes)
+        return ITERATIONS[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(iteration, "lower_and_compile", once)

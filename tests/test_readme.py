@@ -189,14 +189,12 @@ def test_the_blocks_of_the_tour_print_what_stands_below_them(monkeypatch):
 
 
 # One after the other, as a reader would: most need the run of an earlier one.
-@pytest.mark.usefixtures("alike_runs_share_a_program")
 @pytest.mark.parametrize("command", all_commands())
 def test_every_command_runs_in_order(command, clone):
     done = run(command, clone)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.usefixtures("alike_runs_share_a_program")
 @pytest.mark.parametrize("script", ["train.py", "play.py"])
 def test_scripts_explain_themselves(script, clone):
     assert "--run_dir" in run(f"python scripts/{script} --help", clone).stdout

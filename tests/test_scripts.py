@@ -102,7 +102,6 @@ def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):
     assert "Stopped after" in resumed.stdout
 
 
-@pytest.mark.usefixtures("alike_runs_share_a_program")
 def test_seeds_are_runs_of_their_own_and_complete_ones_are_not_repeated(tmp_path):
     seeds, alone = tmp_path / "seeds", tmp_path / "alone"
     measured = [*TINY, "--weights", "2x2", "--evaluation.suite", "table"]

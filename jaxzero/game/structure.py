@@ -13,7 +13,7 @@ operations, and a compiler fuses all rounds into one kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import NamedTuple
 
@@ -43,6 +43,8 @@ class Structure(NamedTuple):
     joined: jax.Array  # [rows, cols] int32, ends of the chain here that are at joints: 0 to 2
 
 
+# Programs have it in several places: it is traced once, and inlined.
+@partial(jax.jit, static_argnums=0, inline=True)
 def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
     """Analyse one position, given by its drawn edges [A] bool."""
     chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")

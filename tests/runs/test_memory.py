@@ -43,20 +43,6 @@ def plan(*options: str) -> Program:
     return compile_iteration(*tiny(*options), jax.local_devices()[:1])
 
 
-@pytest.fixture(autouse=True, scope="module")
-def each_program_is_compiled_once():
-    compile_, done = iteration.lower_and_compile, {}
-
-    def once(config, *arguments):
-        if config not in done:
-            done[config] = compile_(config, *arguments)
-        return done[config]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(iteration, "lower_and_compile", once)
-        yield
-
-
 def least(config, devices: int = 1) -> dict[str, int]:
     network = Network(config.game.board, config.network)
     shapes = input_shapes(config, network, devices)

@@ -30,8 +30,6 @@ from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import first_learner
 from jaxzero.training.trainer import train
 
-pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
-
 SHORT = (
     "--devices=1",
     "--network.features=raw",

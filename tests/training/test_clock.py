@@ -20,8 +20,6 @@ from jaxzero.training.learner import learning_rate
 from jaxzero.training.progress import Progress, next_span
 from jaxzero.training.trainer import train
 
-pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
-
 SETTINGS = LearnerConfig(learning_rate=1.0, warmup_updates=0, final_rate_fraction=0.02)
 SHORT = (
     *("--devices=1", "--network.features=raw", "--network.channels=16", "--search.simulations=4"),

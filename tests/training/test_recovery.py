@@ -42,8 +42,6 @@ from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import Progress, run_iteration
 from jaxzero.training.trainer import train
 
-pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
-
 
 def damage(checkpoint: Path, item: str = "learner") -> None:
     for file in (checkpoint / item).rglob("*"):

@@ -29,8 +29,6 @@ from jaxzero.training.parallel import spread_actor
 from jaxzero.training.progress import resume
 from jaxzero.training.trainer import train
 
-pytestmark = pytest.mark.usefixtures("alike_runs_share_a_program")
-
 # Matches of one size share a program.
 LONGER = ("--devices=1", "--iterations=30", "--evaluation.evaluate_every=15")
 MATCHES = ("--evaluation.games=128", "--evaluation.final_games=128")
