@@ -388,6 +388,7 @@ def test_what_was_pondered_need_not_be_proven_again(monkeypatch):
     monkeypatch.setattr(expert, "prepare", lambda _: None)  # no longer searches are needed
     engine = Session(jaxzero.load("3x3").agent, seconds=0.02)
     engine.get_ready()
+    assert PREPARATION.wait(engine.game, engine, PATIENCE)
     rng, nodes = np.random.default_rng(3), {}
     drawn = rng.permutation(engine.game.num_edges)[:3].tolist()
     for pondered in (False, True):
@@ -412,6 +413,7 @@ def test_pondering_ends_when_it_is_told_to(made, monkeypatch):
     player = SimpleNamespace(think=lambda *_: guess, network=SimpleNamespace(game=board))
     engine = Session(made.agent, seconds=0.02)
     monkeypatch.setattr(engine, "_expert", lambda: player)
+    mark(board, engine)
     engine.record = Record(board, tuple(range(12)))  # 48 edges are left: a proof would take days
     engine.ponder()
     thread = engine._pondering[1]
