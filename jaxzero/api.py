@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike, fspath
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from jaxzero.agent import single
 from jaxzero.agent.players import Agent
-from jaxzero.config.ranges import SimulationsOrNone, check_number
+from jaxzero.agent.preparation import Answer, exact_answer, first_answer
+from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
@@ -53,18 +55,50 @@ class Engine:
     def best_move(self, position: Position = (), simulations: int = 64) -> int:
         """Return the edge to draw in a position; `[]` is the empty board.
 
-        With 0 simulations the network answers without search. The first call compiles.
+        With 0 simulations the network answers without search. Else the exact solver answers where
+        at most 12 edges are left. The first call that searches compiles (`first_move` does not).
         Raises: ValueError for what is no position of the board, or where no edge is left.
         """
         return self.best_moves([position], simulations)[0]
 
+    def first_move(
+        self, position: Position = (), simulations: int = 64, seconds: float = 2.0
+    ) -> Answer:
+        """Return the edge to draw and who chose it, in about so many seconds at most.
+
+        It is that of `best_move`, and `by` is "search" (or "policy"), where its program is compiled
+        in time. Else a stand-in answers: "exact" (the solver), "policy" (without search) or "rules"
+        (no network), and a thread goes on compiling. Raises: as `best_move`.
+        """
+        simulations = check_number("simulations", simulations, SimulationsOrNone)
+        seconds = check_number("seconds", seconds, SecondsOfDecision)
+        (drawn,) = self._boards([position])
+        agent, room = self.agent, simulations and single.room_for(simulations, single.MOST)
+        found = first_answer(
+            self.board,
+            drawn,
+            (Engine, agent.network, agent.settings, room),
+            partial(self._choose, drawn[None], simulations),
+            agent,
+            seconds,
+            exact=simulations > 0,
+        )
+        by = "search" if simulations else "policy"
+        return found or Answer(self._choose(drawn[None], simulations)[0][0], by)
+
     def best_moves(self, positions: Iterable[Position], simulations: int = 64) -> list[int]:
         """Return the edge to draw in each of many positions, searched together."""
-        return self._choose(positions, simulations)[0]
+        simulations = check_number("simulations", simulations, SimulationsOrNone)
+        boards = self._boards(positions)
+        known = [simulations and exact_answer(self.board, drawn) for drawn in boards]
+        rest = [drawn for drawn, found in zip(boards, known, strict=True) if not found]
+        edges = iter(self._choose(rest, simulations)[0])
+        return [found.edge if found else next(edges) for found in known]
 
     def values(self, positions: Iterable[Position], simulations: int = 64) -> list[float]:
         """Return the boxes still to come, of the side to move minus the other, in positions."""
-        return self._choose(positions, simulations)[1]
+        simulations = check_number("simulations", simulations, SimulationsOrNone)
+        return self._choose(self._boards(positions), simulations)[1]
 
     def analyse(
         self, position: Position = (), simulations: int = 256, seconds: float = 0.0
@@ -109,15 +143,19 @@ class Engine:
             )
         return drawn
 
-    def _choose(
-        self, positions: Iterable[Position], simulations: int
-    ) -> tuple[list[int], list[float]]:
-        simulations = check_number("simulations", simulations, SimulationsOrNone)
+    def _boards(self, positions: Iterable[Position]) -> list[np.ndarray]:
+        """Return the drawn edges of each position. Raises: InputError, also where none is left."""
         boards = [self.drawn(position) for position in _listed(positions)]
-        if not boards:
-            return [], []
-        if np.all(boards, axis=1).any():
+        if any(drawn.all() for drawn in boards):
             raise InputError(f"position: no edge is left on a {self.board} board")
+        return boards
+
+    def _choose(
+        self, boards: Sequence[np.ndarray], simulations: int
+    ) -> tuple[list[int], list[float]]:
+        """Return edges and values of positions with an edge left."""
+        if not len(boards):
+            return [], []
         agent = self.agent
         own = agent.network, agent.settings, agent.params
         if len(boards) == 1:

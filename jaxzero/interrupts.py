@@ -224,6 +224,11 @@ def _try(action: Callable[[], object]) -> None:
         action()
 
 
+def ends_threads() -> bool:
+    """Return whether the end of this process ends all threads, as the end of a script does."""
+    return _state.installed
+
+
 @contextmanager
 def ends_at_once() -> Iterator[None]:
     """Let this process end right after a block, whatever its other threads are doing."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 
 import chex
@@ -115,7 +116,7 @@ def program_key(function: partial, shapes: chex.ArrayTree) -> str:
     bound = function.func.__module__, function.func.__qualname__, function.args, function.keywords
     # Every setting of jax: those that change no program cost a trace and nothing else.
     settings = sorted((name, repr(value)) for name, value in jax.config.values.items())
-    machine = jax.__version__, jax.default_backend(), settings
+    machine = jax.__version__, version("jaxlib"), jax.default_backend(), settings
     return sha256(repr((bound, shapes, machine, _sources())).encode()).hexdigest()
 
 

@@ -25,7 +25,7 @@ from jaxzero.cli import (
 )
 from jaxzero.config.ranges import BoardSide, number
 from jaxzero.play import LONGEST_CLOCK
-from jaxzero.status import doing, waiting
+from jaxzero.status import waiting
 
 Decision, Game = number(1e-3, 3600), number(1e-3, LONGEST_CLOCK)  # seconds
 
@@ -71,12 +71,12 @@ def main(arguments: list[str]) -> None:
     board = asked_board(options.rows, options.cols, agent.network.game)
     agent = resize(agent, board, f"{source.field}: {source.name}")
     clock = None if options.clock is None else Clock(options.clock)
-    engine = Session(agent, options.seconds, clock)
-    # Standard output belongs to the protocol.
-    print(f"jaxzero: compiling for {board}, ten seconds at the first time", file=sys.stderr)
-    with doing(f"compiling for {board}"):
-        engine.get_ready()
-    print("jaxzero: ready", file=sys.stderr, flush=True)
+
+    def tell(words: str) -> None:  # standard output belongs to the protocol
+        print(f"jaxzero: {words}", file=sys.stderr, flush=True)
+
+    engine = Session(agent, options.seconds, clock, tell=tell)
+    engine.get_ready()
     # Bytes that are not text get an answer, and an answer passes where letters do not.
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):
         if hasattr(stream, "reconfigure"):

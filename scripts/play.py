@@ -186,6 +186,7 @@ def play(options: Namespace) -> None:
         choose_game,
         choose_player,
         fit,
+        get_ready,
         load_named,
         play_human,
         report_match,
@@ -211,7 +212,8 @@ def play(options: Namespace) -> None:
         check_temperature(temperature, player)
         if network and not player.name.startswith(LEARNT):
             raise InputError(f"{network.field}: {network.source} needs a player with a network")
-        return play_human(game, save, player, options.first, seed, options.seconds)
+        agent = network and network.agent
+        return play_human(game, save, player, agent, options.first, seed, options.seconds)
     name2 = options.player2 or (None if network2 else "perfect")
     player2 = choose_player("player2", name2, board, network2 or network)
     check_temperature(temperature, player, player2)
@@ -219,11 +221,13 @@ def play(options: Namespace) -> None:
         raise InputError(f"{network.field}: {network.source} needs a player with a network")
     if network2 and not player2.name.startswith(LEARNT):
         raise InputError(f"{network2.field}: {network2.source} needs a player2 with a network")
-    if options.mode == "ai":
-        return show_game(game, save, (player, player2), seed)
     games, plies = options.games, options.opening_plies
-    check_opening("opening_plies", plies, board)
-    return report_match(board, (player, player2), games, plies, seed, save)
+    if options.mode == "dual":
+        check_opening("opening_plies", plies, board)
+    players = get_ready("player", player), get_ready("player2", player2)
+    if options.mode == "ai":
+        return show_game(game, save, players, seed)
+    return report_match(board, players, games, plies, seed, save)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -80,6 +83,27 @@ def test_other_code_traces_anew(folder, monkeypatch):
     monkeypatch.setattr("jaxzero.programs._sources", lambda: "changed")
     call()
     assert len(TRACED) == 2
+
+
+def test_another_compiler_traces_anew(folder, monkeypatch):
+    call()
+    monkeypatch.setattr("jaxzero.programs.version", lambda _name: "0.0.1")
+    call()
+    assert len(TRACED) == 2
+
+
+def test_what_is_compiled_for_another_processor_has_another_name():
+    """jax names what it keeps by this number among others: it must know the instructions."""
+    script = (
+        "import jax; from jax._src.lib import xla_client as client; "
+        "print(client.get_topology_for_devices(jax.devices()).fingerprint())"
+    )
+    found = set()
+    for most in ("SSE4_2", "AVX"):
+        env = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_cpu_max_isa={most}"}
+        command = [sys.executable, "-c", script]
+        found.add(subprocess.check_output(command, env=env, text=True, timeout=60))
+    assert len(found) == 2
 
 
 def test_a_torn_file_is_replaced(folder):

@@ -62,8 +62,7 @@ def new_expert(
     network: Network, params: chex.ArrayTree, settings: SearchConfig, seconds: float
 ) -> Expert:
     """Return an expert. Raises: InputError for a board beyond 7x7."""
-    game = network.game
-    _warm_up(game)
+    endgame.check_board(network.game)
     return Expert(network, jax.device_put(params), settings, seconds)
 
 
@@ -123,8 +122,10 @@ def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
 
 
 def prepare(expert: Expert) -> int:
-    """Compile the search; return how many simulations a long search has."""
+    """Compile search and solver; return how many simulations a long search has."""
     if SIMULATIONS[0] not in expert.durations:
+        _warm_up(expert.network.game)
+        check_cancelled()
         empty = np.zeros(expert.network.game.num_edges, bool)
         single.think(expert.network, expert.settings, expert.params, empty, SIMULATIONS[0])
         for _ in range(2):

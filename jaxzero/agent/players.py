@@ -41,6 +41,7 @@ from jaxzero.game import (
     most_sides_beside,
     random_edge,
 )
+from jaxzero.solver.endgame import check_board, new_table, solve_many
 
 Act = Callable[[chex.ArrayTree, jax.Array, State], jax.Array]
 HostAct = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -228,9 +229,15 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
 
 def _alphabeta(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     depth = _count(name, argument, "alphabeta:3")
-    from jaxzero.solver.alphabeta import choose_edges  # compiles, so only when asked for
+    return Player(name, partial(_act_alphabeta, game, depth), on_host=True)
 
-    return Player(name, partial(choose_edges, game, depth), on_host=True)
+
+def _act_alphabeta(
+    game: DotsAndBoxes, depth: int, seeds: np.ndarray, drawn: np.ndarray
+) -> np.ndarray:
+    from jaxzero.solver.alphabeta import choose_edges  # compiles, so only when it moves
+
+    return choose_edges(game, depth, seeds, drawn)
 
 
 def _perfect(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
@@ -242,8 +249,6 @@ def _perfect(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) 
         raise InputError(
             f"player: {shortened(repr(name))} needs a share of random moves, such as perfect:0.1"
         )
-    from jaxzero.solver.endgame import check_board  # compiles, so only when asked for
-
     check_board(game)
     return Player(name, partial(_act_perfect, game, share), on_host=True)
 
@@ -257,8 +262,6 @@ def _act_perfect(
     out of nodes, a random edge that gives no box away is chosen. `seeds` [B] uint32, `drawn`
     [B, A] bool.
     """
-    from jaxzero.solver.endgame import solve_many  # compiles, so only when asked for
-
     generators = [np.random.default_rng(seed) for seed in seeds]
     slips = np.array([generator.random() < random_share for generator in generators], bool)
     candidates = ~drawn
@@ -272,7 +275,7 @@ def _act_perfect(
         )
         candidates[solved] = best[solved[tried]]
     unknown = ~slips & ~solved
-    candidates[unknown] = _careful_edges(game, drawn[unknown])
+    candidates[unknown] = careful_edges(game, drawn[unknown])
     return np.array(
         [
             generator.choice(np.flatnonzero(row))
@@ -282,7 +285,7 @@ def _act_perfect(
     )
 
 
-def _careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+def careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return the edges that close a box, else those that give none away, else all: [B, A] bool."""
     fullest = fullest_beside(game, drawn)
     closing, safe = ~drawn & (fullest == 3), ~drawn & (fullest < 2)
@@ -293,8 +296,6 @@ def _careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=4)
 def _table(game: DotsAndBoxes):
     """Return the transposition table that all games on a board share."""
-    from jaxzero.solver.endgame import new_table
-
     return new_table(2**20)
 
 
@@ -302,15 +303,8 @@ def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
     _refuse_argument(name, argument)
     agent = _needed(name, game, agent)
     chooser_of = partial(_by_policy, agent.network, agent.settings, agent.temperature)
-    player = _network_player(name, agent, agent.settings, chooser_of)
-    if agent.temperature:
-        return player
-    return replace(
-        player,
-        one=lambda params, drawn: int(
-            single.choose_by_policy(agent.network, agent.settings, params, drawn).edge
-        ),
-    )
+    one = None if agent.temperature else single.choose_by_policy
+    return _network_player(name, agent, agent.settings, chooser_of, one)
 
 
 def _by_policy(
@@ -329,15 +323,9 @@ def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
     agent = _needed(name, game, agent)
     settings = replace(agent.settings, simulations=simulations)
     chooser_of = partial(_by_search, agent.network, settings, agent.temperature)
-    player = _network_player(name, agent, settings, chooser_of)
-    if agent.temperature or settings.win_weight or settings.engine != "rounds":
-        return player
-    return replace(
-        player,
-        one=lambda params, drawn: int(
-            single.think(agent.network, settings, params, drawn, simulations).edge
-        ),
-    )
+    varied = agent.temperature or settings.win_weight or settings.engine != "rounds"
+    one = None if varied else partial(single.think, simulations=simulations)
+    return _network_player(name, agent, settings, chooser_of, one)
 
 
 def _by_search(
@@ -358,8 +346,9 @@ def _network_player(
     agent: Agent,
     settings: SearchConfig,
     chooser_of: Callable[[chex.ArrayTree, jax.Array], Chooser],
+    one: Callable[..., Choice | single.Thought] | None,
 ) -> Player:
-    """Return the player that chooses by `chooser_of(params, keys [B])`."""
+    """Return the player that chooses by `chooser_of(params, keys [B])`, or alone by `one`."""
     game = agent.network.game
 
     def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
@@ -368,7 +357,11 @@ def _network_player(
     def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
         return decide(game, settings, chooser_of(params, keys), state)[0]
 
-    return Player(name, act, agent.params, decide=of_turn if settings.nodes == "quiet" else None)
+    def alone(params: chex.ArrayTree, drawn: np.ndarray) -> int:
+        return int(one(agent.network, settings, params, drawn).edge)
+
+    decide_ = of_turn if settings.nodes == "quiet" else None
+    return Player(name, act, agent.params, decide=decide_, one=one and alone)
 
 
 def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
@@ -382,7 +375,7 @@ def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
             f"{LONGEST_DECISION}, such as expert:1"
         )
     agent = _needed(name, game, agent)
-    from jaxzero.agent import expert  # compiles, so only when asked for
+    from jaxzero.agent import expert
 
     made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
     return Player(name, partial(expert.choose_edges, made), on_host=True)

@@ -6,7 +6,7 @@ are finished games, which take no simulation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import numpy as np
 from jaxzero.agent.choosing import Choice, by_policy, by_search, choose, search_one
 from jaxzero.agent.gumbel import Rounds, padded_rounds
 from jaxzero.agent.network import Network, inference_copy
-from jaxzero.agent.recent import of_board
+from jaxzero.agent.recent import is_marked, of_board
 from jaxzero.agent.search import network_evaluator
 from jaxzero.agent.tree import ROOT
 from jaxzero.config import SearchConfig
@@ -81,17 +81,19 @@ def choose_by_policy(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
 ) -> Choice:
     """Choose in one position [A] bool without a search: NumPy. The first call compiles."""
-    settings = SearchConfig(nodes=settings.nodes)  # nothing else matters
-    return Choice(*call(_choose_by_policy, network, settings, params, drawn))
-
-
-def _choose_by_policy(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> Choice:
-    chooser = by_policy(network, settings, inference_copy(network, params, 1))
-    zero = jnp.zeros(1, jnp.int32)
-    choice = choose(network.game, settings, chooser, State(drawn[None], zero, zero))
+    choice = choose_many(network, settings, params, drawn[None], 0)
     return Choice(choice.edge[0], choice.value[0])
+
+
+def edge_if_compiled(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
+) -> int | None:
+    """Return the edge of `choose_by_policy`, None where that would have to compile."""
+    inputs = params, drawn[None], ()
+    key, _ = _key(_choose_many, network, SearchConfig(nodes=settings.nodes), inputs)
+    if not is_marked(network.game, key):
+        return None
+    return int(choose_by_policy(network, settings, params, drawn).edge)
 
 
 def choose_many(
@@ -109,6 +111,8 @@ def choose_many(
     else:
         settings, rounds = SearchConfig(nodes=settings.nodes), ()
     size = BATCHES[len(drawn) > BATCHES[0] and most <= MOST_OF_LARGE]
+    if len(drawn) == 1 and not simulations:
+        size = 1
     parts = []
     for begin in range(0, len(drawn), size):
         rows = drawn[begin : begin + size]
@@ -142,12 +146,19 @@ def call(function: Callable, network: Network, settings: SearchConfig, *inputs: 
     It is compiled once for a network and for inputs of these shapes on these devices, as long as
     its board is kept.
     """
-    shapes = jax.tree.map(_shape, inputs)
-    key = function, network, settings, *jax.tree.leaves(shapes)
+    key, shapes = _key(function, network, settings, inputs)
     bound = partial(function, network, settings)
     kept = of_board(network.game)
     program = kept.get(key, lambda: kept_program(bound, *shapes).lower(*shapes).compile())
     return jax.device_get(program(*inputs))
+
+
+def _key(
+    function: Callable, network: Network, settings: SearchConfig, inputs: tuple
+) -> tuple[Hashable, tuple]:
+    """Return the name of a compiled program, and the shapes of its inputs."""
+    shapes = jax.tree.map(_shape, inputs)
+    return (function, network, settings, *jax.tree.leaves(shapes)), shapes
 
 
 def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:

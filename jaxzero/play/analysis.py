@@ -32,6 +32,8 @@ from jaxzero.solver.endgame import (
     new_table,
     solve,
 )
+from jaxzero.solver.later import is_compiled
+from jaxzero.solver.small import small_values
 from jaxzero.solver.tablebase import ILLEGAL
 
 LONG = 3  # boxes of the shortest long chain
@@ -86,6 +88,11 @@ class Analysis:
         return self.bounds[0] if known else None
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the worth of every edge is proven."""
+        return self.proven is not None and all(one.exact for one in self.edges)
+
+    @property
     def chances(self) -> tuple[float, float, float]:
         """The probabilities to win, draw and lose the game."""
         total = sum(chance for _, chance in self.final) or 1.0
@@ -129,16 +136,24 @@ def stages(
 
     `ahead` are boxes of the side to move minus the opponent's so far. The solver gets `seconds`, 0:
     no solver; it yields after each slice of its time, also where it has found nothing. The first
-    needs no network (`prepare` compiles what the others need). Where no edge is left there is
-    nothing to yield.
+    comes at once: it needs no network (`prepare` compiles what the others need) and no solver that
+    has to compile. With few edges left it is exact. Where no edge is left there is nothing to
+    yield.
     """
     game = agent.network.game
     if drawn.all():
         return
     found, tables = by_structure(game, drawn), tables or Tables()
-    proof = _proof_at_once(game, drawn, seconds, tables)
+    values = small_values(game, drawn) if seconds > 0 else None
+    proof = None
+    if values is None:
+        if seconds > 0 and _is_small(game, drawn) and not is_compiled():
+            yield found
+        proof = _proof_at_once(game, drawn, seconds, tables)
 
     def proven(found: Analysis) -> Analysis:
+        if values is not None:
+            return _exact(game, found, drawn, ahead, values)
         return _proven(game, found, drawn, ahead, proof) if proof else found
 
     @cache
@@ -315,7 +330,7 @@ def by_solver(
         slice_ = min(2 * slice_, LONGEST_SLICE)
         known = _proven(game, known, drawn, ahead, solution)
         yield known
-    while left() > 0 and known.proven is not None and not all(one.exact for one in known.edges):
+    while left() > 0 and known.proven is not None and not known.is_exact:
         with tables.lend() as table:
             lower, upper = move_bounds(game, drawn, seconds=min(slice_, left()), table=table)
         slice_ = min(2 * slice_, LONGEST_SLICE)
@@ -352,6 +367,29 @@ def _proven(
         bounds=(value, value),
     )
     return _with_best(known, best)
+
+
+def _exact(
+    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, values: np.ndarray
+) -> Analysis:
+    """Return an analysis with the exact worth of every edge: [A], boxes of the side to move."""
+    value, best = int(values.max()), np.flatnonzero(values == values.max()).tolist()
+    solution = Solution(value, value, value, tuple(best), nodes=0, seconds=0.0)
+    known = _proven(game, known, drawn, ahead, solution)
+    edges = tuple(_proven_edge(one, value, int(values[one.edge])) for one in known.edges)
+    if known.line == (known.best,):
+        known = replace(known, line=_exact_line(game, drawn, known.best))
+    return replace(known, edges=edges)
+
+
+def _exact_line(game: DotsAndBoxes, drawn: np.ndarray, first: int) -> tuple[int, ...]:
+    """Return how play goes on to its end from a best edge on, with few edges left."""
+    drawn, line = drawn.copy(), [first]
+    drawn[first] = True
+    while not drawn.all():
+        line.append(int(small_values(game, drawn).argmax()))
+        drawn[line[-1]] = True
+    return tuple(line)
 
 
 def _with_best(known: Analysis, best: Sequence[int]) -> Analysis:

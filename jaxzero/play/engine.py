@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from threading import Thread
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from jaxzero.agent import expert
 from jaxzero.agent.players import Agent
+from jaxzero.agent.preparation import PREPARATION, STAND_INS, Answer, first_answer
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record, draw_turn
@@ -61,7 +63,7 @@ def weight(undrawn: int) -> float:
     return EASY_WEIGHT if undrawn < HARD.start else OPENING_WEIGHT
 
 
-@dataclass
+@dataclass(eq=False)  # a session equals itself alone
 class Session:
     """A game in play, who plays it and how long it may think.
 
@@ -73,6 +75,7 @@ class Session:
     clock: Clock | None = None  # of a whole game
     plays: int | None = None  # the player that the engine is, where a protocol says so
     done: bool = False  # asked to quit
+    tell: Callable[[str], None] = lambda _words: None  # hears what the protocol has no place for
     full: Clock | None = field(init=False)  # the clock at the start of a game
     clocks: dict[int, Clock] = field(init=False, default_factory=dict)  # of players, as told
     komi: float = field(init=False, default=0.0)  # boxes that the second player is given
@@ -103,9 +106,8 @@ class Session:
         self.clock = replace(self.full) if self.full else None
 
     def get_ready(self) -> None:
-        """Compile what a decision on this board needs."""
-        # The expert is kept; its program may be gone after many other boards.
-        self._expert().think(expert.SIMULATIONS[0], self.record.drawn)
+        """Begin to compile what a decision on this board needs, in a thread."""
+        self._stand_in(self.record.drawn, 0.0)
 
     def go_on(self, record: Record) -> None:
         """Take a record that goes on from the present one; `undo` returns to the present one."""
@@ -138,7 +140,8 @@ class Session:
 
         Nothing else may be asked of the session in between.
         """
-        if self.record.is_over or np.sum(~self.record.drawn) > expert.PROVEN_UNDRAWN:
+        undrawn = np.sum(~self.record.drawn)
+        if not 0 < undrawn <= expert.PROVEN_UNDRAWN or not PREPARATION.is_done(self.game, self):
             return
         player, drawn = self._expert(), self.record.drawn
         problem = expert.problem_of(player, drawn)
@@ -167,8 +170,13 @@ class Session:
             seconds = clock.for_decision(int(np.sum(~drawn)), record.boxes_left)
         if (count_sides(record.game, drawn)[:-1] == 3).any():
             seconds = min(seconds, CAPTURE_SECONDS)
-        hurried = replace(player, seconds=seconds)
-        edge = expert.decide(hurried, expert.longest(hurried), drawn)
+        found = self._stand_in(drawn, seconds)
+        if found:
+            edge = found.edge
+        else:
+            seconds -= time.monotonic() - begin
+            hurried = replace(player, seconds=max(LEAST_SECONDS, seconds))
+            edge = expert.decide(hurried, expert.longest(hurried), drawn)
         if self.refused and edge in self.refused and record is self.record:
             order = expert.preference(player.think(expert.SIMULATIONS[0], drawn), drawn)
             edge = next(edge for edge in order if edge not in self.refused)
@@ -182,13 +190,29 @@ class Session:
         return self.clocks.get(self.record.player, self.clock)
 
     def _expert(self) -> expert.Expert:
-        """Return the expert of this board, able to decide."""
+        """Return the expert of this board."""
         if self.game not in self._experts:
             agent = resize(self.agent, self.game, "board: this network")
             made = expert.new_expert(agent.network, agent.params, agent.settings, self.seconds)
-            expert.prepare(made)
             self._experts[self.game] = made
         return self._experts[self.game]
+
+    def _stand_in(self, drawn: np.ndarray, seconds: float) -> Answer | None:
+        """Return None where the expert can decide in so many seconds, else who answers for it."""
+        player, game = self._expert(), self.game
+
+        def compile_() -> None:
+            self.tell(f"compiling for {game}")
+            expert.prepare(player)
+            # The expert is kept; its program may be gone after many other boards.
+            player.think(expert.SIMULATIONS[0], drawn)
+            self.tell("ready")
+
+        agent = Agent(player.network, player.params, player.settings)
+        found = first_answer(game, drawn, self, compile_, agent, seconds)
+        if found and seconds and found.by != "exact":
+            self.tell(f"still compiling: {STAND_INS[found.by]} answers")
+        return found
 
 
 def _check_size(game: DotsAndBoxes) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jaxzero.agent.players import Agent, Player, make_player
-from jaxzero.agent.recent import is_marked, mark, of_board
+from jaxzero.agent.preparation import PREPARATION, draws_best, exact_answer, stand_in
+from jaxzero.agent.recent import of_board
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record, choose, draw_turn
@@ -27,6 +28,11 @@ class Level:
     player: str  # as in `make_player`
     random_share: float = 0.0  # of its moves, any edge that is not drawn
     temperature: float = 0.0  # above 0 moves are drawn from the policy to this power
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the exact solver may answer for it."""
+        return draws_best(self.player) and not self.random_share and not self.temperature
 
 
 LEVELS = (
@@ -84,9 +90,21 @@ def choose_edge(level: Level, record: Record, seed: int) -> int:
     return int(rng.choice(free, p=weights / weights.sum()))
 
 
-def play_level(level: Level, record: Record, seed: int) -> Record:
-    """Let a level draw edges until the turn passes or the game is over."""
-    return draw_turn(record, lambda record: choose_edge(level, record, seed))
+def play_level(level: Level, record: Record, seed: int) -> tuple[Record, str | None]:
+    """Let a level draw edges until the turn passes or the game is over.
+
+    Also returns who stood in for a level that is not compiled (as `Answer.by`), None: nobody.
+    """
+    game, by = record.game, None
+
+    def choose_now(record: Record) -> int:
+        nonlocal by
+        if is_warm(level, game):
+            return choose_edge(level, record, seed)
+        edge, by = stand_in(game, record.drawn, agent_of(game), seed)
+        return edge
+
+    return draw_turn(record, choose_now), by
 
 
 def warm_up(level: Level, game: DotsAndBoxes) -> None:
@@ -95,9 +113,13 @@ def warm_up(level: Level, game: DotsAndBoxes) -> None:
     if level.temperature:
         check_cancelled()
         line_of_play(agent_of(game), Record(game).drawn, edges=1)
-    mark(game, level)
 
 
 def is_warm(level: Level, game: DotsAndBoxes) -> bool:
     """Return whether a level has been compiled for a board."""
-    return is_marked(game, level)
+    return PREPARATION.is_done(game, level)
+
+
+def needs_no_warmth(level: Level, record: Record) -> bool:
+    """Return whether the exact solver answers for a level at once: nothing has to be compiled."""
+    return level.is_best and exact_answer(record.game, record.drawn) is not None

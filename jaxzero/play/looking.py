@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from jaxzero.game.quiet import equivalence
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
 from jaxzero.programs import kept_program
+from jaxzero.solver.cancellation import check_cancelled
 
 LINE = 12  # edges of a principal variation
 
@@ -74,17 +75,17 @@ def line_of_play(
     return tuple(line)
 
 
-def prepare(agent: Agent) -> Iterator[None]:
-    """Compile what the functions above need for an agent. Yields between the programs."""
+def prepare(agent: Agent) -> None:
+    """Compile what the functions above need for an agent; cancelled, end between the programs."""
     empty = np.zeros(agent.network.game.num_edges, bool)
     structure_of(agent.network.game, empty)
-    yield
+    check_cancelled()
     moves_of(agent.network.game, empty)
-    yield
+    check_cancelled()
     look_at(agent, empty)
-    yield
+    check_cancelled()
     line_of_play(agent, empty, edges=1)
-    yield
+    check_cancelled()
     think(agent, empty, 1)
 
 

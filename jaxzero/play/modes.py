@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from jaxzero.agent.players import Agent, Player, make_player
+from jaxzero.agent.preparation import Answer, draws_best, first_answer
 from jaxzero.cli import Source
 from jaxzero.errors import InputError, as_field
 from jaxzero.evaluation.arena import play_recorded_match
@@ -69,11 +71,15 @@ def fit(named: NamedAgent, board: DotsAndBoxes) -> NamedAgent:
 def choose_player(
     field: str, name: str | None, board: DotsAndBoxes, network: NamedAgent | None
 ) -> Player:
-    """Return the player of the option `field`, ready to move. Raises: InputError."""
+    """Return the player of the option `field`. Raises: InputError."""
     name = name or (WITH_NETWORK if network else WITHOUT_NETWORK)
-    player = make_player(name, board, network.agent if network else None, field)
-    with as_field(field, "player", name), doing(f"getting {name} ready"):
-        warm_up(player, board)
+    return make_player(name, board, network.agent if network else None, field)
+
+
+def get_ready(field: str, player: Player) -> Player:
+    """Return the player of the option `field`, ready to move. Raises: InputError."""
+    with as_field(field, "player", player.name), doing(f"getting {player.name} ready"):
+        warm_up(player, player.board)
     return player
 
 
@@ -139,11 +145,15 @@ def play_human(
     game: RecordedGame,
     save: Path | None,
     opponent: Player,
+    agent: Agent | None,
     first: Literal["human", "ai"],
     seed: int,
     seconds: float,
 ) -> None:
-    """Play one game between the person at the keyboard and a player, from `game` on."""
+    """Play one game between the person at the keyboard and a player, from `game` on.
+
+    The player, who may play by `agent`, is compiled meanwhile.
+    """
     sides = (Side("you"), Side("AI", opponent))
     if first == "ai":
         sides = sides[::-1]
@@ -151,8 +161,16 @@ def play_human(
         sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
     edges = game.board.num_edges
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
-    setup = Setup(sides, waiting()(input), print, seed, seconds, saver(save, game, sides))
-    play_game(Record(game.board, game.moves, game.start), setup)
+    exact = draws_best(opponent.name) and not (agent and agent.temperature)
+
+    def stand_in(player: Player, record: Record, seconds: float) -> Answer | None:
+        work = partial(warm_up, player, record.game)
+        return first_answer(record.game, record.drawn, player, work, agent, seconds, exact)
+
+    record = Record(game.board, game.moves, game.start)
+    stand_in(opponent, record, 0.0)  # begins to compile
+    setup = Setup(sides, waiting()(input), print, seed, seconds, saver(save, game, sides), stand_in)
+    play_game(record, setup)
 
 
 def show_game(

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, closing
+from contextlib import AbstractContextManager, aclosing, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import anyio
-import numpy as np
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -29,6 +29,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from jaxzero import __version__
+from jaxzero.agent.preparation import PATIENCE as PATIENCE_FOR_MOVE
+from jaxzero.agent.preparation import PREPARATION
 from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
@@ -36,13 +38,12 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.play.analysis import (
     Analysis,
     Tables,
-    by_structure,
     judge_by_search,
     judge_exactly,
     stages,
 )
 from jaxzero.play.analysis_report import to_json
-from jaxzero.play.desk import PAUSE, Desk, Preparation, TooMuch
+from jaxzero.play.desk import PAUSE, Desk, TooMuch
 from jaxzero.play.game import Record
 from jaxzero.play.levels import (
     LEVELS,
@@ -51,10 +52,12 @@ from jaxzero.play.levels import (
     agent_of,
     find_level,
     is_warm,
+    needs_no_warmth,
     play_level,
     warm_up,
 )
 from jaxzero.play.looking import prepare
+from jaxzero.solver.cancellation import check_cancelled
 from jaxzero.solver.endgame import LARGEST_SIDE, solve
 from jaxzero.status import waiting
 
@@ -77,8 +80,6 @@ HEADERS = {
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
 
-
-PREPARATION = Preparation()
 TABLES = Tables()
 
 
@@ -103,17 +104,27 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         return Endpoint(respond)
 
     async def ask_for_move(work: Callable[[Answer], Answer], question: Answer) -> Answer:
-        record_of(question)  # a wrong question waits for nothing
-        if not is_warm(*level_of(question)):
-            await desk.compile(warm, question)
+        await warm(question, record_of(question), PATIENCE_FOR_MOVE)
         return await desk.ask(work, question)
+
+    async def warm(question: Answer, record: Record, patience: float = math.inf) -> None:
+        """Have a level compiled, in turn; wait until it is ready or patience ends."""
+        level, game = level_of(question)
+        if not (is_warm(level, game) or needs_no_warmth(level, record)):
+            with desk.place(), wanted_level(level, game), anyio.move_on_after(patience):
+                while not is_warm(level, game):
+                    await anyio.sleep(PAUSE)
+
+    async def respond_when_warm(question: Answer) -> Response:
+        await warm(question, Record(record_of(question).game))
+        return JSONResponse({"ready": True})
 
     async def info(_request: Request) -> Response:
         return JSONResponse(about())
 
     routes = [
         Route("/api/info", info),
-        Route("/api/warm", answer(warm, desk.compile), methods=["POST"]),
+        Route("/api/warm", Endpoint(respond_when_warm), methods=["POST"]),
         Route("/api/move", answer(move, ask_for_move), methods=["POST"]),
         Route("/api/read", answer(read, anyio.to_thread.run_sync), methods=["POST"]),
         Route("/api/write", answer(write, anyio.to_thread.run_sync), methods=["POST"]),
@@ -286,12 +297,6 @@ def level_of(question: Answer) -> tuple[Level, DotsAndBoxes]:
     return find_level(text_of(question, "level", "5")), board
 
 
-def warm(question: Answer) -> Answer:
-    """Compile what plays a board."""
-    warm_up(*level_of(question))
-    return {"ready": True}
-
-
 def text_of(question: Answer, name: str, default: str | None = None) -> str:
     found = question.get(name, default)
     if not isinstance(found, str) or len(found) > MOST_BYTES:
@@ -300,14 +305,14 @@ def text_of(question: Answer, name: str, default: str | None = None) -> str:
 
 
 def move(question: Answer) -> Answer:
-    """Return the whole turn of the side to move."""
+    """Return the whole turn of the side to move, and who stood in for the level, if anybody."""
     record = record_of(question)
     level = find_level(text_of(question, "level", "5"))
     seed = whole(question, "seed", 0, 2**32 - 1, 0)
     if record.is_over:
         raise InputError("moves: the game is over")
-    after = play_level(level, record, seed)
-    return {"edges": list(after.moves[len(record.moves) :])}
+    after, by = play_level(level, record, seed)
+    return {"edges": list(after.moves[len(record.moves) :]), "by": by}
 
 
 def read(question: Answer) -> Answer:
@@ -339,11 +344,17 @@ def analyse(question: Answer) -> Iterator[Answer]:
 
 
 def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
-    """Yield better and better analyses, or WAIT while their programs compile."""
+    """Yield better and better analyses, or WAIT while their programs compile.
+
+    Where the first one proves every edge, no other is needed.
+    """
     last: Answer = {"edges": []}
-    for last in map(to_json, analyses_of(record, simulations, seconds)):
-        ready = PREPARATION.is_done(record.game)
+    for found in analyses_of(record, simulations, seconds):
+        last = to_json(found)
+        ready = found.is_exact or PREPARATION.is_done(record.game, prepare)
         yield {**last, "preparing": not ready}
+        if found.is_exact:
+            break
         if not ready:
             yield from until_prepared(record.game)
     yield {**last, "stage": "done", "preparing": False}
@@ -351,9 +362,21 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
 
 def until_prepared(game: DotsAndBoxes) -> Iterator[Answer]:
     """Yield WAIT until the programs of an analysis are compiled."""
-    with PREPARATION.wanted(game):
-        while not PREPARATION.is_done(game):
+    with PREPARATION.wanted(game, prepare, partial(prepare_board, game)):
+        while not PREPARATION.is_done(game, prepare):
             yield WAIT
+
+
+def prepare_board(game: DotsAndBoxes) -> None:
+    """Compile the programs of an analysis; cancelled, end between them."""
+    prepare(agent_of(game))
+    check_cancelled()
+    solve(game, range(game.num_edges - 1))
+
+
+def wanted_level(level: Level, game: DotsAndBoxes) -> AbstractContextManager[None]:
+    """Have a level compiled for a board, in turn, unless the block ends before."""
+    return PREPARATION.wanted(game, level, partial(warm_up, level, game))
 
 
 def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[Analysis]:
@@ -395,14 +418,6 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     yield {"done": True}
 
 
-def get_ready() -> None:
-    """Load or compile what the first analysis of the default board needs."""
-    by_structure(DEFAULT, np.zeros(DEFAULT.num_edges, bool))
-    solve(DEFAULT, range(DEFAULT.num_edges - 1))
-    for _ in prepare(agent_of(DEFAULT)):
-        pass
-
-
 def serve(
     host: str, port: int, make: Callable[[tuple[str, ...]], Starlette] = make_app, to: str = "Play"
 ) -> None:
@@ -425,7 +440,7 @@ def serve(
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     print(f"{to} at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
     if make is make_app:
-        Thread(target=get_ready, name="get ready", daemon=True).start()
+        PREPARATION.begin(DEFAULT, prepare, partial(prepare_board, DEFAULT))
     config = uvicorn.Config(
         make(hosts),
         # Others would hide signals from `interrupts`, which ends also what compiles.

@@ -6,13 +6,15 @@ Any two functions that read and write lines can stand for the terminal.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxzero.agent.players import Player
+from jaxzero.agent.preparation import PATIENCE, STAND_INS, Answer
 from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
-from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, play_turn
+from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, draw_turn
 from jaxzero.solver.endgame import Solution, solve
 from jaxzero.status import doing
 
@@ -40,6 +42,8 @@ class Setup:
     seed: int = 0
     seconds: float = 5.0  # time limit of the solver for `hint` and `solve`
     save: Callable[[Record], None] = lambda _record: None  # called first and after every turn
+    # Returns who answers for a player that is not ready in so many seconds, None for one that is.
+    stand_in: Callable[[Player, Record, float], Answer | None] = lambda *_: None
 
     @property
     def opponent(self) -> Side:
@@ -70,8 +74,20 @@ def _take_turn(record: Record, setup: Setup) -> Record:
     side = setup.sides[record.player]
     if side.player is None:
         return _decide(record, setup)
+    end, stood_in = time.monotonic() + PATIENCE, None
+
+    def choose_now(record: Record) -> int:
+        nonlocal stood_in
+        found = setup.stand_in(side.player, record, end - time.monotonic())
+        if found is None:
+            return choose(side.player, record, setup.seed)
+        stood_in = found.by
+        return found.edge
+
     with doing(f"{side.name} is thinking"):
-        after = play_turn(side.player, record, setup.seed)
+        after = draw_turn(record, choose_now)
+    if stood_in not in (None, "exact"):
+        setup.write(f"{side.name} is still compiling: {STAND_INS[stood_in]} answers")
     setup.write(turn_text(record, after, setup.sides))
     return after
 

@@ -18,8 +18,8 @@ import numpy as np
 from jaxzero.errors import InputError, shortened
 from jaxzero.game.board import box_sides_table, edge_centres, edge_permutations
 from jaxzero.game.rules import DotsAndBoxes
-from jaxzero.solver import bitboards, null_window
 from jaxzero.solver.cancellation import result_of
+from jaxzero.solver.later import bitboards, null_window
 from jaxzero.solver.tablebase import ILLEGAL
 
 LARGEST_SIDE = 7  # rows and columns of the largest square board

@@ -15,10 +15,10 @@ from typing import TypeVar
 import numpy as np
 
 from jaxzero.game.rules import DotsAndBoxes
-from jaxzero.solver import endgame, null_window
-from jaxzero.solver.bitboards import BOXES, STRIDE, boxes_beside
+from jaxzero.solver import endgame
 from jaxzero.solver.cancellation import result_of
 from jaxzero.solver.endgame import TranspositionTable
+from jaxzero.solver.later import bitboards, null_window
 
 NO_LIMIT = 2**62  # nodes
 GLANCE_NODES = 2_000  # about a millisecond; enough to find again what the table knows
@@ -56,7 +56,8 @@ def new_problem(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable
     across, down, bits, memory = endgame.prepare(game, drawn, table)
     board, control = memory[0], memory[-1]
     control[null_window.NODE_LIMIT] = NO_LIMIT
-    left = int(boxes_beside(across, down, board[STRIDE], board[BOXES])).bit_count()
+    stride, boxes = board[bitboards.STRIDE], board[bitboards.BOXES]
+    left = int(bitboards.boxes_beside(across, down, stride, boxes)).bit_count()
     return Problem(across, down, bits, np.array([-left, left]), memory)
 
 

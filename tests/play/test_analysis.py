@@ -62,7 +62,8 @@ def test_the_solver_yields_after_each_slice(monkeypatch):
     for name in ("by_network", "by_search"):
         monkeypatch.setattr(analysis, name, lambda _agent, known, *_: known)
     monkeypatch.setattr(analysis, "solve", solve)
-    game = DotsAndBoxes(2, 2)
+    monkeypatch.setattr(analysis, "is_compiled", lambda: True)
+    game = DotsAndBoxes(2, 3)
     agent = SimpleNamespace(network=SimpleNamespace(game=game))
     found = analysis.stages(agent, np.zeros(game.num_edges, bool), 0, 0, 60.0)
     assert [next(found).stage for _ in range(2)] == ["structure"] * 2

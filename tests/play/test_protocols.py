@@ -20,6 +20,8 @@ from dialogues import DIALOGUES
 import jaxzero
 from jaxzero.agent import expert
 from jaxzero.agent.players import make_player
+from jaxzero.agent.preparation import PREPARATION
+from jaxzero.agent.recent import MOST_BOARDS, mark
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.play import protocols
 from jaxzero.play.engine import Clock, Session
@@ -29,6 +31,7 @@ from jaxzero.solver import null_window, proof
 from jaxzero.solver.endgame import solve
 
 GAME = DotsAndBoxes(2, 2)
+PATIENCE = 60  # seconds until a test fails instead of hanging
 Say = Callable[[str], list[str]]  # a line to the lines of the answer
 Opponent = Callable[[Record], int]
 
@@ -258,10 +261,16 @@ def test_values_inside_each_other_are_no_place(engine, deep):
 
 def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, monkeypatch):
     """Programs of the last boards alone are kept; the clock of a decision must not pay for it."""
-    asked = []
+    board, asked = DotsAndBoxes(3, 2), []
     monkeypatch.setattr(expert.single, "think", lambda *inputs: asked.append(inputs))
-    PROTOCOLS["gtp"](engine, "boardsize 2")
-    assert len(asked) == 1
+    monkeypatch.setattr(engine, "agent", jaxzero.load("5x5").agent)
+    for _ in range(2):
+        before = len(asked)
+        PROTOCOLS["gtp"](engine, "boardsize 3 2")
+        assert PREPARATION.wait(board, engine, PATIENCE) and len(asked) > before
+        for cols in range(10, 10 + MOST_BOARDS):
+            mark(DotsAndBoxes(10, cols), "another board")
+        assert not PREPARATION.is_done(board, engine)
 
 
 def test_a_refused_turn_of_several_edges_begins_with_another(engine):
@@ -379,6 +388,7 @@ def test_what_was_pondered_need_not_be_proven_again(monkeypatch):
     monkeypatch.setattr(expert, "prepare", lambda _: None)  # no longer searches are needed
     engine = Session(jaxzero.load("3x3").agent, seconds=0.02)
     engine.get_ready()
+    assert PREPARATION.wait(engine.game, engine, PATIENCE)
     rng, nodes = np.random.default_rng(3), {}
     drawn = rng.permutation(engine.game.num_edges)[:3].tolist()
     for pondered in (False, True):
@@ -403,6 +413,7 @@ def test_pondering_ends_when_it_is_told_to(made, monkeypatch):
     player = SimpleNamespace(think=lambda *_: guess, network=SimpleNamespace(game=board))
     engine = Session(made.agent, seconds=0.02)
     monkeypatch.setattr(engine, "_expert", lambda: player)
+    mark(board, engine)
     engine.record = Record(board, tuple(range(12)))  # 48 edges are left: a proof would take days
     engine.ponder()
     thread = engine._pondering[1]

@@ -21,6 +21,7 @@ from jaxzero.play import desk, server
 from jaxzero.play.analysis import Verdict
 from jaxzero.play.levels import LEVELS
 from jaxzero.play.server import MOST_BYTES, lines_in_turn, make_app
+from jaxzero.solver import small
 from jaxzero.solver.endgame import solve
 
 GAME = {"rows": 2, "cols": 2, "start": [], "moves": []}
@@ -112,7 +113,13 @@ def test_a_turn_is_played_to_its_end_and_follows_the_seed(level):
         assert len(others) > 1, "a seed matters"
 
 
-def test_an_analysis_gets_better_until_it_is_exact():
+@pytest.fixture
+def no_position_is_small(monkeypatch):
+    """Let the compiled solver and the network answer where a small board has few edges left."""
+    monkeypatch.setattr(small, "MOST_UNDRAWN", -1)
+
+
+def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
     found = lines("/api/analyse", {**GAME, "moves": [0, 4], "simulations": 16, "seconds": 5})
     # The solver proves so few edges before the network is asked, and nothing later hides that.
     assert [line["stage"] for line in found[:3]] == ["structure", "policy", "search"]
@@ -127,7 +134,7 @@ def test_an_analysis_gets_better_until_it_is_exact():
     assert last["win"] + last["draw"] + last["lose"] == pytest.approx(1)
 
 
-def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch):
+def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_position_is_small):
     question = {**GAME, "moves": [0], "simulations": 16, "seconds": 0}
     lines("/api/analyse", question)
     monkeypatch.setattr(single, "kept_program", None)  # nothing can be compiled any more
@@ -143,7 +150,9 @@ def prepare_at(ready: threading.Event, monkeypatch) -> None:
     monkeypatch.setattr(server.PREPARATION, "wanted", lambda *_: nullcontext())
 
 
-def test_an_analysis_that_waits_for_the_compiler_is_in_nobodys_way(monkeypatch):
+def test_an_analysis_that_waits_for_the_compiler_is_in_nobodys_way(
+    monkeypatch, no_position_is_small
+):
     ready, found = threading.Event(), []
     prepare_at(ready, monkeypatch)
     question = {**GAME, "moves": [0, 4], "simulations": 0, "seconds": 1}
@@ -304,7 +313,7 @@ def hostile_question(rng: random.Random) -> tuple[str, object]:
 def test_hostile_questions_get_an_answer(count, monkeypatch):
     # The engine stands aside: what it plays is tested above.
     monkeypatch.setattr(server, "warm_up", lambda *_: None)
-    monkeypatch.setattr(server, "play_level", lambda _level, record, _seed: record)
+    monkeypatch.setattr(server, "play_level", lambda _level, record, _seed: (record, None))
     monkeypatch.setattr(server, "analyses_of", lambda *_: iter(()))
     monkeypatch.setattr(server, "judge_exactly", lambda *_: Verdict(0.0, 0, True))
     rng, kinds = random.Random(count), {}

@@ -20,6 +20,8 @@ from script_runner import ROOT
 
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
+from jaxzero.agent import preparation
+from jaxzero.agent.preparation import PREPARATION, Preparation
 from jaxzero.agent.recent import of_board
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play import analysis, desk, levels, looking, server
@@ -157,7 +159,7 @@ def test_who_waits_for_what_another_compiles_may_leave(monkeypatch):
 
 @pytest.fixture
 def compiler(monkeypatch):
-    """What was compiled for an analysis; it begins with a board and waits for `gate`."""
+    """What was compiled for an analysis, by one thread; it begins and waits for `gate`."""
 
     class Compiler:
         def __init__(self):
@@ -166,12 +168,12 @@ def compiler(monkeypatch):
         def prepare(self, game):
             self.boards.append(game.cols)
             self.gate.wait(PATIENCE)
-            return iter(())
 
     made = Compiler()
-    monkeypatch.setattr(desk, "prepare", made.prepare)
-    monkeypatch.setattr(desk, "agent_of", lambda game: game)
-    monkeypatch.setattr(server, "PREPARATION", desk.Preparation())
+    monkeypatch.setattr(preparation, "AT_ONCE", 1)
+    monkeypatch.setattr(server, "prepare_board", made.prepare)
+    monkeypatch.setattr(server, "prepare", made)  # the name of what is wanted
+    monkeypatch.setattr(server, "PREPARATION", Preparation())
     monkeypatch.setattr(server, "analyses_of", lambda *_: iter([NOTHING]))
     yield made
     made.gate.set()
@@ -310,12 +312,11 @@ def test_programs_and_players_of_the_last_boards_only_are_kept(monkeypatch):
     assert last is levels.player_of("greedy", boards[-1]) and last in [one() for one in made]
 
 
-def test_a_level_whose_player_went_is_compiled_again(monkeypatch):
-    monkeypatch.setattr(levels, "choose_edge", lambda *_: 0)
+def test_a_level_whose_player_went_is_compiled_again():
     casual, boards = levels.LEVELS[2], [DotsAndBoxes(12, cols) for cols in range(2, 20)]
     for game in boards:
-        levels.warm_up(casual, game)
-        assert levels.is_warm(casual, game)
+        PREPARATION.begin(game, casual, lambda: None)
+        assert PREPARATION.wait(game, casual, PATIENCE) and levels.is_warm(casual, game)
     assert not levels.is_warm(casual, boards[0])
 
 

@@ -37,7 +37,7 @@ export function scoreWithKomi(position, komi) {
 
 export function createPlay({ record, analysis, notice, say, warm, isShown, onState, onChain }) {
   const table = { seats: [PERSON, PERSON], komi: 0, names: [], loaded: "" }; // the game as it was loaded
-  const state = { busy: false, warming: false, failed: false, running: true, hint: "" };
+  const state = { busy: false, warming: false, failed: false, standIn: false, running: true, hint: "" };
   let controller = new AbortController();
 
   const seat = () => table.seats[record.position.player];
@@ -63,7 +63,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   function halt() {
     controller.abort();
     notice.settle("move");
-    Object.assign(state, { busy: false, warming: false, failed: false, hint: "" });
+    Object.assign(state, { busy: false, warming: false, failed: false, standIn: false, hint: "" });
   }
 
   /** Let the engine move where it is its turn at the end of the game. */
@@ -111,11 +111,13 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   async function askEngine(signal) {
     const game = record.shown();
     const { level } = seat();
-    await warm({ ...game, level }, signal, (warming) => change({ warming }));
+    // It goes on getting ready while a stand-in moves. What goes wrong is told by the move.
+    warm({ ...game, level }, signal, (warming) => state.busy && change({ warming })).catch(() => {});
     const options = { level, seed: Math.floor(Math.random() * 2 ** 31) };
-    const { edges } = await api.move(game, options, signal);
+    const { edges, by } = await api.move(game, options, signal);
     signal.throwIfAborted();
     notice.settle("move");
+    state.standIn = Boolean(by) && by !== "exact";
     return edges;
   }
 

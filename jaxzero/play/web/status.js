@@ -52,7 +52,8 @@ export function createStatus({ record, play, review, editor, isReview }) {
     if (play.state.busy && play.seat().kind === "engine") return t("status.thinking");
     if (at < game.moves.length) return t("status.earlier");
     if (!game.moves.length && sideName(position.player) === t("name.you")) return t("status.begin");
-    return turnWords(position);
+    const words = turnWords(position);
+    return play.state.standIn ? `${words} ${t("status.standIn")}` : words;
   }
 
   /** Return whether the page waits for the server before the game can go on. */

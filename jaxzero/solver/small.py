@@ -1,0 +1,41 @@
+"""The exact values of positions with few edges left, in plain Python: nothing compiles for them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from jaxzero.game.board import box_sides_table
+from jaxzero.game.rules import DotsAndBoxes
+from jaxzero.solver.tablebase import ILLEGAL
+
+MOST_UNDRAWN = 12  # edges: all of 2x2; a tenth of a second
+
+
+def small_values(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
+    """Return the margin after drawing each edge of a position [A] bool, as `endgame.move_values`.
+
+    [A] int64; None where more edges are left than these few.
+    """
+    undrawn = np.flatnonzero(~drawn)
+    if len(undrawn) > MOST_UNDRAWN:
+        return None
+    bits = np.zeros(game.num_edges, int)
+    bits[undrawn] = 1 << np.arange(len(undrawn))
+    boxes = bits[box_sides_table(game)].sum(axis=1).tolist()  # their undrawn edges
+    beside = {bit: [box for box in boxes if box & bit] for bit in bits[undrawn].tolist()}
+
+    def worth(left: int, bit: int) -> int:
+        """Return the margin of drawing the edge `bit` where the edges `left` are undrawn."""
+        closed = sum(box & left == bit for box in beside[bit])
+        return closed + value(left ^ bit) if closed else -value(left ^ bit)
+
+    @cache
+    def value(left: int) -> int:
+        return max((worth(left, bit) for bit in beside if left & bit), default=0)
+
+    values = np.full(game.num_edges, ILLEGAL)
+    everything = int(bits.sum())
+    values[undrawn] = [worth(everything, bit) for bit in beside]
+    return values
