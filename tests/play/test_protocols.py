@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -368,6 +369,19 @@ def test_a_new_board_is_compiled_before_its_clock_runs(engine, monkeypatch):
     monkeypatch.setattr(Session, "get_ready", lambda self: ready.append(self.game))
     PROTOCOLS["gtp"](engine, "new_game 2 2")
     assert ready == [GAME]
+
+
+def test_a_stand_in_decides_while_the_engine_compiles_and_that_is_said(monkeypatch):
+    gate, said = threading.Event(), []
+    monkeypatch.setattr(expert, "prepare", lambda _: gate.wait(PATIENCE))
+    session = Session(jaxzero.load("5x5").agent, 0.05, tell=said.append)
+    try:
+        session.get_ready()
+        edges = session.play_turn()
+        assert edges and all(session.record.drawn[edges])
+        assert len(said) == 2, "that it compiles, and that another one answers"
+    finally:
+        gate.set()
 
 
 def test_a_new_game_has_a_full_clock_or_none(engine):

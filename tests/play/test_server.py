@@ -284,6 +284,21 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch):
     assert set(answers.values()) == {(200, True)}
 
 
+def test_a_stand_in_moves_while_a_level_compiles_and_the_answer_says_so(monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr(server, "warm_up", lambda *_: gate.wait(60))
+    monkeypatch.setattr(server, "PATIENCE_FOR_MOVE", 0.1)
+    board = {"rows": 4, "cols": 6, "moves": [0]}  # that no other test compiles
+    try:
+        for level in map(str, range(len(LEVELS))):
+            found = json.loads(ask("/api/move", {**board, "level": level})[1])
+            assert found["by"] == "rules" and set(found["edges"]).isdisjoint(board["moves"])
+        assert json.loads(ask("/api/move", {**GAME, "level": "8"})[1])["by"] == "exact"
+        assert json.loads(ask("/api/warm", {**GAME, "level": "8"})[1]) == {"ready": True}
+    finally:
+        gate.set()
+
+
 HOSTILE = (
     *(None, True, -1, 0, 1.5, 2, 10**30, "", "2", "\0", "h0,0", "../../etc/passwd", "\uff19"),
     *([], [[]], [None], [-1], ["0"], {}, {"rows": {}}, [0] * 99, "x" * 2000, "{" * 500),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxzero.agent.players import Player, make_player
+from jaxzero.agent.preparation import STAND_INS, Answer
 from jaxzero.errors import InputError
 from jaxzero.evaluation.arena import MatchResult, play_recorded_match
 from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
@@ -268,3 +269,19 @@ def test_a_very_long_line_is_not_echoed(entry):
     with pytest.raises(InputError) as caught:
         find_entry(DotsAndBoxes(2, 3), entry)
     assert len(str(caught.value)) < 300
+
+
+def test_a_stand_in_answers_once_for_a_player_that_compiles_and_one_line_says_so():
+    board = DotsAndBoxes(3, 3)
+    said, entries = [], iter(["h0,0", "quit"])
+    player = make_player("greedy", board)
+    edge = board.num_edges - 1
+    setup = Setup(
+        (Side("you"), Side("AI", player)),
+        lambda _: next(entries),
+        said.append,
+        stand_in=lambda *_: Answer(edge, "rules"),
+    )
+    record = play_game(Record(board), setup)
+    assert record.moves == (0, edge)
+    assert sum(STAND_INS["rules"] in line for line in said) == 1

@@ -96,6 +96,19 @@ def test_the_engine_gets_ready_while_the_person_thinks(open_page):
     assert page.get_by_test_id("status").inner_text() == "Your turn: click between two dots"
 
 
+def test_a_move_of_a_stand_in_is_marked_until_the_next(open_page):
+    page = open_page()
+    page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7], "by": "rules"}))
+    start_game(page, mode="engine", size="2x2")
+    draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    expect(page.get_by_test_id("status")).to_contain_text("simpler player")
+    page.unroute("**/api/move")
+    draw(page, 11)
+    page.get_by_test_id("move-4").wait_for()
+    expect(page.get_by_test_id("status")).not_to_contain_text("simpler player")
+
+
 def test_the_levels_are_one_slider_with_names(open_page):
     page = open_page()
     page.get_by_test_id("new-game").click()
