@@ -23,7 +23,12 @@ ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "xla"
 MOST_BYTES = 3 * 2**29  # resident, of one worker between two files
 ITERATIONS = {}  # compiled, by what they see
-LONGEST = ("test_chaos.py", "test_readme.py", "test_scripts.py", "test_trainer.py")
+# More than half a minute each, the longest first.
+LONGEST = (
+    *("test_readme.py", "test_trainer.py", "test_processes.py", "test_quiet_search.py"),
+    *("test_quiet_selfplay.py", "test_bad_input.py", "test_shipped_weights.py"),
+    *("test_recovery.py", "test_interrupts.py", "test_chaos.py"),
+)
 
 # On a CPU even where there is a GPU: the tests want two devices. JAX_PLATFORMS=cuda overrides it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -59,7 +64,8 @@ def memory_is_given_back():
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first, so that no worker begins one when the others are done."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -30,8 +30,8 @@ from jaxzero.training.progress import resume
 from jaxzero.training.trainer import train
 
 # Matches of one size share a program.
-LONGER = ("--devices=1", "--iterations=30", "--evaluation.evaluate_every=15")
-MATCHES = ("--evaluation.games=128", "--evaluation.final_games=128")
+LONGER = ("--devices=1", "--iterations=24", "--evaluation.evaluate_every=12")
+MATCHES = ("--evaluation.games=64", "--evaluation.final_games=64")
 TINY = load_config("configs/tiny.yaml", *LONGER, *MATCHES)
 
 
@@ -229,7 +229,7 @@ def test_tiny_learns(tmp_path):
     """It beats random and what it was itself before learning."""
     first = init_learner(Network(TINY.game.board, TINY.network), TINY)
     network = Network(TINY.game.board, TINY.network)
-    before = Evaluator(TINY, network).play(first, 128)["random"]
+    before = Evaluator(TINY, network).play(first, 64)["random"]
     run_dir = tmp_path / "tiny"
     assert train(TINY, run_dir)
     after = json.loads((run_dir / "summary.json").read_text())["versus"]["random"]
