@@ -137,15 +137,15 @@ class StructureFeatures(NamedTuple):
 def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -> StructureFeatures:
     """Encode the structure `found` in one position with edges `drawn` [A]."""
     chain = jnp.where(found.loop, 0, found.length)
-    opens_chain = highest_beside(chain)
-    opens_loop = highest_beside(found.loop.astype(jnp.int32)) > 0
+    loop = game.num_boxes + 1  # more than any chain, so that one look beside an edge tells both
+    opens = highest_beside(jnp.where(found.loop, loop, chain))
     still = ~found.quiet
     edges = [
         found.quiet & ~drawn,
         found.safe,
-        still & (opens_chain > 0) & (opens_chain < 3) & ~opens_loop,
-        still & (opens_chain >= 3) & ~opens_loop,
-        still & opens_loop,
+        still & (opens > 0) & (opens < 3),
+        still & (opens >= 3) & (opens < loop),
+        still & (opens == loop),
     ]
     boxes = [
         found.free,
@@ -249,49 +249,47 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
     open boxes.
     """
     codes = count_codes(game)
-    longest, longest_joined = (
-        codes[name].counts for name in ("chains by length", "chains with one joint")
-    )
+    longest = codes["chains by length"].counts
     starts = first_boxes(found)
     loop_kind = jnp.clip((found.length - LOOPS[0]) // 2, 0, len(LOOPS) - 1)
     chain_kind = found.joined * longest + jnp.minimum(found.length, longest) - 1
     kind = jnp.where(found.loop, 3 * longest + loop_kind, chain_kind)
     kinds = _histogram(kind, starts, 3 * longest + len(LOOPS))
-    by_joints, loops = kinds[: 3 * longest].reshape(3, longest), kinds[3 * longest :]
-    chains = jnp.sum(by_joints, axis=0)
-    alone, joined = by_joints[0], by_joints[1:]
-    # Longer chains count as the longest.
-    joined = joined[:, :longest_joined].at[:, -1].add(jnp.sum(joined[:, longest_joined:], axis=1))
     # The side in control wins the length of a chain minus 4, as it leaves 2 boxes, and the length
     # of a loop minus 8, as it leaves 4 (Berlekamp 2000, "The Dots-and-Boxes Game").
-    long_chain = starts & ~found.loop & (found.length >= 3)
-    control = jnp.where(starts & found.loop, found.length - 8, 0)
-    control = jnp.stack(
-        [
-            control + jnp.where(long_chain, found.length - 4, 0),
-            control + jnp.where(long_chain & (found.joined == 0), found.length - 4, 0),
-        ]
-    )
-    control = jnp.sum(control, axis=(1, 2))
-    left = jnp.sum(found.open_sides > 0, dtype=jnp.int32)
+    of_chain = jnp.where(found.length >= 3, found.length - 4, 0)
+    worth = jnp.where(found.loop, found.length - 8, of_chain)
+    most_joints = np.array([2, 0])[:, None, None]
+    counted = starts[None] & (found.joined[None] <= most_joints)
+    control = jnp.sum(jnp.where(counted, worth[None], 0), axis=(1, 2))
+    # Of so many open sides at least and at most.
+    least, most = (np.array(sides)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
+    boxes = (found.open_sides[None] >= least) & (found.open_sides[None] <= most)
+    boxes = jnp.sum(boxes, axis=(1, 2), dtype=jnp.int32)
+    safe, undrawn = jnp.sum(jnp.stack([found.safe, ~found.quiet]), axis=1, dtype=jnp.int32)
+    by_joints, loops = kinds[: 3 * longest].reshape(3, longest), kinds[3 * longest :]
+    chains, last = jnp.sum(by_joints, axis=0), codes["chains with one joint"].counts - 1
+    # Longer chains count as the longest.
+    longer = jnp.sum(by_joints[1:, last:], axis=1, keepdims=True)
+    joined = jnp.concatenate([by_joints[1:, :last], longer], axis=1)
     counts = {
         "boxes taken": found.taken,
         "boxes declined": found.declined,
-        "open boxes": left,
-        "boxes with three open sides": jnp.sum(found.open_sides == 3, dtype=jnp.int32),
-        "boxes with four open sides": jnp.sum(found.open_sides == 4, dtype=jnp.int32),
-        "safe edges": jnp.sum(found.safe, dtype=jnp.int32),
+        "open boxes": boxes[0],
+        "boxes with three open sides": boxes[1],
+        "boxes with four open sides": boxes[2],
+        "safe edges": safe,
         "chains by length": chains,
         "loops by length": loops,
         "long chains": jnp.sum(chains[2:]),
         "control": control[0],
-        "moves left": jnp.sum(~found.quiet, dtype=jnp.int32) - left,
-        "chains without a joint": alone,
+        "moves left": undrawn - boxes[0],
+        "chains without a joint": by_joints[0],
         "chains with one joint": joined[0],
         "chains with two joints": joined[1],
         "control without joints": control[1],
     }
-    return jnp.concatenate([encode(code, counts[name]).ravel() for name, code in codes.items()])
+    return encode(codes, counts)
 
 
 def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
@@ -301,7 +299,7 @@ def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
     """
     bits = chosen.size.bit_length()
     in_word = 32 // bits
-    number, place = jnp.divmod(kind, in_word)
+    number, place = jax.lax.div(kind, in_word), jax.lax.rem(kind, in_word)
     one = jnp.where(chosen, jnp.uint32(1) << (bits * place).astype(jnp.uint32), 0)
     words = jnp.arange(-(-kinds // in_word))[:, None, None]
     sums = jnp.sum(jnp.where(number[None] == words, one[None], 0), axis=(1, 2), dtype=jnp.uint32)
@@ -310,11 +308,20 @@ def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
     return counts.astype(jnp.int32).ravel()[:kinds]
 
 
-def encode(code: CountCode, counts: jax.Array) -> jax.Array:
-    """Code counts [...]: [..., bits] bool."""
-    values = code.values
-    first, step, last = values.start, values.step, values[-1]
-    column = jnp.arange(code.bits).reshape((1,) * jnp.ndim(counts) + (-1,))
-    counts = counts[..., None]
-    bits = first + step * column == jnp.clip(counts, first, last)
-    return jnp.where(column == len(values), counts % 2 == 1, bits) if code.odd else bits
+def encode(codes: dict[str, CountCode], counts: dict[str, jax.Array]) -> jax.Array:
+    """Code the counts of one position, [] or [counts of the code] each: [C] bool.
+
+    One operation for all bits, as each operation takes its time to compile.
+    """
+    numbers, values, odd, least, most = [], [], [], [], []
+    for code in codes.values():
+        for _ in range(code.counts):
+            numbers += [len(least)] * code.bits
+            values += [*code.values, *[0] * code.odd]
+            odd += [False] * len(code.values) + [True] * code.odd
+            least.append(code.values[0])
+            most.append(code.values[-1])
+    count = jnp.concatenate([jnp.atleast_1d(counts[name]) for name in codes])
+    near = jnp.clip(count, np.array(least), np.array(most))
+    count, near = (x.at[np.array(numbers)].get(mode="promise_in_bounds") for x in (count, near))
+    return jnp.where(np.array(odd), count % 2 == 1, near == np.array(values))

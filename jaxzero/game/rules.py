@@ -176,8 +176,8 @@ def lowest_beside(boxes: jax.Array) -> jax.Array:
 
 
 def _beside(choose: Callable, boxes: jax.Array) -> jax.Array:
-    above = jnp.pad(boxes, ((1, 1), (0, 0)))
-    beside = jnp.pad(boxes, ((0, 0), (1, 1)))
-    horizontal = choose(above[:-1], above[1:])
-    vertical = choose(beside[:, :-1], beside[:, 1:])
+    padded = jnp.pad(boxes, 1)
+    rows, cols = padded[:, 1:-1], padded[1:-1]
+    horizontal = choose(rows[:-1], rows[1:])
+    vertical = choose(cols[:, :-1], cols[:, 1:])
     return jnp.concatenate([horizontal.ravel(), vertical.ravel()])

@@ -35,11 +35,11 @@ def test_a_count_means_on_one_board_what_it_means_on_another(boards):
     counts, bits, there = {}, [], []
     for name, code in count_codes(target).items():
         counts[name] = rng.choice(list(code.values), size=code.counts)
-        bits.append(encode(code, jnp.asarray(counts[name])).ravel())
+        bits.append(encode({name: code}, {name: jnp.asarray(counts[name])}))
     for name, code in count_codes(source).items():
         # What the source cannot say has the code of its largest.
         known = np.resize(counts[name], code.counts)[: code.counts]
-        there.append(encode(code, jnp.asarray(known)))
+        there.append(encode({name: code}, {name: jnp.asarray(known)}).reshape(code.counts, -1))
     rows, first = count_rows(source, target), 0
     said, begin = read[rows] * np.concatenate(bits), 0
     for (name, code), own in zip(count_codes(source).items(), there, strict=True):
