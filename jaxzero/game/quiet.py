@@ -186,14 +186,18 @@ def open_up(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, S
 
     A finished game does not change.
     """
-    drawn = state.drawn | (jnp.arange(game.num_edges) == edge)
+    facing = draw_quiet(game, state, edge)
+    return facing, structure(game, facing.drawn)
+
+
+def draw_quiet(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
+    """Return the position of `open_up` alone."""
     over = is_over(state)
-    facing = State(
-        drawn=drawn,
+    return State(
+        drawn=state.drawn | (jnp.arange(game.num_edges) == edge),
         margin=jnp.where(over, state.margin, -state.margin),
         player=jnp.where(over, state.player, 1 - state.player),
     )
-    return facing, structure(game, drawn)
 
 
 def closing_edge(

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxzero.config import SelfplayConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.board import box_centres, edge_centres
-from jaxzero.game.quiet import fewest_decisions, most_decisions, open_up, quiet_moves, settle
+from jaxzero.game.quiet import draw_quiet, fewest_decisions, most_decisions, quiet_moves, settle
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
 
@@ -25,11 +25,12 @@ STEEPEST = 4.0  # nats a box: there a board fills row by row
 FARTHEST = 2.0  # boards: from so far away circles are lines
 
 
-class Opened(NamedTuple):
-    """Games after their opening."""
+class Opening(NamedTuple):
+    """Games in their opening."""
 
-    facing: State  # [B], positions with free boxes or without
-    found: Structure  # [B], their structure
+    goes_on: jax.Array  # [B] bool, the last move was no further than it may go, as far as is known
+    kept: State  # [B], before the last move, once that is not known to be too far after it
+    facing: State  # [B], after the last move, with free boxes or without
 
 
 class Manner(NamedTuple):
@@ -69,25 +70,17 @@ def open_games(
     manner_key, close_key, move_key = jax.random.split(key, 3)
     manner = _manners(game, manner_key, games, plies)
     keys = jax.random.split(close_key, games)
-    opened = jax.vmap(partial(_close, game, above))(keys, manner, start)
-    play = jax.vmap(partial(_random_move, game))
-    leaves_enough = jax.vmap(partial(_leaves_enough, above))
-    moves_of = jax.vmap(partial(_moves, game))
+    facing = jax.vmap(partial(_close, game, above))(keys, manner, start)
+    play = jax.vmap(partial(_ply, game, above))
 
-    def ply(number: jax.Array, carry: tuple[jax.Array, Opened]) -> tuple[jax.Array, Opened]:
-        goes_on, opened = carry
+    def ply(number: jax.Array, opening: Opening) -> Opening:
         keys = jax.random.split(jax.random.fold_in(move_key, number), games)
-        moved = play(keys, manner, goes_on, opened)
-        if not above:
-            return moves_of(moved.facing.drawn) < manner.length, moved
-        goes_on = goes_on & leaves_enough(moved.found)
-        select = jax.vmap(lambda new, a, b: jax.tree.map(partial(jnp.where, new), a, b))
-        opened = select(goes_on, moved, opened)
-        return goes_on & (moves_of(opened.facing.drawn) < manner.length), opened
+        return play(keys, manner, opening)
 
-    # No opening is longer, so the loop need not ask.
-    first = moves_of(opened.facing.drawn) < manner.length, opened
-    return jax.lax.fori_loop(0, most_decisions(game), ply, first)[-1].facing
+    # No opening is longer, so the loop need not ask. The last turn moves in vain: it takes over
+    # what the one before has played.
+    first = Opening(jnp.ones(games, bool), facing, facing)
+    return jax.lax.fori_loop(0, most_decisions(game) + 1, ply, first).kept
 
 
 def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> Manner:
@@ -128,7 +121,7 @@ def _leaves_enough(above: int, found: Structure) -> jax.Array:
     return jnp.sum(~found.quiet) > above
 
 
-def _close(game: DotsAndBoxes, above: int, key: jax.Array, manner: Manner, start: State) -> Opened:
+def _close(game: DotsAndBoxes, above: int, key: jax.Array, manner: Manner, start: State) -> State:
     """Close the first boxes of one game, unless that leaves no move."""
     logits = _logits(manner, jnp.asarray(box_centres(game)))
     noisy = logits + jax.random.gumbel(key, logits.shape)
@@ -138,19 +131,24 @@ def _close(game: DotsAndBoxes, above: int, key: jax.Array, manner: Manner, start
     drawn = drawn & (_moves(game, drawn) < fewest_decisions(game))
     if above:
         drawn = drawn & _leaves_enough(above, structure(game, drawn))
-    facing = State(drawn, boxes_closed(game, drawn) % 2, start.player)
-    return Opened(facing, structure(game, drawn))
+    return State(drawn, boxes_closed(game, drawn) % 2, start.player)
 
 
-def _random_move(
-    game: DotsAndBoxes, key: jax.Array, manner: Manner, goes_on: jax.Array, opened: Opened
-) -> Opened:
+def _ply(
+    game: DotsAndBoxes, above: int, key: jax.Array, manner: Manner, opening: Opening
+) -> Opening:
     """Take the free boxes of one game and play a random move, unless its opening is over."""
-    facing, found = opened
+    goes_on, kept, facing = opening
+    # The only structure in the loop, which is dear to compile: of what was played last.
+    found = structure(game, facing.drawn)
+    if above:
+        goes_on = goes_on & _leaves_enough(above, found)
+    kept = jax.tree.map(partial(jnp.where, goes_on), facing, kept)
+    goes_on = goes_on & (_moves(game, facing.drawn) < manner.length)
     moves = quiet_moves(game, found)
     safe = moves & found.safe
     allowed = jnp.where(manner.careful & jnp.any(safe), safe, moves)
     logits = _logits(manner, jnp.asarray(edge_centres(game)))
     edge = jax.random.categorical(key, jnp.where(allowed, logits, -jnp.inf)).astype(jnp.int32)
-    moved = Opened(*open_up(game, settle(facing, found, jnp.zeros((), bool)), edge))
-    return jax.tree.map(partial(jnp.where, goes_on), moved, opened)
+    moved = draw_quiet(game, settle(facing, found, jnp.zeros((), bool)), edge)
+    return Opening(goes_on, kept, jax.tree.map(partial(jnp.where, goes_on), moved, facing))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +16,24 @@ from quiet_referee import play_all
 from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.config import Config, SelfplayConfig
-from jaxzero.game import DotsAndBoxes, boxes_closed
+from jaxzero.game import DotsAndBoxes, State, boxes_closed
 from jaxzero.game.board import edge_centres
 from jaxzero.game.quiet import fewest_decisions, most_decisions, settle
-from jaxzero.training.openings import Opened, first_ply, open_games
+from jaxzero.game.structure import Structure
+from jaxzero.training.openings import first_ply, open_games
 from jaxzero.training.targets import Decisions, label
 
 GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0
 KEY = jax.random.key(2)
 count_closed = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
+
+
+class Opened(NamedTuple):
+    """Games after their opening, and the structure of their positions."""
+
+    facing: State
+    found: Structure
 
 
 @pytest.fixture(scope="module")
