@@ -150,8 +150,9 @@ def loops(settings: SearchConfig, rounds: Rounds) -> Iterator[tuple[int, int, in
     if not known or computes_what_is_used(settings):
         yield 0, rounds.count, min(settings.max_considered_actions, settings.simulations)
         return
-    begin = 0
-    for width, alike in groupby(rounds.visits[-1].tolist()):
+    yield 0, 1, 1
+    begin = 1
+    for width, alike in groupby(rounds.visits[-1, 1:].tolist()):
         end = begin + len(list(alike))
         yield begin, end, width
         begin = end
@@ -189,7 +190,9 @@ def plan(
         chosen = jnp.where(number == 0, NO_MOVE, chosen)
         used = (there | (number == 0)) & (jnp.arange(width)[None, :] < quota[:, number][:, None])
         paths = simulate(tree, chosen, used)
-        tree = expand(expand_nodes, outcome, tree, paths, first[number])
+        known = isinstance(number, int) and number == 0 and root.expanded
+        make = (lambda *_: root.expanded) if known else expand_nodes
+        tree = expand(make, outcome, tree, paths, first[number])
         few = paths.used.size <= max(SIZES) or not computes_what_is_used(settings)
         part = None if few else CPU_BATCH
         return backward(weigh, outcome, tree, paths, first[number], levels, part)

@@ -49,7 +49,7 @@ def plan(
         ), node
 
     no_move = jnp.full(len(root.legal), NO_MOVE)
-    node, logits, value = expand(root.before, no_move)
+    node, logits, value = root.expanded or expand(root.before, no_move)
     with in_place_backup(outcome if changing_replies else None):
         output = mctx.gumbel_muzero_policy(
             params=(),

@@ -102,9 +102,16 @@ def search(
         view = jax.vmap(partial(rules.view, game))(state.drawn)
     # As if the opponent had passed: so the root is evaluated where all nodes are.
     passed = State(state.drawn, -state.margin, 1 - state.player)
+    games, expanded = len(state.margin), None
+    in_one = games <= (settings.evaluation_batch or games)
+    if in_one and not computes_what_is_used(settings) and rounds is None:
+        # One more place to compile, but a GPU need not analyse the positions again.
+        first = evaluate(params, state, structure_of(view))
+        expanded = jax.vmap(rules.root)(state, view), prior(view, first.prior_logits), first.value
     root = Root(
         before=jax.vmap(rules.root)(passed, view),
         legal=jax.vmap(partial(rules.legal, game))(view),
+        expanded=expanded,
     )
     # Values are in boxes by the boxes on the board.
     value_scale = settings.value_scale_per_box * game.num_boxes

@@ -33,6 +33,7 @@ class Root(NamedTuple):
 
     before: chex.ArrayTree  # [B, ...], nodes from which `NO_MOVE` leads to the positions
     legal: jax.Array  # [B, A] bool
+    expanded: Expanded | None  # the positions where they are evaluated before the search
 
 
 class Moves(NamedTuple):
