@@ -141,7 +141,7 @@ def test_an_iteration_learns_safe_ends_and_no_other_does(below):
         network, devices = Network(config.game.board, config.network), choose_devices(1)
         mapped = parallelize(make_iteration(config, network, 1), devices)
         shapes = input_shapes(config, network, 1)
-        learner, actor, metrics = mapped.lower(*shapes).out_info
+        learner, actor, metrics = jax.eval_shape(mapped, *shapes)
         assert ("learn/safe_end_loss" in metrics) == safe_end
         assert len(jax.tree.leaves(actor.replay)) == 7 + safe_end
         for before, after in ((shapes.learner, learner), (shapes.actor.replay, actor.replay)):
