@@ -29,7 +29,6 @@ GATE = (
     "--evaluation.gate_threshold 0.01 --evaluation.evaluate_every 2 --evaluation.games 14 "
     "--evaluation.final_games 14"  # matches of one size share a program
 ).split()
-)
 EXACT = "--evaluation.suite table --evaluation.opponents random,greedy".split()
 PATIENCE = 240  # seconds for what takes ten; a hang takes forever
 
