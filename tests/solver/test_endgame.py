@@ -134,6 +134,7 @@ def test_best_openings_of_known_boards():
     assert endgame.solve(DotsAndBoxes(2, 2), []).best == (0, 1, 4, 5, 6, 8, 9, 11)
     assert endgame.solve(DotsAndBoxes(1, 4), []).best == (10,)
     assert len(endgame.solve(DotsAndBoxes(2, 3), []).best) == 17
+    assert {*range(22)} - {*endgame.solve(DotsAndBoxes(2, 4), []).best} == {5, 6, 14, 19}
     assert len(endgame.solve(DotsAndBoxes(3, 3), []).best) == 24
 
 
