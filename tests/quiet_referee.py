@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,11 +55,17 @@ def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
 def play_all(config: Config, evaluate: Evaluate, games: int, *keys: jax.Array) -> tuple:
     """Return decisions and results of games, by the keys of their openings and of their play."""
 
+    return _played(config, evaluate, games)(*keys)
+
+
+@cache
+def _played(config: Config, evaluate: Evaluate, games: int):
+    @jax.jit
     def run(random_key: jax.Array, play_key: jax.Array) -> tuple:
         begin = new_games(config, random_key, games)
         return play_to_the_end(config, evaluate, (), play_key, begin)
 
-    return jax.jit(run)(*keys)
+    return run
 
 
 def hashed(_params, state: State, _found) -> Evaluation:

@@ -54,7 +54,11 @@ def priors(game: DotsAndBoxes, found, logits) -> tuple:
     return quiet_game.prior(game, found, logits), quiet_game.legal(game, found)
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 4), (2, 2), (2, 3)])
+@pytest.mark.parametrize(
+    ("rows", "cols"),
+    # 2x3 has chains as those of 1x4 and loops as those of 2x2.
+    [*(pytest.param(*size, marks=pytest.mark.slow) for size in ((1, 4), (2, 2))), (2, 3)],
+)
 def test_every_choice_is_optimal_and_every_value_exact(rows, cols):
     game = DotsAndBoxes(rows, cols)
     evaluate = planted(game, prior_weight=8.0)
@@ -229,7 +233,11 @@ def agents():
     return game, [Agent(network, init_params(network, key), settings) for key in keys]
 
 
-@pytest.mark.parametrize("names", [("search:8", "search:4"), ("policy", "search:8")])
+@pytest.mark.parametrize(
+    "names",
+    # A search of either player has the same rules: one opponent of it will do.
+    [pytest.param(("search:8", "search:4"), marks=pytest.mark.slow), ("policy", "search:8")],
+)
 def test_matches_obey_the_rules(agents, names):
     game, (one, two) = agents
     first, second = make_player(names[0], game, one), make_player(names[1], game, two)

@@ -306,6 +306,8 @@ def test_what_is_beyond_the_limit_of_nodes_stays_unknown_and_is_counted(ran):
     assert [line["selfplay/unsolved"] > 0.5 for line in lines[2:]] == [True] * 3
     assert [line["selfplay/adjudicated"] < 0.3 for line in lines[2:]] == [True] * 3
     assert not any(name in line for name in OF_ENDS for line in lines[:2]), "nothing is known yet"
+    assert not any("learn/safe_end_loss" in line for line in lines)
+    assert len(jax.tree.leaves(ring)) == 7
     assert own_known.mean() < 0.3
     # A position that needs no search may be solved.
     for position, value in zip(drawn[known], margin[known], strict=True):

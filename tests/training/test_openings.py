@@ -108,12 +108,13 @@ def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
     assert (~end.quiet).any(axis=1).all()
 
 
-def play_late(*options: str) -> tuple[Config, Decisions, jax.Array]:
+@pytest.fixture(scope="module")
+def late() -> tuple[Config, Decisions, jax.Array]:
     """Play 32 games on 3x3 that begin after 7 moves, with flat priors and values, in 8 lanes."""
     config = load_config(
         "configs/tiny.yaml",
         *("--game.rows=3", "--game.cols=3", "--selfplay.start_ply=7", "--search.simulations=2"),
-        *("--search.nodes=quiet", *options),
+        *("--search.nodes=quiet", "--selfplay.opening_plies=0", "--selfplay.deviations=1"),
     )
 
     def flat(_params, state, _found):
@@ -122,8 +123,8 @@ def play_late(*options: str) -> tuple[Config, Decisions, jax.Array]:
     return config, *play_all(config, flat, 32, *jax.random.split(KEY))
 
 
-def test_games_that_begin_late_are_shorter_by_as_much():
-    config, decisions, _ = play_late("--selfplay.opening_plies=2")
+def test_games_that_begin_late_are_shorter_by_as_much(late):
+    config, decisions, _ = late
     game = config.game.board
     length = np.bincount(np.asarray(decisions.game)[decisions.played], minlength=32)
     assert length.max() <= most_decisions(game) - 7 and (length > 0).sum() >= 28
@@ -133,8 +134,8 @@ def test_games_that_begin_late_are_shorter_by_as_much():
     assert (np.asarray(decisions.drawn)[decisions.played].sum(1) >= 7).all()
 
 
-def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result():
-    config, *played = play_late("--selfplay.opening_plies=0", "--selfplay.deviations=1")
+def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result(late):
+    config, *played = late
     known = np.asarray(label(config, *played, KEY).margin_known).reshape(-1, 8)
     decisions, _ = played
     played, random, game = (

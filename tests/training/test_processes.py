@@ -26,8 +26,9 @@ from jaxzero.training.parallel import ends_together, join_shares, own_share
 
 OPTIONS = [*TINY.split(), "--iterations", "3", "--checkpoint_every", "2"]
 GATE = (
-    "--evaluation.gate_threshold 0.01 --evaluation.evaluate_every 2 --evaluation.games 14".split()
-)
+    "--evaluation.gate_threshold 0.01 --evaluation.evaluate_every 2 --evaluation.games 14 "
+    "--evaluation.final_games 14"  # matches of one size share a program
+).split()
 EXACT = "--evaluation.suite table --evaluation.opponents random,greedy".split()
 PATIENCE = 240  # seconds for what takes ten; a hang takes forever
 

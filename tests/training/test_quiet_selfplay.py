@@ -208,7 +208,11 @@ def test_no_game_has_fewer_decisions_than_stated(played):
     assert lengths.max() <= CONFIG.steps_per_game
 
 
-@pytest.mark.parametrize("start_ply", [0, 3])
+@pytest.mark.parametrize(
+    "start_ply",
+    # An iteration from an empty board differs in its self-play alone, which has tests here.
+    [pytest.param(0, marks=pytest.mark.slow), 3],
+)
 def test_an_iteration_learns_from_the_quiet_game(start_ply):
     config = load_config(
         "configs/tiny.yaml",

@@ -191,38 +191,30 @@ def test_games_count_as_they_were_played_whatever_the_settings_are_now(tmp_path)
     assert summary["evaluations"] == (2 * 16 + 32) * (12 + 9 * 4 + 3 + 2 + 1)
 
 
-@pytest.mark.parametrize("option", ["--learner.ema_decay=0.9", "--evaluation.gate_threshold=0.5"])
-def test_an_average_and_a_gate_can_begin_and_end_within_a_run(run, option):
-    gate = ("--evaluation.evaluate_every=1", "--evaluation.games=4")
+AVERAGE = ("--learner.ema_decay=0.9", "--learner.optimizer=muon")
+GATED = ("--evaluation.gate_threshold=0.5", "--evaluation.evaluate_every=1", "--evaluation.games=4")
+
+
+@pytest.mark.parametrize("options", [AVERAGE, GATED], ids=["average, muon", "gate"])
+def test_an_average_a_gate_and_an_optimizer_can_begin_and_end_within_a_run(run, options):
     before = saved(short_config(), run, 6).learner
-    assert train(short_config(option, *gate, "--iterations=7"), run, resume=True)
-    with_it = saved(short_config(option, *gate), run, 7).learner
+    assert train(short_config(*options, "--iterations=7"), run, resume=True)
+    with_it = saved(short_config(*options), run, 7).learner
     own = with_it.average or with_it.best
     assert jax.tree.structure(own) == jax.tree.structure(before.params)
+    pairs = zip(jax.tree.leaves(with_it.params), jax.tree.leaves(before.params), strict=True)
+    assert not any(np.array_equal(a, b) for a, b in pairs)
     assert train(short_config("--iterations=8"), run, resume=True)
-    assert not saved(short_config(), run, 8).learner.average
+    after = saved(short_config(), run, 8).learner
+    assert not after.average
     assert load_agent(run).iteration == 8
     # What played then plays, whatever the settings are now.
     played = load_agent(run, 7).agent.params
     jax.tree.map(np.testing.assert_array_equal, played, own)
-
-
-def test_a_run_goes_on_with_another_optimizer(run):
-    before = saved(short_config(), run, 6).learner
-    muon = short_config("--learner.optimizer=muon", "--iterations=7")
-    assert train(muon, run, resume=True)
-    after = saved(muon, run, 7).learner
-    jax.tree.map(
-        lambda a, b: np.testing.assert_(not np.array_equal(a, b)), after.params, before.params
-    )
-    # That of the checkpoint counts, and then that of the settings, which starts anew.
-    assert train(short_config("--iterations=8"), run, resume=True)
-    counts = [
-        int(leaf)
-        for leaf in jax.tree.leaves(saved(short_config(), run, 8).learner.opt_state)
-        if leaf.ndim == 0
-    ]
-    assert counts and set(counts) == {short_config().learner.updates_per_iteration}
+    # The optimizer of the checkpoint counts, and then that of the settings, which starts anew.
+    counts = {int(leaf) for leaf in jax.tree.leaves(after.opt_state) if leaf.ndim == 0}
+    iterations = 1 if options is AVERAGE else 8
+    assert counts == {iterations * short_config().learner.updates_per_iteration}
 
 
 def test_tiny_learns(tmp_path):
