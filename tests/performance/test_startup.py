@@ -24,7 +24,7 @@ def test_a_start_is_measured_cold_and_warm():
     (row,) = result["starts"]
     assert row["what"] == "first move"
     for state in ("cold", "warm"):
-        assert 0 < row[state]["cpu_seconds"] and 0 < row[state]["wall_seconds"]
+        assert row[state]["cpu_seconds"] > 0 and row[state]["wall_seconds"] > 0
         assert row[state]["by"] is None
     heading, rule, line = startup_table(result).splitlines()
     assert heading.count("|") == rule.count("|") == line.count("|")
