@@ -2,7 +2,7 @@
 
 Each start is measured cold, with empty folders for compiled programs, and then warm, with the same
 folders. Wall-clock time says how long a person waits; processor time says the same on a busy
-machine, and counts what compiles in threads meanwhile.
+machine, and counts what compiles in threads meanwhile. It is read from /proc, so on Linux alone.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any, NamedTuple
 
 import jax
@@ -54,13 +55,13 @@ class Child:
         return {"cpu_seconds": round(cpu, 2), "wall_seconds": round(wall, 2)}
 
     def is_asked(self) -> None:
-        """Count time from now on."""
+        """Count time from now on, not from the start."""
         self._begin, self._cpu_begin = time.monotonic(), self.cpu_seconds()
 
     def ask(self, line: str) -> None:
         self.is_asked()
-        self._process.stdin.write(f"{line}\n".encode())
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended: whoever reads says why
+            self._process.stdin.write(f"{line}\n".encode())
 
     def read(self, pattern: str) -> str:
         """Return what the process says up to a pattern. Raises: RunError where it ends before."""
@@ -185,19 +186,25 @@ def child_of(start: Start, folder: Path, state: str) -> Iterator[Child]:
     """Start a process in a folder of its own, with the caches of `folder`; end it at the end."""
     place, errors = folder / state, folder / f"{state}.log"
     place.mkdir()
+    paths = [str(PACKAGES), os.environ.get("PYTHONPATH")]
     environment = os.environ | {
         "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"),
         "NUMBA_CACHE_DIR": str(folder / "numba"),
-        "PYTHONPATH": os.pathsep.join([str(PACKAGES), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONUNBUFFERED": "1",
     }
-    words, pipe = [sys.executable, *start.arguments], subprocess.PIPE
+
+    def end() -> None:
+        process.kill()
+        process.wait()  # or it would write to folders that are about to be removed
+
+    words = [sys.executable, *start.arguments]
     with (
         errors.open("wb") as log,
         subprocess.Popen(
-            words, stdin=pipe, stdout=pipe, stderr=log, cwd=place, env=environment
+            words, 0, stdin=PIPE, stdout=PIPE, stderr=log, cwd=place, env=environment
         ) as process,
-        cleaned_up(process.kill),
+        cleaned_up(end),
     ):
         yield Child(process, errors)
 

@@ -57,8 +57,12 @@ def test_the_second_process_has_what_the_first_one_kept():
     assert set(by.values()) == {startup.NOBODY} and len(by) == 3
 
 
-def test_a_process_that_fails_is_named_with_its_last_line():
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_process_that_fails_is_named_with_its_last_line(asks):
     def talk(child):
+        if asks:
+            child.settle()  # it has ended
+            child.ask("move")
         child.read("ready")
         yield "ready", None
 
