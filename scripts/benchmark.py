@@ -1,6 +1,7 @@
-"""Measure how fast a config runs on this machine and how near to its limits.
+"""Measure how fast a config runs on this machine and how near to its limits, or how fast it starts.
 
-Takes one device and gives it all games and samples of the config.
+Takes one device and gives it all games and samples of the config. With --startup no config is
+needed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,17 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, config_parser, parse, refuse_given, run_script
+from jaxzero.cli import (
+    config_of,
+    config_parser,
+    given_options,
+    parse,
+    refuse_given,
+    run_script,
+)
 from jaxzero.config import Config
 from jaxzero.config.ranges import Processes, Rounds, Seconds
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, missing
 from jaxzero.files import write_json
 from jaxzero.programs import use_compilation_cache
 from jaxzero.runs.run_dir import JSON, check_result_file
@@ -42,12 +50,22 @@ def benchmark_parser() -> ArgumentParser:
         type=Processes,
         help="number of processes of the baseline; default: one for each core",
     )
+    parser.add_argument(
+        "--startup",
+        action="store_true",
+        help="measure instead how long new processes take to their first answers; with --json only",
+    )
     return parser
 
 
 def main(arguments: list[str]) -> None:
     parser = benchmark_parser()
     options = parse(parser, arguments)
+    if options.startup:
+        others = set(given_options(arguments)) - {"startup", "json"}
+        refuse_given(arguments, others, "cannot stand beside --startup")
+        check_result_file("json", options.json, JSON)
+        return measure_startup(options.json)
     config = config_of(parser, options)
     for name in ("start_ply", "adjudicate_below") if options.baseline else ():
         if value := getattr(config.selfplay, name):
@@ -59,6 +77,20 @@ def main(arguments: list[str]) -> None:
     refuse_given(arguments, ["devices"], "changes nothing: the first device is measured")
     check_result_file("json", options.json, JSON)
     measure(config, options)
+
+
+def measure_startup(path: Path | None) -> None:
+    """Measure starts, print and keep. Raises: InputError where packages of the page are missing."""
+    try:
+        from jaxzero.play.server import make_app  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise missing("web", error) from error
+    from jaxzero.performance.startup import measure_starts, startup_table
+
+    result = measure_starts()
+    print(startup_table(result))
+    if path:
+        write_json(path, result)
 
 
 def measure(config: Config, options: Namespace) -> None:

@@ -74,21 +74,27 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
     """Return what is measured, on what, with what."""
     network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
-    versions = {name: version(name) for name in ("jax", "jaxlib", "mctx")}
     games = config.lanes(config.selfplay.games // len(devices))
     convolutional = network.config.trunk == "conv"
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": devices[0].device_kind,
-        "platform": devices[0].platform,
+    return describe_machine(devices[0]) | {
         "devices_present": jax.local_device_count(),
         "devices": len(devices),
-        "versions": {"jaxzero": jaxzero.__version__, **versions}
-        | {"python": platform.python_version()},
         "config": asdict(config),
         "parameters": count_params(learner.params),
         "compute_dtype": compute_dtype(network.config).name,
         "convolution": convolution_form(network.config, games) if convolutional else None,
+    }
+
+
+def describe_machine(device: jax.Device) -> Result:
+    """Return when, on what device and with what versions something is measured."""
+    versions = {name: version(name) for name in ("jax", "jaxlib", "mctx")}
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": device.device_kind,
+        "platform": device.platform,
+        "versions": {"jaxzero": jaxzero.__version__, **versions}
+        | {"python": platform.python_version()},
     }
 
 
