@@ -110,10 +110,10 @@ def test_an_interrupt_while_a_script_imports(script, module, tmp_path):
     ("script", "line", "wait"),
     [
         (HARD, "Solving", 0.0),
-        (HARD, "Solving", 6.0),
+        (HARD, "Solving", 2.0),
         ("play.py --rows 2 --cols 2", "Getting ready", 0.0),
         ("play.py --rows 2 --cols 2", "2x2 boxes", 0.5),  # waits for an entry
-        ("play.py --mode dual --player perfect --rows 3 --cols 4 --games 2000", "2000 games", 2.0),
+        ("play.py --mode dual --player perfect --rows 3 --cols 4 --games 2000", "2000 games", 1.0),
     ],
 )
 def test_an_interrupt_after_a_line(script, line, wait, tmp_path):
@@ -260,7 +260,7 @@ def compile_for_ever():
 
 def main(_words):
     threading.Thread(target=compile_for_ever, daemon=True).start()
-    time.sleep(3)
+    time.sleep(1)
     print("ready")
     raise SystemExit(7)
 
