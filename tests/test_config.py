@@ -209,3 +209,11 @@ def test_a_config_without_a_setting_is_refused(text, tmp_path):
 def test_options_have_no_short_forms(option):
     with pytest.raises(InputError, match=rf"^{option[2:]}: '1': no such field"):
         load_config(TINY, f"{option}=1")
+
+
+def test_an_option_of_one_script_is_none_of_another():
+    one, other = config_parser("one"), config_parser("other")
+    one.add_argument("--more", type=int)
+    assert parse(one, ["--more", "3"]).more == 3 and one.description != other.description
+    with pytest.raises(InputError, match=r"^more: "):
+        parse(other, ["--more", "3"])

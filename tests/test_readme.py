@@ -39,7 +39,9 @@ TINY_RUN = (
     "--selfplay.adjudicate_below 0 --selfplay.games 16 "
     "--selfplay.opening_plies 2 --selfplay.sampled_plies 4 --selfplay.deviations 0 "
     "--selfplay.surprise_weight 0 --learner.learning_rate 1e-3 --learner.warmup_updates 0 "
-    "--learner.decay_fraction 0 --learner.updates_per_iteration 2 --iterations 2"
+    "--learner.decay_fraction 0 --learner.updates_per_iteration 2 --iterations 2 "
+    "--learner.optimizer adamw --selfplay.solved_per_game 2 --selfplay.solved_nearness 2 "
+    "--replay.capacity 500 --network.compute_dtype auto --network.convolution auto"
 )
 LESS = {
     r"train\.py --config": TINY_RUN,
@@ -50,19 +52,21 @@ LESS = {
     r"evaluate\.py .*--(opponents|ladder)": "--games 4",
     r"evaluate\.py (?!.*--players)": "--simulations 4",
     r"evaluate\.py .*--suite": "--suite table",
-    r"evaluate\.py .*--weights2": "--weights2 2x2",
-    r"evaluate\.py .*--players .*search:64": "--weights 2x2 --players policy,greedy",
+    r"evaluate\.py .*--weights2": "--weights2 2x2 --players policy,search:4",
+    r"evaluate\.py .*--players .*search:64": "--weights runs/quick --players policy,greedy",
     r"evaluate\.py .*--rows 4": "--rows 2 --cols 2",
     r"export\.py": "--games 4 --simulations 4",
-    r"solve\.py --rows 3": "--cols 2",
-    r"analyse\.py": "--weights 2x2 --simulations 4 --position h0,0",
+    r"solve\.py --rows 3": "--rows 2 --cols 2",
+    r"analyse\.py": "--weights runs/quick --simulations 4 --position h0,0",
     r"make_suite\.py": "--rows 2 --cols 2 --games 16 --per_stratum 40 --fewest 2 --most 8",
-    r"make_suite\.py --weights": "--weights 2x2",
+    r"make_suite\.py --weights": "--weights runs/quick",
     r"play\.py --weights": "--weights 2x2 --player search:4",
     r"play\.py --run_dir": "--player search:4",
     r"play\.py --rows 4": "--rows 2 --cols 2",
-    r"play\.py --mode dual": "--player search:4 --games 2",
-    r"play\.py --mode dual --weights": "--weights 2x2 --player policy --player2 search:4",
+    r"play\.py --weights .*--player2": "--weights runs/quick --player2 search:4",
+    r"play\.py --mode dual": "--player search:4 --games 4",
+    r"play\.py --mode dual --weights": "--weights runs/quick --player2 greedy",
+    r"play\.py --mode dual .*--run_dir2": "--player2 search:4",
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Of commands on which no other depends one of a kind is enough for `make test`: one with the same

@@ -302,9 +302,8 @@ def _table(game: DotsAndBoxes):
 def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     _refuse_argument(name, argument)
     agent = _needed(name, game, agent)
-    chooser_of = partial(_by_policy, agent.network, agent.settings, agent.temperature)
     one = None if agent.temperature else single.choose_by_policy
-    return _network_player(name, agent, agent.settings, chooser_of, one)
+    return _network_player(name, agent, agent.settings, _by_policy, one)
 
 
 def _by_policy(
@@ -322,10 +321,9 @@ def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
     simulations = _count(name, argument, "search:64")
     agent = _needed(name, game, agent)
     settings = replace(agent.settings, simulations=simulations)
-    chooser_of = partial(_by_search, agent.network, settings, agent.temperature)
     varied = agent.temperature or settings.win_weight or settings.engine != "rounds"
     one = None if varied else partial(single.think, simulations=simulations)
-    return _network_player(name, agent, settings, chooser_of, one)
+    return _network_player(name, agent, settings, _by_search, one)
 
 
 def _by_search(
@@ -345,23 +343,33 @@ def _network_player(
     name: str,
     agent: Agent,
     settings: SearchConfig,
-    chooser_of: Callable[[chex.ArrayTree, jax.Array], Chooser],
+    by: Callable[..., Chooser],
     one: Callable[..., Choice | single.Thought] | None,
 ) -> Player:
-    """Return the player that chooses by `chooser_of(params, keys [B])`, or alone by `one`."""
-    game = agent.network.game
-
-    def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
-        return choose(game, settings, chooser_of(params, keys), state).edge
-
-    def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
-        return decide(game, settings, chooser_of(params, keys), state)[0]
+    """Return the player that chooses by `by`, or alone by `one`."""
+    act, of_turn = _deciders(by, agent.network, settings, agent.temperature)
 
     def alone(params: chex.ArrayTree, drawn: np.ndarray) -> int:
         return int(one(agent.network, settings, params, drawn).edge)
 
     decide_ = of_turn if settings.nodes == "quiet" else None
     return Player(name, act, agent.params, decide=decide_, one=one and alone)
+
+
+@lru_cache(maxsize=8)
+def _deciders(
+    by: Callable[..., Chooser], network: Network, settings: SearchConfig, temperature: float
+) -> tuple[Callable, Callable]:
+    """Return how `by` acts and decides: the same functions, and programs, for players alike."""
+    chooser_of = partial(by, network, settings, temperature)
+
+    def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
+        return choose(network.game, settings, chooser_of(params, keys), state).edge
+
+    def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
+        return decide(network.game, settings, chooser_of(params, keys), state)[0]
+
+    return act, of_turn
 
 
 def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import chex
 import jax
@@ -41,6 +42,7 @@ class Answers:
     win: np.ndarray | None = None  # [P] float, probability of a positive remaining margin
 
 
+@lru_cache(maxsize=8)
 def compile_answers(network: Network, settings: SearchConfig, simulations: int) -> AnswerFunction:
     """Return the answers of a network, compiled once for all calls; 0 simulations: no search."""
     game = network.game

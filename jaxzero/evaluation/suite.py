@@ -7,6 +7,7 @@ draws positions and solves them at once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -189,6 +190,7 @@ def berlekamp_suite(game: DotsAndBoxes) -> Suite:
     return Suite("berlekamp", game, drawn, moves, np.array([p["problem"] for p in problems]))
 
 
+@lru_cache(maxsize=2)
 def table_suite(game: DotsAndBoxes, positions: int = 4096) -> Suite:
     """Draw positions of random play, evenly over the plies, and solve them by the table.
 

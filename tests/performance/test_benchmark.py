@@ -139,7 +139,7 @@ def test_bad_input_fails_before_any_work(tmp_path):
 
 SMALL = Config(
     game=GameConfig(2, 2),
-    network=NetworkConfig(trunk="dense", channels=16, blocks=1),
+    network=NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"),
     search=SearchConfig(simulations=4),
     learner=LearnerConfig(batch_size=32, updates_per_iteration=2),
 )
@@ -176,7 +176,7 @@ def test_games_that_never_begin_are_not_counted():
 
 
 def test_operations_of_a_sample_do_not_depend_on_the_steps_of_a_cpu():
-    network = NetworkConfig(trunk="conv", channels=8, blocks=1)
+    network = NetworkConfig(trunk="conv", channels=8, blocks=1, features="raw")
     config = replace(SMALL, network=network)
     learner = init_learner(Network(config.game.board, network), config)
     counts = [
