@@ -21,7 +21,7 @@ def test_a_run_that_is_killed_and_damaged_ends_as_one_that_is_left_alone(tmp_pat
     parser = config_parser("")
     save_config(config_of(parser, parse(parser, TINY.split())), small)
     work.mkdir()
-    options = ["--kills", "1", "--work", work.name, "--config", small.name]
+    options = ["--kills", "2", "--work", work.name, "--config", small.name]
     words = [sys.executable, ROOT / "scripts" / "chaos.py", *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     ended = subprocess.run(

@@ -89,9 +89,9 @@ def test_a_game_without_an_input_ends():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_training_outlives_who_reads_its_output(tmp_path):
-    command = f"$PYTHON scripts/train.py {TINY} --run_dir {tmp_path}/run"
-    done = shell(f"{command} | head -1; exit ${{PIPESTATUS[0]}}")
+@pytest.mark.parametrize("streams", ["| head -1; exit ${PIPESTATUS[0]}", "> /dev/full"])
+def test_a_training_outlives_who_reads_its_output(streams, tmp_path):
+    done = shell(f"$PYTHON scripts/train.py {TINY} --run_dir {tmp_path}/run {streams}")
     assert done.returncode == 0
     assert done.stderr.startswith("warning: standard output ") and done.stderr.count("\n") == 1
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["iterations"] == 2
