@@ -9,8 +9,8 @@ from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.host_memory import available_host_bytes, process_peak_bytes
 
-# Numbers of a node of the search tree for each edge: child, logit, visits, reward, discount, value.
-_NODE_NUMBERS = 6
+# Numbers of a node of the search tree for each edge: child, logit, visits, value; mctx has more.
+_NODE_NUMBERS = 4
 _LARGEST_INDEX = 2**31 - 1
 
 

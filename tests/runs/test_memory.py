@@ -150,7 +150,7 @@ def test_named_searches_that_are_too_large_are_refused(monkeypatch):
     board = DotsAndBoxes(5, 5)
     monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: GIB)
     evaluator.refuse_searches("players", ["policy", "alphabeta:3", "search:64"], 512, board)
-    with pytest.raises(InputError, match=r"^players: 16384 takes 5.* for 256 games at once"):
+    with pytest.raises(InputError, match=r"^players: 16384 takes 3.* for 256 games at once"):
         evaluator.refuse_searches("players", ["greedy", "search:16384"], 512, board)
 
 
@@ -160,7 +160,7 @@ def test_the_final_matches_need_no_more_memory_than_those_before(monkeypatch):
     config = load_config("configs/tiny.yaml", *options)
     network = Network(config.game.board, config.network)
     batch, nodes = config.evaluation.games // 2, config.evaluation.simulations + 1
-    needed = batch * nodes * config.game.board.num_edges * 24
+    needed = batch * nodes * config.game.board.num_edges * 16
     monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: needed)
     evaluator.Evaluator(config, network)
     monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: needed - 1)
