@@ -36,6 +36,7 @@ from jaxzero.evaluation.suite_report import sampled
 from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.game.notation import FORMATS
+from jaxzero.performance.startup import startup_table
 from jaxzero.play.levels import LEVELS, OWN_NETWORK
 from jaxzero.runs.memory import mebibytes
 from jaxzero.training.iteration import input_shapes
@@ -104,6 +105,7 @@ def fast() -> Iterator[Figure]:
     yield from of_configs()
     yield from of_sizes()
     yield from of_cpu_benchmarks()
+    yield from of_starts()
     yield from of_the_h100()
     yield from of_runs_on_the_h100()
     yield from of_many_gpus()
@@ -271,7 +273,7 @@ def of_sizes() -> Iterator[Figure]:
     yield Figure(
         TRAINING, f"about {per_edge:.1f} bytes per edge and position", "training/replay.py"
     )
-    yield Figure(TRAINING, f"{edges * 24 / 1000:.1f} kB per node and game", "runs/memory.py")
+    yield Figure(TRAINING, f"{edges * 16 / 1000:.1f} kB per node and game", "runs/memory.py")
     four, five = DotsAndBoxes(4, 4), DotsAndBoxes(5, 5)
     for trunk, channels, blocks in (
         ("conv", 64, 4),
@@ -338,6 +340,13 @@ def of_cpu_benchmarks() -> Iterator[Figure]:
     yield line("baseline, one process, games/s", speeds)
     ratios = [f"**{one['ratio']:.1f} x**" for one in baselines]
     yield line("**jaxzero against the baseline**", ratios)
+
+
+def of_starts() -> Iterator[Figure]:
+    """Yield the table of the benchmark of starting on two CPU cores."""
+    file = RESULTS / "cpu_2_cores_startup.json"
+    for line in startup_table(json.loads(file.read_text())).splitlines():
+        yield Figure(PERFORMANCE, line, "docs/results")
 
 
 def of_the_h100() -> Iterator[Figure]:
