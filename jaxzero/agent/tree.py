@@ -206,15 +206,23 @@ def backward(
     climbing = Climb(games, node, tree.values[games, node], paths.used)
     step = partial(climb_one, weigh, outcome)
 
+    def to_root(climbing: Climb) -> jax.Array:
+        return climbing.used & (climbing.node != ROOT)
+
     def level_by_level(tree: Tree, climbing: Climb) -> Tree:
         # The levels that a path may have; most are far shorter.
-        below = jax.lax.fori_loop(0, levels - 1, lambda _, carry: step(*carry), (tree, climbing))
-        return step(*below, only_root=True)[0]
+        def below_root(_, carry: tuple[Tree, Climb]) -> tuple[Tree, Climb]:
+            tree, climbing = carry
+            parent = tree.parents[climbing.games, climbing.node]
+            return step(tree, climbing, climbing.used & (parent != ROOT))
+
+        tree, climbing = jax.lax.fori_loop(0, levels - 1, below_root, (tree, climbing))
+        return step(tree, climbing, to_root(climbing), only_root=True)[0]
 
     def while_any(tree: Tree, climbing: Climb) -> Tree:
         return jax.lax.while_loop(
-            lambda carry: jnp.any(carry[1].used & (carry[1].node != ROOT)),
-            lambda carry: step(*carry, below_root=False),
+            lambda carry: jnp.any(to_root(carry[1])),
+            lambda carry: step(*carry, to_root(carry[1])),
             (tree, climbing),
         )[0]
 
@@ -247,18 +255,13 @@ def climb_one(
     outcome: Outcome,
     tree: Tree,
     climbing: Climb,
+    active: jax.Array,
     only_root: bool = False,
-    below_root: bool = True,
 ) -> tuple[Tree, Climb]:
-    """Add a visit of nodes to their parents.
-
-    Only to the root, which has no leaf to renew, or only `below_root`, or to both.
-    """
-    games, node, added, used = climbing
+    """Add a visit of nodes to their parents, where `active` [...]; the root has no leaf."""
+    games, node, added, _ = climbing
     nowhere = tree.parents.shape[1]  # writes there are dropped
     parent, move = tree.parents[games, node], tree.move_to[games, node]
-    # With `below_root` those just below the root wait there for the last step.
-    active = used & ((parent if below_root and not only_root else node) != ROOT)
     before = Moves(*(field[games, parent] for field in tree.moves))  # [..., A]
     value, reward, discount = (
         field[games, node] for field in (tree.values, tree.rewards, tree.discounts)
