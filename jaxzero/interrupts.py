@@ -291,6 +291,14 @@ class Stop:
         # On a terminal the line has ^C on it.
         print("\n" * sys.stdout.isatty() + words + "\n", end="", flush=True)
 
+    def take_over(self, signal: int) -> None:
+        """Stop because of a signal that another process had, 0: none had one.
+
+        A signal of this process may come at any moment, and stays.
+        """
+        if signal and not self.requested:
+            self.signal = signal
+
     def iteration_done(self) -> bool:
         """Count one iteration; return whether to stop now."""
         if self._iterations_left is not None:

@@ -93,7 +93,9 @@ def test_a_game_without_an_input_ends():
 def test_a_training_outlives_who_reads_its_output(streams, tmp_path):
     done = shell(f"$PYTHON scripts/train.py {TINY} --run_dir {tmp_path}/run {streams}")
     assert done.returncode == 0
-    assert done.stderr.startswith("warning: standard output ") and done.stderr.count("\n") == 1
+    # A slow machine also says what it is doing.
+    said = [line for line in done.stderr.splitlines() if not line.startswith("... ")]
+    assert len(said) == 1 and said[0].startswith("warning: standard output ")
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["iterations"] == 2
 
 

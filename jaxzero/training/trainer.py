@@ -208,7 +208,7 @@ def _agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[P
     progress = progress._replace(minutes=float(minutes))
     if accepted:
         progress = progress._replace(learner=accept_candidate(progress.learner))
-    stop.signal = stop.signal or int(everywhere[:, 3].max()) or None
+    stop.take_over(int(everywhere[:, 3].max()))
     return progress, bool(everywhere[:, 2].any())
 
 
@@ -278,7 +278,7 @@ def _finish(
             f"To go on: {resume_command}"
         )
         return False
-    stop.signal = stop.signal or int(gather([stop.signal or 0]).max()) or None
+    stop.take_over(int(gather([stop.signal or 0]).max()))
     if stop.requested:
         print(f"The training is done and saved. To measure the strength: {resume_command}")
         return False

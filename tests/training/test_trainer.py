@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 from dataclasses import asdict
 
@@ -26,7 +27,7 @@ from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import spread_actor
-from jaxzero.training.progress import resume
+from jaxzero.training.progress import Progress, resume
 from jaxzero.training.trainer import train
 
 # Matches of one size share a program.
@@ -105,6 +106,19 @@ def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
         learner = saved(config, tmp_path / name, 2).learner
         expected = learner.params if accepted else fresh
         jax.tree.map(np.testing.assert_array_equal, learner.best, expected)
+
+
+def test_a_signal_that_comes_while_processes_agree_is_not_lost(monkeypatch):
+    stop = Stop()
+
+    class Agreed(np.ndarray):
+        def max(self):  # the thread of signals runs between any two instructions
+            stop.request(signal.SIGTERM)
+            return 0
+
+    monkeypatch.setattr(trainer_module, "gather", lambda row: np.array([row]).view(Agreed))
+    trainer_module._agree(Progress(None, None), stop, {})
+    assert stop.signal == signal.SIGTERM
 
 
 def test_a_directory_with_a_run_is_refused(run):
