@@ -48,6 +48,11 @@ def scores(page):
     return [int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1)]
 
 
+def expect_scores(page, *boxes):
+    for player, count in enumerate(boxes):
+        expect(page.get_by_test_id(f"score-{player}")).to_have_text(str(count))
+
+
 def drawn_edges(page):
     return page.locator("#board-host .edge.drawn").count()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsing import GAME, draw, drawn_edges, expect, is_drawn, load, scores, start_game
+from browsing import GAME, draw, drawn_edges, expect, expect_scores, is_drawn, load, start_game
 
 # Above a chain of four that is open on its left, below a chain of four that is closed.
 CHAIN = {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]}
@@ -58,7 +58,7 @@ def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
         [13, 16],  # the first takes two boxes, the second leaves two
     )
     expect(page.locator('#board-host .drawn[data-edge="16"]')).to_have_count(1)
-    assert scores(page) == [0, 2]
+    expect_scores(page, 0, 2)
 
 
 def test_the_same_move_again_has_the_same_answer(open_page):
@@ -84,14 +84,14 @@ def test_undo_and_redo_take_one_click(open_page, chains, taken):
     ready(page)
     after = drawn_edges(page)
     page.get_by_test_id("undo").click()
-    assert scores(page) == [0, 0]
+    expect_scores(page, 0, 0)
     page.get_by_test_id("redo").click()
-    assert scores(page) == [0, taken]
+    expect_scores(page, 0, taken)
     assert drawn_edges(page) == after
     page.reload()  # what one click drew is known to the next visit as well
     ready(page)
     page.get_by_test_id("undo").click()
-    assert scores(page) == [0, 0]
+    expect_scores(page, 0, 0)
 
 
 def test_undo_takes_one_click_of_two(open_page):
@@ -103,9 +103,9 @@ def test_undo_takes_one_click_of_two(open_page):
         draw(page, edge)
         ready(page)
     page.get_by_test_id("undo").click()
-    assert scores(page) == [0, 2]
+    expect_scores(page, 0, 2)
     page.get_by_test_id("undo").click()
-    assert scores(page) == [0, 0]
+    expect_scores(page, 0, 0)
 
 
 def test_a_newcomer_is_told_once_that_one_click_takes_a_chain(open_page):
