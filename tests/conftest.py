@@ -8,12 +8,17 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-# Tests compile for longer than they compute. Without optimisations and fusion emitters XLA takes a
-# third of the time and of the memory. Set before jax is imported; subprocesses inherit both.
-# Later versions of jaxlib do not know the flag, and XLA ends a process for a flag it does not know.
+# Tests compile for longer than they compute. Without optimisations, fusion emitters and threads of
+# its own XLA takes a third of the time and of the memory. Set before jax is imported; subprocesses
+# inherit it. Later versions of jaxlib do not know all flags, and XLA ends a process for one that it
+# does not know.
+QUICK_TO_COMPILE = (
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",
+    "--xla_cpu_opt_preset=CPU_OPT_PRESET_FAST_COMPILE",
+)
 if version("jaxlib").startswith("0.10."):
-    emitters = "--xla_cpu_use_fusion_emitters=false"
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {emitters}"
+    os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *QUICK_TO_COMPILE))
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import jax
