@@ -188,8 +188,12 @@ def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex
 
 def init_params(network: Network, key: jax.Array) -> chex.ArrayTree:
     """Draw fresh float32 parameters."""
-    # Compiled, because then what the network would compute is left out: 1 s in place of 12.
-    return jax.jit(network.init)(key, jnp.zeros((1, network.game.num_edges), bool))
+    drawn = jnp.zeros((1, network.game.num_edges), bool)
+    if isinstance(key, jax.core.Tracer):  # compiled by the caller, if at all
+        return network.init(key, drawn)
+    # Compiled, because then what the network would compute is left out: 1 s in place of 12. It runs
+    # once, so the compiler need not try hard.
+    return jax.jit(network.init, compiler_options={"xla_backend_optimization_level": 1})(key, drawn)
 
 
 def count_params(params: chex.ArrayTree) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,7 +83,7 @@ def solve_board(
         table = build_table(game)
         if table_file:
             save_table(table, game, table_file)
-    moves = jax.jit(lambda drawn: move_values(game, table, drawn))(jnp.asarray(drawn))
+    moves = jax.jit(partial(move_values, game))(table, jnp.asarray(drawn))
     moves = np.asarray(moves)
     return SolvedPosition(drawn, moves, moves, f"table of {1 << game.num_edges:,} positions")
 

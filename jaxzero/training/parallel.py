@@ -267,7 +267,10 @@ def _sharding(devices: list[jax.Device], spec: jax.sharding.PartitionSpec):
 
 def local_copy(tree: chex.ArrayTree) -> chex.ArrayTree:
     """Copy a replicated tree to arrays on the first device alone, safe from donation."""
-    return jax.tree.map(lambda leaf: leaf.addressable_data(0).copy(), tree)
+    # Not `copy`, which compiles a program for every shape.
+    return jax.tree.map(
+        lambda leaf: jax.device_put(leaf.addressable_data(0), may_alias=False), tree
+    )
 
 
 def assert_replicated(tree: chex.ArrayTree) -> None:
