@@ -12,13 +12,13 @@ from pathlib import Path
 # its own XLA takes a third of the time and of the memory. Set before jax is imported; subprocesses
 # inherit it. Later versions of jaxlib do not know all flags, and XLA ends a process for one that it
 # does not know.
-QUICK_TO_COMPILE = (
-    "--xla_cpu_use_fusion_emitters=false",
-    "--xla_cpu_parallel_codegen_split_count=1",
-    "--xla_cpu_opt_preset=CPU_OPT_PRESET_FAST_COMPILE",
-)
 if version("jaxlib").startswith("0.10."):
-    os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *QUICK_TO_COMPILE))
+    flags = (
+        "--xla_cpu_use_fusion_emitters=false",
+        "--xla_cpu_parallel_codegen_split_count=1",
+        "--xla_cpu_opt_preset=CPU_OPT_PRESET_FAST_COMPILE",
+    )
+    os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *flags))
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import jax

@@ -16,6 +16,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import chaos
 
 
+# Five trainings in processes of their own. That a run resumes bit for bit and that damaged
+# checkpoints are passed over have tests in training/; `make chaos` does this at length.
+@pytest.mark.slow
 def test_a_run_that_is_killed_and_damaged_ends_as_one_that_is_left_alone(tmp_path):
     small, work = tmp_path / "small.yaml", tmp_path / "work"
     parser = config_parser("")

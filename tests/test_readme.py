@@ -70,9 +70,10 @@ LESS = {
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Of commands on which no other depends one of a kind is enough for `make test`: one with the same
-# options of those in SHORT. What those in LONG do has tests of its own; here they are read.
+# options of those in SHORT. What those in LONG do has tests of its own; here they are read, and so
+# are all trainings.
 LONG = ("benchmark.py", "diagnose.py", "sweep.py")
-SHORT = ("evaluate.py", "export.py", "play.py", "solve.py")
+SHORT = ("evaluate.py", "export.py", "play.py", "solve.py", "train.py --config")
 SIZES = {"--games", "--simulations", "--json"}
 
 
@@ -145,8 +146,9 @@ def test_there_are_commands():
 
 def test_long_commands_have_options_that_there_are():
     everything = {command for page in PAGES for command in commands_of(page)}
-    long = [command.split()[1:] for command in everything if is_long(command)]
-    assert len(long) >= 5
+    read = [command for command in everything if is_long(command) or " scripts/train.py" in command]
+    assert len(read) >= 20
+    long = [re.sub(r"^.*?python ", "", command).split() for command in read]
     for script, *options in long:
         if "sweep.py" not in script:  # it takes lists of values and parses each config
             parse(parser_of(Path(script).name), options)
