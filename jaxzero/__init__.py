@@ -10,12 +10,14 @@ Axes, named the same everywhere:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
-    from jaxzero.api import Engine
+    from jaxzero.api import Engine, Trained
+    from jaxzero.config import Config
 
 __version__ = "0.2.0"
 
@@ -29,3 +31,19 @@ def load(name: str | PathLike[str]) -> Engine:
     from jaxzero import api  # importing the package stays instant
 
     return api.load(name)
+
+
+def train(
+    config: Config | str | PathLike[str],
+    settings: Mapping[str, Any] | None = None,
+    on_iteration: Callable[[dict[str, float]], Any] | None = None,
+    run_dir: str | PathLike[str] | None = None,
+    resume: bool = False,
+) -> Trained:
+    """Train on all devices, as `jaxzero.api.train` says.
+
+    Returns a `jaxzero.api.Trained`: `engine`, `metrics` and `params`.
+    """
+    from jaxzero import api
+
+    return api.train(config, settings, on_iteration, run_dir, resume)

@@ -1,26 +1,32 @@
-"""What `import jaxzero` offers: engines that choose and analyse moves."""
+"""What `import jaxzero` offers: engines that choose and analyse moves, and training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
+import chex
 import jax
 import numpy as np
 
 from jaxzero.agent import single
 from jaxzero.agent.players import Agent
 from jaxzero.agent.preparation import Answer, exact_answer, first_answer
+from jaxzero.cli import load_config
+from jaxzero.config import Config
 from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
 from jaxzero.play.analysis import Analysis, analyse
+from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import asked_board, resize
-from jaxzero.runs.weights import load_weights
+from jaxzero.runs.weights import load_agent, load_weights
+from jaxzero.status import status_lines
 
 # Drawn edges: numbers or names such as h2,1; names in a text; a picture; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
@@ -208,3 +214,52 @@ def load(name: str | PathLike[str]) -> Engine:
     if not isinstance(name, str | PathLike):
         raise InputError(f"name: {_shown(name)} must be a name such as '5x5' or a path")
     return Engine(load_weights(fspath(name)).agent)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training has learnt."""
+
+    engine: Engine
+    metrics: list[dict[str, float]]  # of each iteration, which "iteration" counts from 1
+
+    @property
+    def params(self) -> chex.ArrayTree:
+        """The weights that play, float32."""
+        return self.engine.agent.params
+
+
+def train(
+    config: Config | str | PathLike[str],
+    settings: Mapping[str, Any] | None = None,
+    on_iteration: Callable[[dict[str, float]], Any] | None = None,
+    run_dir: str | PathLike[str] | None = None,
+    resume: bool = False,
+) -> Trained:
+    """Train on all devices; return an engine that plays what was learnt, and all metrics.
+
+    `config` is a preset such as "tiny", a YAML file or a `Config`; `settings` change its fields:
+    `{"iterations": 20, "network.channels": 64}`. After every iteration `on_iteration` gets its
+    metrics; without it a line is printed. Ctrl-C ends the training after its iteration, and what is
+    learnt so far comes back. Without `run_dir` no file is written, and the training also ends where
+    `on_iteration` returns true. With it the run is kept as by `scripts/train.py`, and `resume`
+    goes on with the run in it.
+    Raises: InputError for settings that are wrong or do not fit the devices, and as
+    `training.trainer.train`; RunError where the training diverges.
+    """
+    from jaxzero.programs import use_compilation_cache
+    from jaxzero.training import trainer  # slow to import
+
+    use_compilation_cache()
+    if not isinstance(config, Config):
+        options = (f"--{name}={value}" for name, value in (settings or {}).items())
+        config = load_config(fspath(config), *options)
+    elif settings:
+        raise InputError(f"settings: {_shown(settings)} cannot stand beside a Config")
+    with status_lines("training"):
+        if run_dir is None:
+            agent, metrics = trainer.train_in_memory(config, on_iteration)
+            return Trained(Engine(agent), metrics)
+        folder = Path(run_dir)
+        trainer.train(config, folder, resume, on_iteration=on_iteration)
+        return Trained(Engine(load_agent(folder).agent), read_metrics(folder))

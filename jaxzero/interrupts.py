@@ -99,6 +99,9 @@ def first_calls(request: Request) -> Iterator[None]:
 @contextmanager
 def _handlers(request: Request) -> Iterator[None]:
     """Let the first signal call `request`, and the second the handlers of before."""
+    if threading.current_thread() is not threading.main_thread():  # which alone takes signals
+        yield
+        return
     before = {number: signal.getsignal(number) for number in _heeded()}
     is_new = _new_signals()
 

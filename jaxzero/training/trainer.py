@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shlex
 import time
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from jaxzero.agent.network import Network
+from jaxzero.agent.players import Agent
 from jaxzero.cli import command_name, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
@@ -42,13 +46,14 @@ from jaxzero.runs.weights import (
 from jaxzero.status import doing
 from jaxzero.training.adjudication import Adjudicator
 from jaxzero.training.evaluator import Evaluator, suite_name
-from jaxzero.training.iteration import compile_iteration
-from jaxzero.training.learner import accept_candidate
+from jaxzero.training.iteration import Program, compile_iteration
+from jaxzero.training.learner import accept_candidate, playing_params
 from jaxzero.training.parallel import (
     choose_devices,
     ends_together,
     gather,
     is_first,
+    local_copy,
     on_first,
     own_devices,
     replicate,
@@ -59,6 +64,8 @@ from jaxzero.training.progress import start as start_progress
 
 SEEN_SECONDS = 60  # after which a file system that machines share shows a new folder to all
 SMALLER = 0.3  # times the learning rate, after a training that diverged
+
+OnIteration = Callable[[dict[str, float]], Any]  # takes the metrics of an iteration
 
 
 class Diverged(RunError):
@@ -71,11 +78,13 @@ def train(
     resume: bool = False,
     stop: Stop | None = None,
     initial: InitialWeights | None = None,
+    on_iteration: OnIteration | None = None,
 ) -> bool:
     """Train in `run_dir`, from zero, from `initial` weights or from its newest good checkpoint.
 
     A training that diverges goes on once from its newest checkpoint with a smaller learning rate.
     Where this process is one of several, all of them call this alike, and the first one writes.
+    `on_iteration` gets the metrics of every iteration.
 
     Returns whether the run is complete; its summary is written then. Raises: InputError when the
     directory holds a run and `resume` is off, or holds a run of another board or network, or the
@@ -85,15 +94,20 @@ def train(
     with ends_together(_resume_command(run_dir)), ExitStack() as place:
         # An unwritable place is told before the compiler runs.
         on_first(lambda: place.enter_context(new_run_dir(run_dir)))
-        return _train_on(config, run_dir, resume, stop or Stop(), initial)
+        once = partial(_train, run_dir, stop or Stop(), on_iteration)
+        return _train_twice(once, config, run_dir, resume, initial)
 
 
-def _train_on(
-    config: Config, run_dir: Path, resume: bool, stop: Stop, initial: InitialWeights | None
+def _train_twice(
+    once: Callable[[Config, bool, InitialWeights | None], bool],
+    config: Config,
+    run_dir: Path,
+    resume: bool,
+    initial: InitialWeights | None,
 ) -> bool:
     """Train, and where it diverges once more with a smaller learning rate. Raises: as `train`."""
     try:
-        return _train(config, run_dir, resume, stop, initial)
+        return once(config, resume, initial)
     except Diverged as error:
         before = config.learner.learning_rate
         if not gather([len(finished_checkpoints(run_dir / CHECKPOINTS))])[0, 0]:
@@ -102,17 +116,18 @@ def _train_on(
         print(f"{error} It goes on from there with learner.learning_rate {rate:g}.", flush=True)
     smaller = replace(config, learner=replace(config.learner, learning_rate=rate))
     try:
-        return _train(smaller, run_dir, True, stop, None)
+        return once(smaller, True, None)
     except Diverged as error:
         again = f"It had diverged before, with {before:g}."
         raise RunError(f"{error} {again} {_slower_command(run_dir, rate)}") from error
 
 
 def _train(
-    config: Config,
     run_dir: Path,
-    resume: bool,
     stop: Stop,
+    on_iteration: OnIteration | None,
+    config: Config,
+    resume: bool,
     initial: InitialWeights | None,
 ) -> bool:
     """Train until the end, a stop or a divergence, as `train`. Raises: Diverged too."""
@@ -135,9 +150,7 @@ def _train(
     with (
         stop.on_signals(),
         Checkpoints(run_dir, config.keep_checkpoints, tidies=is_first()) as checkpoints,
-        Adjudicator(config, devices)
-        if config.selfplay.adjudicate_below
-        else nullcontext() as solver,
+        _solver(config, devices) as solver,
         ends_together(_resume_command(run_dir), passes=(Diverged,)),
     ):
         # Restore.
@@ -157,8 +170,7 @@ def _train(
         print_needs(config, program.predicted, program.replay, progress.iteration, progress.minutes)
 
         # Loop.
-        run_key = replicate(jax.random.key(config.seed), devices)
-        gather([0.0])  # compilers need not end together, but first collectives must start so
+        iterations = iterate(config, devices, program, evaluator, progress, solver, stop)
         with (
             MetricsWriter(run_dir, progress.iteration, config.iterations)
             if is_first()
@@ -168,22 +180,11 @@ def _train(
             ends, due, waited = progress.fraction_done(config) == 1, False, False
             while due or not ends:
                 try:
-                    # The body is `iteration` in training/iteration.py.
-                    with doing(_iteration_words(config, progress)):
-                        progress, metrics = run_iteration(
-                            config, program.compiled, run_key, progress, solver
-                        )
-                    metrics["memory/peak_bytes"] = _peak_memory(devices)
-                    iteration, line = progress.iteration, headline(config, metrics)
-                    line += f"  left {_time_left(config, progress)}"
-                    if evaluator.is_due(iteration):
-                        measured, words = evaluator.evaluate(progress.learner)
-                        metrics, line = metrics | measured, line + words
+                    progress, metrics, line, stopped = next(iterations)
                     if is_first():
-                        writer.write(iteration, metrics, line)
-                    progress, stopped = _agree(progress, stop, metrics)
+                        writer.write(progress.iteration, metrics, line)
                     ends = ends or stopped or progress.fraction_done(config) == 1
-                    due = due or ends or iteration % config.checkpoint_every == 0
+                    due = due or ends or progress.iteration % config.checkpoint_every == 0
                     # The next iteration diverges, or takes an update: then these weights are good.
                     if due and (waited or may_be_kept(metrics)):
                         save(config, checkpoints, progress)
@@ -194,7 +195,80 @@ def _train(
                 except FloatingPointError as error:
                     message = _divergence_message(config, checkpoints, error)
                     raise Diverged(message) from error
+                if on_iteration is not None:
+                    on_iteration({"iteration": progress.iteration, **metrics})
     return _finish(config, run_dir, devices, evaluator, progress, stop)
+
+
+def iterate(
+    config: Config,
+    devices: list[jax.Device],
+    program: Program,
+    evaluator: Evaluator,
+    progress: Progress,
+    solver: Adjudicator | None,
+    stop: Stop,
+) -> Iterator[tuple[Progress, dict[str, float], str, bool]]:
+    """Yield progress, metrics, a line for people and whether to stop, after each iteration.
+
+    Without end: the caller knows when the run is done. Raises: FloatingPointError where a loss or a
+    weight is not finite.
+    """
+    run_key = replicate(jax.random.key(config.seed), devices)
+    gather([0.0])  # compilers need not end together, but first collectives must start so
+    while True:
+        # The body is `iteration` in training/iteration.py.
+        with doing(_iteration_words(config, progress)):
+            progress, metrics = run_iteration(config, program.compiled, run_key, progress, solver)
+        metrics["memory/peak_bytes"] = _peak_memory(devices)
+        line = headline(config, metrics) + f"  left {_time_left(config, progress)}"
+        if evaluator.is_due(progress.iteration):
+            measured, words = evaluator.evaluate(progress.learner)
+            metrics, line = metrics | measured, line + words
+        progress, stopped = _agree(progress, stop, metrics)
+        yield progress, metrics, line, stopped
+
+
+def train_in_memory(
+    config: Config, on_iteration: OnIteration | None = None
+) -> tuple[Agent, list[dict[str, float]]]:
+    """Train without a folder; return who plays now and the metrics of all iterations.
+
+    The first Ctrl-C ends the training after its iteration. Without `on_iteration` what `train`
+    prints is printed. Raises: InputError as `train`; RunError where the training diverges.
+    """
+    devices, stop, found = choose_devices(config.devices), Stop(), []
+    config.check_devices(len(devices))
+    network = Network(config.game.board, config.network)
+    if on_iteration is None:
+        print_header(config, devices, network)
+    evaluator = Evaluator(config, network)
+    program = compile_iteration(config, network, devices)
+    with stop.on_signals(), _solver(config, devices) as solver:
+        progress = start_progress(config, network, devices, None)
+        try:
+            iterations = iterate(config, devices, program, evaluator, progress, solver, stop)
+            for progress, metrics, line, stopped in iterations:
+                found.append({"iteration": progress.iteration, **metrics})
+                if on_iteration is None:
+                    print(f"{progress.iteration:>5}  {line}", flush=True)
+                elif on_iteration(found[-1]):
+                    break
+                if stopped or progress.fraction_done(config) == 1:
+                    break
+        except FloatingPointError as error:
+            rate = config.learner.learning_rate
+            message = f"learner.learning_rate: {rate:g} made the training diverge: {error}"
+            raise RunError(message) from error
+    params = local_copy(playing_params(progress.learner))
+    return Agent(network, params, config.search), found
+
+
+def _solver(
+    config: Config, devices: list[jax.Device]
+) -> AbstractContextManager[Adjudicator | None]:
+    """Return what solves stopped games on the host, None where games are played to their end."""
+    return Adjudicator(config, devices) if config.selfplay.adjudicate_below else nullcontext()
 
 
 def _agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[Progress, bool]:

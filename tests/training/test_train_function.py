@@ -1,0 +1,68 @@
+"""Training as a function: it returns what was learnt, with a folder or without."""
+
+from __future__ import annotations
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import numpy as np
+import pytest
+from short_run import SHORT, saved, short_config
+
+import jaxzero
+from jaxzero.errors import InputError
+from jaxzero.runs.metrics import read_metrics
+
+SETTINGS = dict(option.removeprefix("--").split("=") for option in SHORT)
+
+
+def losses(metrics):
+    return [line["learn/loss"] for line in metrics]
+
+
+def test_without_a_folder_it_learns_the_same(whole, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    trained = jaxzero.train("tiny", SETTINGS)
+    assert not list(tmp_path.iterdir())
+    assert losses(trained.metrics) == losses(read_metrics(whole))
+    learner = saved(short_config(), whole, 6).learner
+    jax.tree.map(np.testing.assert_array_equal, trained.params, learner.params)
+    assert trained.engine.best_move([], simulations=0) in range(12)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[-6:]] == [*"123456"]
+
+
+def test_a_folder_is_kept_and_gone_on_with(tmp_path):
+    seen, run_dir = [], tmp_path / "run"
+    first = jaxzero.train(short_config("--iterations=4"), on_iteration=seen.append, run_dir=run_dir)
+    assert [line["iteration"] for line in seen] == [1, 2, 3, 4] and len(first.metrics) == 4
+    with pytest.raises(InputError, match=r"^run_dir: "):
+        jaxzero.train(short_config(), run_dir=run_dir)
+    again = jaxzero.train(short_config(), run_dir=run_dir, resume=True)
+    assert losses(again.metrics)[:4] == losses(first.metrics) and len(again.metrics) == 6
+
+
+def test_a_callback_or_ctrl_c_ends_it_after_its_iteration():
+    def ask(metrics):
+        if metrics["iteration"] == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    asked = jaxzero.train(short_config(), on_iteration=ask)
+    assert len(asked.metrics) == 3  # the signal came when iteration 2 had asked who stops
+    told = jaxzero.train(short_config(), on_iteration=lambda metrics: metrics["iteration"] == 3)
+    jax.tree.map(np.testing.assert_array_equal, asked.params, told.params)
+
+
+def test_any_thread_may_train():
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(jaxzero.train, short_config(), on_iteration=lambda _: True)
+    assert len(done.result().metrics) == 1
+
+
+def test_wrong_settings_are_named():
+    with pytest.raises(InputError, match=r"^iterationz: "):
+        jaxzero.train("tiny", {"iterationz": 3})
+    with pytest.raises(InputError, match=r"^config: nowhere "):
+        jaxzero.train("nowhere")
+    with pytest.raises(InputError, match=r"^settings: "):
+        jaxzero.train(short_config(), {"iterations": 3})
