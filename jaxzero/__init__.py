@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
 
-    from jaxzero.api import Engine, Trained
-    from jaxzero.config import Config
+    from jaxzero.api import Config, Engine, Trained
 
 __version__ = "0.2.0"
 
