@@ -50,9 +50,17 @@ RENAMED = {
     "learner.decay_share": "learner.decay_fraction",
     "learner.final_rate": "learner.final_rate_fraction",
     "learner.symmetries": "learner.augmentation",
-    "learner.policy_weight": "learner.policy_loss_weight",
-    "learner.margin_weight": "learner.margin_loss_weight",
 }
+# Settings that are gone, with the value at which they did nothing: older files may hold that.
+GONE = {
+    "network.squeeze_excitation": False,
+    "search.visit_offset": 50.0,
+    "search.win_weight": 0.0,
+    "learner.ema_decay": 0.0,
+    "learner.policy_loss_weight": 1.0,
+    "learner.margin_loss_weight": 1.0,
+}
+GONE_WORDS = "there is no such setting any more; CHANGELOG.md says why"
 
 CONFIG_FIELDS = tuple(field.name for field in fields(Config))
 
@@ -141,6 +149,8 @@ def refuse_unknown(parser: ArgumentParser, arguments: list[str]) -> None:
         name, shown = option[2:], shortened(value)
         if name in RENAMED:
             raise InputError(f"{shortened(name)}: {shown!r}: is now {RENAMED[name]}")
+        if name in GONE:
+            raise InputError(f"{name}: {shown!r}: {GONE_WORDS}")
         raise InputError(f"{shortened(name)}: {shown!r}: no such field{did_you_mean(name, names)}")
 
 
@@ -249,10 +259,20 @@ def read_config(path: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         shown = shortened(repr(content))
         raise InputError(f"config: {path} holds {shown}, not a mapping of fields")
+    forget_gone(content)
     check_fields(content, path)
     if not dict(dotted(content)):
         raise InputError(f"config: {path} holds no setting; {presets()}")
     return content
+
+
+def forget_gone(content: dict[str, Any]) -> None:
+    """Drop from the content of a file the settings that are gone, where they did nothing."""
+    for name, nothing in GONE.items():
+        section, _, leaf = name.partition(".")
+        fields_of = content.get(section)
+        if isinstance(fields_of, dict) and fields_of.get(leaf) == nothing:
+            del fields_of[leaf]
 
 
 def find_config(name: str) -> str:
@@ -303,6 +323,8 @@ def check_fields(content: dict[str, Any], where: str) -> None:
         place = f"{shortened(name)}: {shortened(repr(value))} in {where}"
         if name in RENAMED:
             raise InputError(f"{place}: is now {RENAMED[name]}")
+        if name in GONE:
+            raise InputError(f"{place}: {GONE_WORDS}")
         if name not in known:
             raise InputError(f"{place}: no such field{did_you_mean(name, known)}")
         if name in sections:

@@ -923,7 +923,7 @@ YAMLS = {
     "learner: {learning_rate: 1e300}": "must be a number",
     "iterations: 1" + "0" * 400: "must be a whole number",
     "seed: " + "9" * 5000: "is not YAML",
-    "network: {squeeze_excitation: 1}": "must be true or false",
+    "network: {safe_end: 1}": "must be true or false",
     "evaluation: {opponents: 'greedy,,random'}": "has an empty entry",
     "#" * 70_000: "more than 65536 bytes",
 }

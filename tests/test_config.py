@@ -81,7 +81,7 @@ WRONG = {
     "--game.rows=0": r"^game\.rows: 0 must be a whole number >= 1 and <= 20",
     "--learner.learning_rate=-0.1": r"^learner\.learning_rate: -0\.1 must be a number >= 1e-12",
     "--learner.learning_rate=nan": r"^learner\.learning_rate: nan must be a number >= 1e-12",
-    "--search.win_weight=1.5": r"^search\.win_weight: 1\.5 must be a number >= 0 and <= 1",
+    "--selfplay.deviations=1.5": r"^selfplay\.deviations: 1\.5 must be a number >= 0 and <= 1",
     "--selfplay.games=2.5": r"^selfplay\.games: '?2\.5",
     "--evaluation.games=7": r"^evaluation\.games: 7 must be even",
     "--iterations=0": r"^iterations: 0 needs minutes above 0",

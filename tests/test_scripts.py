@@ -77,7 +77,7 @@ def test_help_explains_every_field_with_its_default():
     for part in ("--network.channels", "Games per iteration, all devices", "default: 1024"):
         assert part in text
     fields = [word for word in done.stdout.split() if word.startswith("--learner.")]
-    assert "--learner.ema_decay" in fields
+    assert "--learner.weight_decay" in fields
 
 
 def test_sigterm_finishes_the_iteration_saves_and_says_how_to_go_on(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -27,9 +26,7 @@ class Choice(NamedTuple):
     """What to play in a batch of positions."""
 
     edge: jax.Array  # [B] int32, the edge to draw
-    # [B] float32, remaining margin of the side to move, in boxes; of a search with `win_weight` its
-    # mixture with the balance of wins, times the boxes of the board
-    value: jax.Array
+    value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
 
 
 Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to one move each [B] int32
@@ -112,11 +109,7 @@ def search_one(
     drawn: jax.Array,
     rounds: Rounds | None = None,
 ) -> tuple[Choice, SearchResult]:
-    """Search ONE position [A] bool without noise: its choice [], and the search as a batch of 1.
-
-    Edges do not say the score, so the search values boxes, also where `win_weight` is not 0.
-    """
-    settings = replace(settings, win_weight=0.0)
+    """Search ONE position [A] bool without noise: its choice [], and the search as a batch of 1."""
     game, evaluate, seen = network.game, network_evaluator(network, settings), []
     params = inference_copy(network, params, 1)
     look = without_noise(game, settings, evaluate, params, rounds)

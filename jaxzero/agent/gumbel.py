@@ -173,7 +173,7 @@ def plan(
     `rounds` may be data of at most `settings.simulations` simulations.
     """
     expand_nodes = partial(expand_in_parts, settings, expand_nodes)
-    weigh = partial(weighted_values, settings.visit_offset, value_scale)
+    weigh = partial(weighted_values, value_scale)
     gumbel = jnp.zeros(root.legal.shape)
     if gumbel_scale:
         # The split is that of mctx, for the same noise from the same key.

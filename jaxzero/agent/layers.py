@@ -72,14 +72,7 @@ class ConvBlock(nn.Module):
             y = y + nn.Dense(channels, dtype=self.dtype)(pooled(nn.relu(y)))[:, None, None]
         y = nn.relu(y)
         y = Conv3x3(channels, self.form, self.dtype, nn.initializers.zeros)(y)
-        if self.config.squeeze_excitation:
-            y = y * self._gate(y)[:, None, None]
         return nn.relu(x + y)
-
-    def _gate(self, y: jax.Array) -> jax.Array:
-        """Return a factor per channel from the pooled board (Hu et al. 2018): [B, C]."""
-        hidden = nn.relu(nn.Dense(self.config.channels // 4 or 1, dtype=self.dtype)(pooled(y)))
-        return nn.sigmoid(nn.Dense(self.config.channels, dtype=self.dtype)(hidden))
 
 
 class DenseBlock(nn.Module):

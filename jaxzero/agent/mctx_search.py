@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import mctx
 
 from jaxzero.agent.gumbel import SearchResult
-from jaxzero.agent.tree import NO_MOVE, Expand, Outcome, Root
+from jaxzero.agent.tree import NO_MOVE, VISIT_OFFSET, Expand, Outcome, Root
 from jaxzero.config import SearchConfig
 
 
@@ -61,7 +61,7 @@ def plan(
             qtransform=partial(
                 mctx.qtransform_completed_by_mix_value,
                 value_scale=value_scale,
-                maxvisit_init=settings.visit_offset,
+                maxvisit_init=VISIT_OFFSET,
                 rescale_values=False,
             ),
             max_num_considered_actions=min(settings.max_considered_actions, settings.simulations),

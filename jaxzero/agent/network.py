@@ -209,9 +209,3 @@ def margin_probabilities(prediction: Prediction) -> jax.Array:
 def expected_margin(game: DotsAndBoxes, prediction: Prediction) -> jax.Array:
     """Return the expected remaining margin of the side to move, in boxes: [B]."""
     return margin_probabilities(prediction) @ margin_bins(game).astype(jnp.float32)
-
-
-def win_balance(game: DotsAndBoxes, prediction: Prediction, margin: jax.Array) -> jax.Array:
-    """Return P(win) - P(loss) of the side to move, which is `margin` [B] boxes ahead: [B]."""
-    final = margin[:, None] + margin_bins(game)[None, :]
-    return jnp.sum(margin_probabilities(prediction) * jnp.sign(final), axis=-1)

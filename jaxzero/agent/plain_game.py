@@ -85,13 +85,11 @@ def root(state: State, view: View) -> Node:
     return Node(state, jnp.float32(0), jnp.float32(0))
 
 
-def expand(game: DotsAndBoxes, win_weight: float, node: Node, move: jax.Array) -> tuple[Node, View]:
+def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
     """Return the node behind a move, and its view. After the end reward and discount are 0."""
     before = node.state
     after, again = draw_edge(game, before, move)
-    boxes = boxes_gained(before, after, again) / game.num_boxes
-    won = jnp.where(is_over(after), jnp.sign(after.margin), 0)
-    reward = (1 - win_weight) * boxes + win_weight * won
+    reward = boxes_gained(before, after, again) / game.num_boxes
     already_over = is_over(before)
     return Node(
         state=after,

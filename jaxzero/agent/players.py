@@ -321,7 +321,7 @@ def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -
     simulations = _count(name, argument, "search:64")
     agent = _needed(name, game, agent)
     settings = replace(agent.settings, simulations=simulations)
-    varied = agent.temperature or settings.win_weight or settings.engine != "rounds"
+    varied = agent.temperature or settings.engine != "rounds"
     one = None if varied else partial(single.think, simulations=simulations)
     return _network_player(name, agent, settings, _by_search, one)
 

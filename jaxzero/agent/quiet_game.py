@@ -112,7 +112,7 @@ def root(state: State, view: View) -> Node:
     return Node(state, free_boxes(view))
 
 
-def expand(game: DotsAndBoxes, win_weight: float, node: Node, move: jax.Array) -> tuple[Node, View]:
+def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
     """Return the node behind a move, and the view of the position before its captures."""
     faced, view = open_up(game, node.state, move)
     return Node(searched(faced, view), free_boxes(view)), view

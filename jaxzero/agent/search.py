@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from jaxzero.agent import gumbel, mctx_search, plain_game, quiet_game
 from jaxzero.agent.gumbel import SearchResult
-from jaxzero.agent.network import Network, evaluate_some, expected_margin, win_balance
+from jaxzero.agent.network import Network, evaluate_some, expected_margin
 from jaxzero.agent.parts import SIZES, computes_what_is_used
 from jaxzero.agent.tree import Root
 from jaxzero.config import SearchConfig
@@ -38,7 +38,7 @@ def game_of(settings: SearchConfig) -> ModuleType:
 
 
 def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
-    """Return an evaluator that mixes margin and win probability as `settings.win_weight` says."""
+    """Return an evaluator whose value is the expected margin, in boards."""
     game = network.game
 
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
@@ -48,9 +48,6 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
         else:
             prediction = network.apply(params, state.drawn, found)
         value = expected_margin(game, prediction) / game.num_boxes
-        if settings.win_weight:
-            balance = win_balance(game, prediction, state.margin)
-            value = (1 - settings.win_weight) * value + settings.win_weight * balance
         # Nothing is left to win once the game is over; the masked margins say so already,
         # but the sign of the final margin was paid out as a reward.
         return Evaluation(prediction.policy_logits, jnp.where(needed, value, 0.0))
@@ -83,7 +80,7 @@ def search(
     chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
     rules = game_of(settings)
     outcome = jax.vmap(partial(rules.outcome, game))
-    expand = jax.vmap(partial(rules.expand, game, settings.win_weight))
+    expand = jax.vmap(partial(rules.expand, game))
     prior = jax.vmap(partial(rules.prior, game))
     structure_of = jax.vmap(rules.structure_of_searched)
 

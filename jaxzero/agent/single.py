@@ -106,7 +106,7 @@ def choose_many(
     """Choose in positions [B, A] bool: NumPy [B]; 0 simulations: no search."""
     most = room_for(simulations, MOST_OF_MANY) if simulations else 0
     if simulations:
-        settings = replace(settings, simulations=most, engine="rounds", win_weight=0.0)
+        settings = replace(settings, simulations=most, engine="rounds")
         rounds = tuple(padded_rounds(settings, simulations))
     else:
         settings, rounds = SearchConfig(nodes=settings.nodes), ()

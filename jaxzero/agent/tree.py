@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 ROOT = 0
+VISIT_OFFSET = 50.0  # c_visit of Danihelka et al.
 NO_MOVE = -1  # leads from what `plant` holds to the root
 
 Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
@@ -69,7 +70,7 @@ class Paths(NamedTuple):
 
 
 def weighted_values(
-    visit_offset: float, scale: float, moves: Moves, first_value: jax.Array, most_visits: jax.Array
+    scale: float, moves: Moves, first_value: jax.Array, most_visits: jax.Array
 ) -> jax.Array:
     """Return what the values of moves [..., A] add to their logits.
 
@@ -85,7 +86,7 @@ def weighted_values(
     count = jnp.sum(moves.visits, axis=-1)
     mixed = (first_value + count * mean) / (count + 1)
     completed = jnp.where(visited, moves.values, mixed[..., None])
-    return (visit_offset + most_visits) * scale * completed
+    return (VISIT_OFFSET + most_visits) * scale * completed
 
 
 def next_move(weigh: Callable, moves: Moves, first_value: jax.Array) -> jax.Array:

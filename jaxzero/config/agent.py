@@ -10,7 +10,6 @@ from jaxzero.config.ranges import (
     BoardSide,
     Channels,
     Considered,
-    Fraction,
     NonNegativeInt,
     NonNegativeNumber,
     Simulations,
@@ -61,9 +60,6 @@ class NetworkConfig:
     attention_heads: NonNegativeInt = 0
     """Heads of a self-attention layer over grid points or boxes after the last block; 0: no
     such layer. Must divide channels. Not for dense."""
-    squeeze_excitation: bool = False
-    """Scale the channels of each block by a function of the whole board
-    (squeeze-and-excitation). For conv only."""
     safe_end: bool = False
     """Predict also how the safe moves end: who must open the first chain, and how many chains and
     loops of at least three boxes there are then. Search does not use it; the trunk learns from it
@@ -82,8 +78,6 @@ class NetworkConfig:
             raise InputError("network.convolution: winograd needs float32, not bfloat16")
         if self.attention_heads and self.trunk == "dense":
             self._refuse("attention_heads", "conv or graph")
-        if self.squeeze_excitation and self.trunk != "conv":
-            self._refuse("squeeze_excitation", "conv")
         if self.safe_end and self.trunk != "conv":
             self._refuse("safe_end", "conv")
         if self.attention_heads and self.channels % self.attention_heads:
@@ -114,14 +108,8 @@ class SearchConfig:
     simulations."""
     value_scale_per_box: NonNegativeNumber = 0.05
     """How strongly values outweigh the policy of the network (c_scale of Gumbel AlphaZero): one
-    box more adds value_scale_per_box * (visit_offset + visits of the most visited move) to the
-    logit of a move, at first 2.5 with the defaults. The same on boards of any size. With
-    win_weight, a win counts as much as all boxes of the board."""
-    visit_offset: NonNegativeNumber = 50.0
-    """See value_scale_per_box (c_visit of Gumbel AlphaZero)."""
-    win_weight: Fraction = 0.0
-    """Goal of the search: 0 maximises the margin in boxes, 1 the win probability, a number
-    between them a mixture. Above 0 it needs nodes all."""
+    box more adds value_scale_per_box * (50 + visits of the most visited move) to the logit of a
+    move, at first 2.5 with the defaults. The same on boards of any size."""
     engine: Literal["rounds", "mctx"] = "rounds"
     """Implementation of the search. rounds: all simulations of a round of sequential halving go
     through the network in one batch; where there are fewer moves than max_considered_actions, a
@@ -141,7 +129,3 @@ class SearchConfig:
         if self.evaluation_batch and self.engine == "mctx":
             batch = f"search.evaluation_batch: {self.evaluation_batch}"
             raise InputError(f"{batch} needs search.engine rounds, not mctx")
-        if self.nodes == "quiet" and self.win_weight:
-            raise InputError(
-                f"search.win_weight: {self.win_weight} needs search.nodes all, not quiet"
-            )

@@ -13,10 +13,8 @@ from jaxzero.config.ranges import (
     MatchGames,
     Minutes,
     NonNegativeInt,
-    NonNegativeNumber,
     PositiveInt,
     PositiveNumber,
-    ProperFraction,
     Seed,
     SimulationsOrNone,
     WeightDecay,
@@ -151,15 +149,6 @@ class LearnerConfig:
     """Updates in a row that may be skipped because their loss or gradient is not finite. After as
     many, or all of an iteration, the run goes back to its last checkpoint and on with a smaller
     learning_rate; the second time, or without a checkpoint, it stops."""
-    ema_decay: ProperFraction = 0.0
-    """Decay per update of a moving average of the weights, which then plays and is evaluated in
-    place of the newest; 0: no average. It starts small: min(ema_decay, (1 + t) / (10 + t)) at
-    update t."""
-    policy_loss_weight: NonNegativeNumber = 1.0
-    """Weight of the policy's cross-entropy in the loss."""
-    margin_loss_weight: NonNegativeNumber = 1.0
-    """Weight of the margin's cross-entropy in the loss, a mean over the sampled positions whose
-    margin is known."""
     augmentation: bool = True
     """Turn or mirror each sampled position at random, by one of the symmetries of the rules:
     128 on square boards, else 64 (the outer edges of a corner box change places too)."""
@@ -259,11 +248,6 @@ class Config:
             check_opening(f"{name}.opening_plies", plies, self.game.board)
         if self.selfplay.adjudicate_below:
             self._check_adjudication()
-        if self.selfplay.td_lambda < 1 and self.search.win_weight:
-            raise InputError(
-                f"selfplay.td_lambda: {self.selfplay.td_lambda} needs search.win_weight 0, not "
-                f"{self.search.win_weight}: the search must value boxes"
-            )
 
     def _check_adjudication(self) -> None:
         """Raise an InputError unless games can stop early and be solved in time."""

@@ -59,8 +59,6 @@ def compile_answers(network: Network, settings: SearchConfig, simulations: int) 
             choice = choose(game, settings, by_sight, state)
             return (*choice, win_probability(network, settings, params, drawn))
         choice = choose(game, settings, by_search(game, settings, evaluate, params), state)
-        if settings.win_weight:  # the values of the search are not margins
-            return choice.edge, choose(game, settings, by_sight, state).value
         return tuple(choice)
 
     return answer

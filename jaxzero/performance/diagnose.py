@@ -279,7 +279,7 @@ def network_advice(profile: Profile, waits: bool) -> Iterator[str]:
     if profile.convolutional:
         yield "try the other network.convolution: shifted writes nine copies of its input"
     if waits and profile.convolutional:
-        yield "raise network.pooling_every, no network.squeeze_excitation: they break fusion"
+        yield "raise network.pooling_every: it breaks fusion"
     if not profile.on_cpu:
         yield "network.channels in multiples of 64 fill the matrix units"
     yield "raise network.channels rather than network.blocks: wider products run nearer the ceiling"

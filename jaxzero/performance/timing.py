@@ -186,7 +186,7 @@ def rules_part(work: Workload, repeats: int) -> Part:
     """Return one move in every game as the search plays it."""
     game, settings = work.network.game, work.config.search
     rules = game_of(settings)
-    expand = jax.vmap(partial(rules.expand, game, settings.win_weight))
+    expand = jax.vmap(partial(rules.expand, game))
 
     def move(carry: tuple[chex.ArrayTree, jax.Array]) -> tuple[chex.ArrayTree, jax.Array]:
         node, total = carry
@@ -293,7 +293,7 @@ def sample_part(work: Workload, repeats: int) -> Part:
 
 def gradient_part(work: Workload, repeats: int) -> Part:
     """Return the loss of a batch, its gradient and the gradient's norm."""
-    gradient_of = partial(mean_gradient, work.network, work.config.learner)
+    gradient_of = partial(mean_gradient, work.network)
 
     def one_gradient(params: chex.ArrayTree, batch: Positions) -> Positions:
         gradient, metrics = jax.lax.optimization_barrier(gradient_of(params, batch))
@@ -306,20 +306,17 @@ def gradient_part(work: Workload, repeats: int) -> Part:
 
 
 def optimiser_part(work: Workload, repeats: int) -> Part:
-    """Return the update of weights, average and optimiser state by a gradient."""
-    decay, optimizer = work.config.learner.ema_decay, make_optimizer(work.config.learner)
+    """Return the update of weights and optimiser state by a gradient."""
+    optimizer = make_optimizer(work.config.learner)
 
     def one_update(weights: tuple) -> tuple:
-        params, average, opt_state = weights
+        params, opt_state = weights
         # The weights stand in for a gradient: a constant one would leave the loop.
         updates, opt_state = optimizer.update(params, opt_state, params)
-        params = optax.apply_updates(params, updates)
-        if decay:
-            average = optax.incremental_update(params, average, 1 - decay)
-        return params, average, opt_state
+        return optax.apply_updates(params, updates), opt_state
 
     learner = work.learner
-    weights = jax.tree.map(jnp.copy, (learner.params, learner.average, learner.opt_state))
+    weights = jax.tree.map(jnp.copy, (learner.params, learner.opt_state))
     return Part(repeated(one_update, weights, repeats), work.samples * repeats, work.learned)
 
 

@@ -1,6 +1,6 @@
 """Checkpoints of a run: asynchronous, atomic, resumable.
 
-<run_dir>/checkpoints/<iteration>/learner   weights, average, best weights, optimiser, counters
+<run_dir>/checkpoints/<iteration>/learner   weights, best weights, optimiser, counters
 <run_dir>/checkpoints/<iteration>/replay    the replay ring, in the newest two checkpoints
 <run_dir>/checkpoints/<iteration>/record    config, version, totals, layout of the replay, checksums
 """
@@ -168,8 +168,13 @@ class Checkpoints:
                 raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
             shapes = shapes_of(record["config"]) if shapes_of else self._saved_shapes(iteration)
             like = _zeros(shapes)
-            learner = self._read(iteration, "learner", ocp.args.StandardRestore(like))
+            # Older checkpoints have a place for an average, here always empty.
+            older = shapes_of and "ema_decay" in record["config"]["learner"]
+            there = like._asdict() | {"average": {}} if older else like
+            learner = self._read(iteration, "learner", ocp.args.StandardRestore(there))
             refuse_damaged(where, "learner", record, learner)
+            if older:
+                learner = type(like)(**{name: learner[name] for name in like._fields})
         except InputError:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files

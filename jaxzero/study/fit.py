@@ -18,7 +18,7 @@ from jaxzero.errors import RunError
 from jaxzero.evaluation.scoring import answer_suite, compile_answers, score
 from jaxzero.status import doing
 from jaxzero.study.labels import Labels
-from jaxzero.training.learner import Learner, candidate_params, init_learner, update
+from jaxzero.training.learner import Learner, init_learner, update
 
 SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the budget, when to score
 CALL_SHARE = 1 / 200  # of the budget, spent in one call
@@ -106,9 +106,7 @@ def fit(config: Config, labels: Labels, budget: Budget, say: Callable[[CurvePoin
 
     def look(loss: float | None) -> CurvePoint:
         with doing("scoring on the positions held out"):
-            scores = score(
-                labels.test, answer_suite(labels.test, answer, candidate_params(learner))
-            )
+            scores = score(labels.test, answer_suite(labels.test, answer, learner.params))
         point = CurvePoint(seconds, updates * batch, updates, loss, scores)
         say(point)
         return point

@@ -21,7 +21,6 @@ from jaxzero.performance.timing import network_call, seconds_per_call
 from jaxzero.readers import check_mapping, read_mapping
 from jaxzero.study.fit import CurvePoint, Fit
 from jaxzero.study.labels import Labels
-from jaxzero.training.learner import candidate_params
 
 RESULT_FILE, CURVE_FILE = "result.json", "curve.csv"
 INFERENCE_BATCH = 512  # positions per evaluation, when speed is measured
@@ -70,7 +69,7 @@ def _rest(share: float | None) -> float | None:
 
 def result_of(config: Config, labels: Labels, done: Fit) -> Result:
     """Return the result of one study; measures the speed of inference."""
-    network, params = Network(labels.test.game, config.network), candidate_params(done.learner)
+    network, params = Network(labels.test.game, config.network), done.learner.params
     last = done.curve[-1]
     return {
         "config": asdict(config),

@@ -56,7 +56,6 @@ from jaxzero.status import doing
 from jaxzero.training.learner import (
     Learner,
     accept_candidate,
-    candidate_params,
     playing_params,
 )
 from jaxzero.training.parallel import join_shares, local_copy, own_share
@@ -147,7 +146,7 @@ class Evaluator:
         threshold = self._settings.gate_threshold
         if not threshold:
             return learner, {}
-        candidate = replace(self._player, params=local_copy(candidate_params(learner)))
+        candidate = replace(self._player, params=local_copy(learner.params))
         best = replace(self._player, params=local_copy(learner.best))
         points = self._match(candidate, best, self._settings.games).points
         accepted = points >= threshold

@@ -36,7 +36,6 @@ class Learner(NamedTuple):
     """
 
     params: chex.ArrayTree  # float32 weights
-    average: chex.ArrayTree  # float32 running average of the weights; empty when it is off
     best: chex.ArrayTree  # float32 weights that passed the gate last; empty when it is off
     opt_state: optax.OptState
     step: jax.Array  # [] int32, updates so far
@@ -48,63 +47,49 @@ def init_learner(network: Network, config: Config) -> Learner:
     params = init_params(network, jax.random.key(config.seed))
     zero = jnp.zeros((), jnp.int32)
     # Copies, because donating one buffer twice is an error.
-    average = jax.tree.map(jnp.copy, params) if config.learner.ema_decay else {}
     best = jax.tree.map(jnp.copy, params) if config.evaluation.gate_threshold else {}
     opt_state = make_optimizer(config.learner).init(params)
-    return Learner(params, average, best, opt_state, zero, jnp.copy(zero))
-
-
-def candidate_params(learner: Learner) -> chex.ArrayTree:
-    """Return the newest weights: the running average where there is one."""
-    return learner.average or learner.params
+    return Learner(params, best, opt_state, zero, jnp.copy(zero))
 
 
 def playing_params(learner: Learner) -> chex.ArrayTree:
     """Return the weights that play: those that passed the gate last, without a gate the newest."""
-    return learner.best or candidate_params(learner)
+    return learner.best or learner.params
 
 
 def accept_candidate(learner: Learner) -> Learner:
     """Let the newest weights through the gate."""
-    return learner._replace(best=jax.tree.map(jnp.copy, candidate_params(learner)))
+    return learner._replace(best=jax.tree.map(jnp.copy, learner.params))
 
 
 def start_from(learner: Learner, params: chex.ArrayTree) -> Learner:
-    """Return a fresh learner that starts from `params`, also its average and its best weights."""
-    copies = {
-        name: jax.tree.map(jnp.copy, params)
-        for name in ("average", "best")
-        if getattr(learner, name)
-    }
-    return learner._replace(params=params, **copies)
+    """Return a fresh learner that starts from `params`, also its best weights."""
+    best = jax.tree.map(jnp.copy, params) if learner.best else {}
+    return learner._replace(params=params, best=best)
 
 
 def saved_shapes(like: Learner, config: dict[str, Any]) -> Learner:
     """Return the shapes of a learner that was saved under the settings of a checkpoint."""
     settings = config["learner"]
-    averaged = settings["ema_decay"] > 0
     gated = config["evaluation"]["gate_threshold"] > 0
     # Older checkpoints do not say it.
     optimizer = LearnerConfig(optimizer=settings.get("optimizer", "adamw"))
     return like._replace(
-        average=like.params if averaged else {},
         best=like.params if gated else {},
         opt_state=jax.eval_shape(make_optimizer(optimizer).init, like.params),
     )
 
 
 def adapt(saved: Learner, like: Learner, settings: LearnerConfig) -> Learner:
-    """Return a saved learner with an average and best weights exactly where `like` has them.
+    """Return a saved learner with best weights exactly where `like` has them.
 
     New ones start as the newest weights. Another optimiser than that of `settings` starts anew.
     """
-    average = saved.average or jax.tree.map(np.copy, saved.params)
-    best = saved.best or jax.tree.map(np.copy, candidate_params(saved))
+    best = saved.best or jax.tree.map(np.copy, saved.params)
     opt_state = saved.opt_state
     if jax.tree.structure(opt_state) != jax.tree.structure(like.opt_state):
         opt_state = jax.device_get(make_optimizer(settings).init(saved.params))
     return saved._replace(
-        average=average if like.average else {},
         best=best if like.best else {},
         opt_state=opt_state,
     )
@@ -173,7 +158,6 @@ def policy_losses(
 
 def loss(
     network: Network,
-    settings: LearnerConfig,
     params: chex.ArrayTree,
     positions: Positions,
     known: jax.Array | None = None,
@@ -191,8 +175,8 @@ def loss(
     known = jnp.where(known > 0, known, 1.0)  # where nothing is known both are 0
     means |= {name: means[name] / known for name in ("margin_loss", "margin_error")}
     total = (
-        settings.policy_loss_weight * means["policy_loss"]
-        + settings.margin_loss_weight * means["margin_loss"]
+        means["policy_loss"]
+        + means["margin_loss"]
         + LOGIT_SIZE_WEIGHT * means["logit_size"]
         + SAFE_END_WEIGHT * means.get("safe_end_loss", 0.0)
     )
@@ -201,7 +185,6 @@ def loss(
 
 def mean_gradient(
     network: Network,
-    settings: LearnerConfig,
     params: chex.ArrayTree,
     batch: Positions,
     axis_name: str | None = None,
@@ -214,7 +197,7 @@ def mean_gradient(
     known = batch.margin_known.mean(dtype=jnp.float32)
     if axis_name is not None:
         known = jax.lax.pmean(known, axis_name)
-    gradient_of = jax.grad(partial(loss, network, settings), has_aux=True)
+    gradient_of = jax.grad(partial(loss, network), has_aux=True)
     size, dense = len(batch.margin_known), network.config.trunk == "dense"
 
     def in_steps(params: chex.ArrayTree, batch: Positions, known: jax.Array) -> tuple:
@@ -259,20 +242,12 @@ def update(
     `fraction` [] of the run is done. A loss or gradient that is not finite changes nothing, and
     its metrics are 0 but `skipped`, which is 1.
     """
-    settings = config.learner
-    gradient, metrics = mean_gradient(network, settings, learner.params, batch, axis_name)
+    gradient, metrics = mean_gradient(network, learner.params, batch, axis_name)
     metrics["gradient_norm"] = jnp.linalg.norm(ravel_pytree(gradient)[0])
-    optimizer = make_optimizer(settings, fraction)
+    optimizer = make_optimizer(config.learner, fraction)
     updates, opt_state = optimizer.update(gradient, learner.opt_state, learner.params)
     params = optax.apply_updates(learner.params, updates)
-    average = learner.average
-    if settings.ema_decay:
-        # Warmed up, or the average would hold on to the random weights it began with.
-        decay = jnp.minimum(settings.ema_decay, (1 + learner.step) / (10 + learner.step))
-        average = optax.incremental_update(params, average, 1 - decay)
-    stepped = learner._replace(
-        params=params, average=average, opt_state=opt_state, step=learner.step + 1
-    )
+    stepped = learner._replace(params=params, opt_state=opt_state, step=learner.step + 1)
     finite = jnp.isfinite(metrics["gradient_norm"]) & jnp.isfinite(metrics["loss"])
     metrics = {name: jnp.where(finite, value, 0.0) for name, value in metrics.items()}
     metrics["skipped"] = 1.0 - finite
