@@ -98,7 +98,11 @@ def test_a_run_of_a_minute_ends_decayed_and_resumes_with_its_minutes(seven_secon
 
 
 def test_a_stopped_run_says_how_much_of_its_time_is_left(seven_seconds, tmp_path, capsys):
-    assert not train(short_config("--minutes=1", "--iterations=80"), tmp_path / "run", stop=Stop(max_iterations=2))
+    assert not train(
+        short_config("--minutes=1", "--iterations=80"),
+        tmp_path / "run",
+        stop=Stop(max_iterations=2),
+    )
     said = capsys.readouterr().out
     assert "80 iterations or 1 minutes" in said and "0.2/1 min" in said
     assert "Stopped after 2 of 80 iterations, 0.2 of 1 minutes, and saved." in said
