@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse, planted, table_of
+from compiled import analyse, table_of
 from quiet_referee import hashed, play_all, play_to
 from referee import Referee
 
@@ -23,7 +23,8 @@ from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
 from jaxzero.training.selfplay import begin_play, play_step
-from jaxzero.training.targets import Positions, resample, sampling_weights
+from jaxzero.training.targets import Positions, sampling_weights
+from jaxzero.training.targets import resample as resample_
 
 GAMES = 24
 CONFIG = load_config(
@@ -36,7 +37,12 @@ CONFIG = load_config(
     "--selfplay.surprise_weight=1",
 )
 GAME = CONFIG.game.board
-DEEP = "--search.simulations=4", "--search.value_scale_per_box=0.5", "--search.nodes=quiet"
+resample = jax.jit(resample_, static_argnums=2)
+# A visit of every move is a look at all leaves.
+LOOK_AHEAD = (
+    *("--search.simulations=12", "--search.max_considered_actions=12", "--search.nodes=quiet"),
+    "--search.value_scale_per_box=0.5",
+)
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +102,8 @@ def test_a_block_holds_only_positions_that_were_played(played):
 @pytest.mark.parametrize("offset", [0.0, 0.999])
 @pytest.mark.parametrize("count", [1, 5, 7, 20])
 def test_picks_are_even_and_valid(offset, count):
-    valid = jnp.array([True, True, False, True, False, True, True, True, True, False])
-    numbers = jnp.arange(10)
+    valid = np.array([True, True, False, True, False, True, True, True, True, False])
+    numbers = np.arange(10)
     picked = resample(Positions(*[numbers] * 3, valid, valid), valid, count, offset)
     assert bool(picked.margin_known.all())
     times = np.bincount(picked.margin, minlength=10)[np.asarray(valid)]
@@ -107,8 +113,8 @@ def test_picks_are_even_and_valid(offset, count):
 
 @pytest.mark.parametrize("offset", [0.0, 0.6])
 def test_picks_are_in_proportion_to_their_weights(offset):
-    weights = jax.random.randint(jax.random.key(0), (200,), 0, 40) * (jnp.arange(200) % 3 > 0)
-    numbers, count = jnp.arange(200), 3000
+    numbers, count = np.arange(200), 3000
+    weights = np.random.default_rng(0).integers(0, 40, 200, np.int32) * (numbers % 3 > 0)
     positions = Positions(*[numbers] * 3, *[weights > 0] * 2)
     picked = resample(positions, weights, count, offset)
     times = np.bincount(picked.margin, minlength=200)
@@ -146,10 +152,15 @@ def test_what_surprises_is_stored_more_often(played):
 
 def test_the_value_of_a_decision_is_what_is_won_from_there_on():
     """Boxes, for the side to move, once free boxes are taken: the table's, if leaves are."""
-    config = load_config("configs/tiny.yaml", *DEEP)
+    config = load_config("configs/tiny.yaml", *LOOK_AHEAD)
     game = config.game.board
-    decisions = play_all(config, planted(game, 8.0), GAMES, jax.random.key(3)).decisions
     values_of = jax.jit(jax.vmap(partial(table_value, table_of(game))))
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        value = values_of(state.drawn) / game.num_boxes
+        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
+
+    decisions = play_all(config, evaluate, GAMES, jax.random.key(3)).decisions
     exact = values_of(decisions.drawn[decisions.played])
     assert np.ptp(exact) > 4
     np.testing.assert_allclose(decisions.value[decisions.played], exact, atol=1e-3)
