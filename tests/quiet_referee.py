@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from referee import Referee
 
 from jaxzero.agent.search import Evaluate, Evaluation
@@ -14,7 +15,8 @@ from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
 from jaxzero.game.structure import structure
-from jaxzero.training.selfplay import new_games, play_to_the_end
+from jaxzero.training import selfplay
+from jaxzero.training.targets import Decisions, Positions
 
 GAME = DotsAndBoxes(3, 3)
 
@@ -52,20 +54,35 @@ def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
     return declined
 
 
-def play_all(config: Config, evaluate: Evaluate, games: int, *keys: jax.Array) -> tuple:
-    """Return decisions and results of games, by the keys of their openings and of their play."""
+class Played(NamedTuple):
+    """Games with all that is made of them; N games, T decisions in each of B lanes."""
 
-    return _played(config, evaluate, games)(*keys)
+    decisions: Decisions  # [T, B]
+    results: np.ndarray  # [N]
+    positions: Positions  # [T * B], of all decisions
+    stored: Positions
+    metrics: dict[str, np.ndarray]
+    longest: np.ndarray | None  # [N], decisions that each game of a queue may have
 
 
-@cache
-def _played(config: Config, evaluate: Evaluate, games: int):
-    @jax.jit
-    def run(random_key: jax.Array, play_key: jax.Array) -> tuple:
-        begin = new_games(config, random_key, games)
-        return play_to_the_end(config, evaluate, (), play_key, begin)
+def play_all(config: Config, evaluate: Evaluate, games: int, key: jax.Array) -> Played:
+    """Play games as an iteration does, in one program."""
+    functions = (selfplay.play_to_the_end, selfplay.label, selfplay.make_queue)
+    seen = {}
 
-    return run
+    def noted(function):
+        return lambda *inputs: seen.setdefault(function.__name__, function(*inputs))
+
+    def run(key: jax.Array) -> Played:
+        with pytest.MonkeyPatch.context() as patch:
+            for function in functions:
+                patch.setattr(selfplay, function.__name__, noted(function))
+            stored, metrics = selfplay.play_games(config, evaluate, (), key, games)
+        queue = seen.get("make_queue")
+        longest = queue.longest if queue else None
+        return Played(*seen["play_to_the_end"], seen["label"], stored, metrics, longest)
+
+    return jax.device_get(jax.jit(run)(key))
 
 
 def hashed(_params, state: State, _found) -> Evaluation:

@@ -27,7 +27,7 @@ SETTINGS = SearchConfig(nodes="quiet")
 
 @cache
 def agent(game: DotsAndBoxes = GAME) -> Agent:
-    network = Network(game, NetworkConfig(channels=4, blocks=1))
+    network = Network(game, NetworkConfig(trunk="dense", channels=4, blocks=1, features="raw"))
     return Agent(network, any_params(network), SETTINGS)
 
 

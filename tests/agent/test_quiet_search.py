@@ -13,14 +13,14 @@ from referee import Referee
 
 from jaxzero.agent import quiet_game
 from jaxzero.agent.choosing import by_search, choose
-from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent, make_player
 from jaxzero.agent.search import Evaluation, search
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.evaluation.scoring import agent_answers
 from jaxzero.evaluation.suite import table_suite
-from jaxzero.game import DotsAndBoxes, State, initial_state, step
+from jaxzero.game import DotsAndBoxes, State, initial_states, step
 from jaxzero.game.structure import structure
 
 SETTINGS = SearchConfig(simulations=16, value_scale_per_box=0.5, nodes="quiet")
@@ -41,13 +41,14 @@ def positions_of(game: DotsAndBoxes) -> np.ndarray:
     return boards(game, np.arange(last) if last < 5000 else np.arange(0, last, last // 600))
 
 
+@partial(jax.jit, static_argnums=0)
 def opened(game: DotsAndBoxes, state: State, move):
     """Return the node behind a move in a quiet position, and the view before its captures."""
     start = quiet_game.root(state, quiet_game.view(game, state.drawn))
     return quiet_game.expand(game, 0.0, start, move)
 
 
-reply = quiet_game.outcome
+reply = jax.jit(quiet_game.outcome, static_argnums=0)
 
 
 def priors(game: DotsAndBoxes, found, logits) -> tuple:
@@ -144,20 +145,27 @@ def test_a_reply_follows_what_deeper_search_says(simulations, worth):
     assert float(found.value[0]) * game.num_boxes == pytest.approx(worth, abs=1e-4)
 
 
-def test_every_node_is_worth_its_first_value_and_its_moves():
-    """Also where replies have changed on the way."""
+@pytest.fixture(scope="module")
+def searched():
+    """A search on 3x3 by values that are far from smooth: the positions and what it found."""
     game = DotsAndBoxes(3, 3)
-    weights = jax.random.normal(jax.random.key(1), (game.num_edges,))
+    weights = np.random.default_rng(1).normal(size=game.num_edges).astype(np.float32)
 
     def evaluate(_params, state: State, _found) -> Evaluation:
-        noise = jnp.sin(40.0 * (state.drawn @ weights))  # far from smooth: replies change often
+        noise = jnp.sin(40.0 * (state.drawn @ weights))  # replies change often
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), 0.6 * noise)
 
     drawn = np.random.default_rng(0).random((64, game.num_edges)) < 0.4
-    state = states(analyse(game)(drawn).quiet)
+    quiet = np.asarray(analyse(game)(drawn).quiet)
+    quiet = quiet[~quiet.all(axis=1)]
     settings = SearchConfig(simulations=32, max_considered_actions=4, value_scale_per_box=0.05)
-    run = jax.jit(lambda key: search(game, settings, evaluate, (), key, state).tree)
-    tree = jax.device_get(run(jax.random.key(2)))
+    run = jax.jit(lambda key: search(game, settings, evaluate, (), key, states(quiet)))
+    return game, quiet, jax.device_get(run(jax.random.key(2)))
+
+
+def test_every_node_is_worth_its_first_value_and_its_moves(searched):
+    """Also where replies have changed on the way."""
+    game, _, (*_, tree) = searched
     visits, q = tree.moves.visits, tree.moves.values
     # The root keeps its first value: nobody asks for another.
     expected = (tree.first_values + (visits * q).sum(-1)) / (1 + visits.sum(-1))
@@ -178,9 +186,10 @@ def test_every_node_is_worth_its_first_value_and_its_moves():
 
 def test_priors_of_edges_that_are_one_move_count_together():
     game, state = row_of_boxes(3, [0, 1, 2, 3], [0])  # a box with three open sides, a chain of two
-    logits = jnp.where(state.drawn, -1e9, 0.0)
-    folded, moves = priors(game, structure(game, state.drawn), logits)
-    np.testing.assert_allclose(jnp.exp(folded[moves]), [0.2, 0.2, 0.6], rtol=1e-5)
+    logits = np.where(state.drawn, -1e9, 0.0)
+    known = jax.jit(lambda logits: priors(game, structure(game, state.drawn), logits))
+    folded, moves = jax.device_get(known(logits))
+    np.testing.assert_allclose(np.exp(folded[moves]), [0.2, 0.2, 0.6], rtol=1e-5)
     assert int(moves.sum()) == 3
 
 
@@ -206,31 +215,22 @@ def test_a_box_weighs_the_same_on_boards_of_any_size():
     assert policies[0].max() > 0.4
 
 
-def test_policies_are_distributions_over_quiet_moves():
-    game = DotsAndBoxes(2, 2)
-    evaluate = planted(game, prior_weight=1.0)
-    found = analyse(game)(positions_of(game))
-    quiet = np.unique(np.asarray(found.quiet), axis=0)
-    quiet = quiet[~quiet.all(axis=1)]
-    run = jax.jit(partial(search, game, SETTINGS, evaluate))
-    result = run((), jax.random.key(3), states(quiet))
-    _, moves = jax.jit(jax.vmap(partial(priors, game)))(
-        analyse(game)(quiet), jnp.zeros(quiet.shape)
-    )
+def test_policies_are_distributions_over_quiet_moves(searched):
+    game, quiet, result = searched
+    moves = np.asarray(jax.jit(jax.vmap(partial(quiet_game.legal, game)))(analyse(game)(quiet)))
     np.testing.assert_allclose(result.policy.sum(-1), 1, rtol=1e-5)
-    assert float(jnp.where(moves, 0, result.policy).max()) < 1e-6
-    assert int(jnp.where(moves, 0, result.visits).max()) == 0
-    assert bool(moves[jnp.arange(len(quiet)), result.edge].all())
+    assert result.policy[~moves].max() < 1e-6
+    assert not result.visits[~moves].any()
+    assert moves[np.arange(len(quiet)), result.edge].all()
 
 
 @pytest.fixture(scope="module")
-def agents():
-    """Two untrained networks on 3x3."""
+def agent() -> Agent:
+    """Return an untrained network on 3x3."""
     game = DotsAndBoxes(3, 3)
     network = Network(game, NetworkConfig(trunk="dense", channels=32, blocks=1, features="raw"))
     settings = SearchConfig(simulations=8, max_considered_actions=4, nodes="quiet")
-    keys = jax.random.split(jax.random.key(0))
-    return game, [Agent(network, init_params(network, key), settings) for key in keys]
+    return Agent(network, any_params(network), settings)
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ def agents():
     # A search of either player has the same rules: one opponent of it will do.
     [pytest.param(("search:8", "search:4"), marks=pytest.mark.slow), ("policy", "search:8")],
 )
-def test_matches_obey_the_rules(agents, names):
-    game, (one, two) = agents
-    first, second = make_player(names[0], game, one), make_player(names[1], game, two)
+def test_matches_obey_the_rules(agent, names):
+    game = agent.network.game
+    first, second = (make_player(name, game, agent) for name in names)
     games = 12
-    state = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), initial_state(game))
+    state = initial_states(game, games)
     referees = [Referee(game) for _ in range(games)]
     rng = np.random.default_rng(0)
     advance, keys = jax.jit(jax.vmap(partial(step, game))), jax.random.split(jax.random.key(1), 12)
@@ -260,8 +260,7 @@ def test_matches_obey_the_rules(agents, names):
     assert bool(state.drawn.all())
 
 
-def test_agents_sit_suites(agents):
-    _, (agent, _) = agents
+def test_agents_sit_suites(agent):
     suite = table_suite(DotsAndBoxes(2, 2), 64)
     raw = NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw")
     network = Network(suite.game, raw)

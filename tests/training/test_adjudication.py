@@ -38,16 +38,17 @@ from jaxzero.training.targets import Positions, label, possible_margin
 from jaxzero.training.trainer import train
 
 GAMES, BELOW, SOLVED, KEY = 64, 8, 3, jax.random.key(5)
+WHOLE = "--search.evaluation_batch=1000000"  # rounds, as on a GPU: they compile faster
 CONFIG = load_config(
     "configs/tiny.yaml",
     *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--search.simulations=4"),
     *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=0.5"),
-    f"--selfplay.adjudicate_below={BELOW}",
+    *(f"--selfplay.adjudicate_below={BELOW}", WHOLE),
 )
 QUIET = (
     *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),
     *("--selfplay.opening_plies=2", f"--selfplay.adjudicate_below={BELOW}"),
-    f"--selfplay.solved_per_game={SOLVED}",
+    *(f"--selfplay.solved_per_game={SOLVED}", WHOLE),
 )
 SHORT = (
     *("--network.features=raw", "--network.channels=16", "--search.simulations=2"),
@@ -269,6 +270,19 @@ def by_block(config, ring) -> tuple[jax.Array, ...]:
     fields = [x.reshape(*shape, *x.shape[2:])[:, :5] for x in (drawn, *ring[1:4])]
     own = config.positions_per_game * config.selfplay.games // 2
     return [x[:, :, :own] for x in fields], [x[:, :, own:] for x in fields]
+
+
+def test_an_iteration_counts_what_it_plays_and_learns_from(ran):
+    config, ((ring, lines), _) = ran
+    assert ring.size.tolist() == [5 * config.positions_per_iteration // 2] * 2
+    for line in lines:
+        assert np.isfinite(list(line.values())).all()
+        assert 0 < line["selfplay/games"] <= config.selfplay.games
+        new, own = line["selfplay/new_positions"], config.selfplay.games * config.positions_per_game
+        assert new - line["selfplay/solved"] == min(line["selfplay/moves"], own)
+        samples = config.learner.updates_per_iteration * config.learner.batch_size
+        assert line["learn/replay_ratio"] == pytest.approx(samples / new)
+        assert line["learn/replay_ratio"] >= config.replay_ratio - 1e-5
 
 
 def test_the_replay_holds_exact_values_of_solved_positions(ran):

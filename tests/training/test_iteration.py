@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from short_run import short_config
 
 from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
@@ -23,16 +24,7 @@ from jaxzero.training.parallel import (
 )
 from jaxzero.training.progress import Progress, run_iteration
 
-CONFIG = load_config(
-    "configs/tiny.yaml",
-    "--network.channels=16",
-    "--network.features=raw",
-    "--search.simulations=4",
-    "--selfplay.games=16",
-    "--learner.batch_size=32",
-    "--learner.updates_per_iteration=3",
-    "--replay.capacity=384",
-)
+CONFIG = short_config("--devices=2", "--replay.capacity=384")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +122,8 @@ def test_indivisible_settings_are_refused_by_name():
         choose_devices(5)
 
 
-@pytest.mark.parametrize("below", [0, 8])
+# Where games are adjudicated, there are all kinds of positions.
+@pytest.mark.parametrize("below", [pytest.param(0, marks=pytest.mark.slow), 8])
 def test_an_iteration_learns_safe_ends(below):
     """Traced only: the kinds of positions must fit together, and shapes go round."""
     late = (*("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),)

@@ -11,17 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse
-from quiet_referee import play_all
 
-from jaxzero.agent.search import Evaluation
-from jaxzero.cli import load_config
-from jaxzero.config import Config, SelfplayConfig
+from jaxzero.config import SelfplayConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed
 from jaxzero.game.board import edge_centres
-from jaxzero.game.quiet import fewest_decisions, most_decisions, settle
+from jaxzero.game.quiet import fewest_decisions, settle
 from jaxzero.game.structure import Structure
 from jaxzero.training.openings import first_ply, open_games
-from jaxzero.training.targets import Decisions, label
 
 GAME, GAMES, PLIES = DotsAndBoxes(4, 4), 2048, 11
 CAREFUL, WHOLE = np.arange(GAMES) % 4 < 3, np.arange(GAMES) % 2 == 0
@@ -106,51 +102,6 @@ def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
     last = fewest_decisions(GAME) - 1
     end = analyse(GAME)(jax.jit(partial(open_games, GAME, games=64, plies=last))(KEY).drawn)
     assert (~end.quiet).any(axis=1).all()
-
-
-@pytest.fixture(scope="module")
-def late() -> tuple[Config, Decisions, jax.Array]:
-    """Play 32 games on 3x3 that begin after 7 moves, with flat priors and values, in 8 lanes."""
-    config = load_config(
-        "configs/tiny.yaml",
-        *("--game.rows=3", "--game.cols=3", "--selfplay.start_ply=7", "--search.simulations=2"),
-        *("--search.nodes=quiet", "--selfplay.opening_plies=0", "--selfplay.deviations=1"),
-    )
-
-    def flat(_params, state, _found):
-        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.drawn)))
-
-    return config, *play_all(config, flat, 32, *jax.random.split(KEY))
-
-
-def test_games_that_begin_late_are_shorter_by_as_much(late):
-    config, decisions, _ = late
-    game = config.game.board
-    length = np.bincount(np.asarray(decisions.game)[decisions.played], minlength=32)
-    assert length.max() <= most_decisions(game) - 7 and (length > 0).sum() >= 28
-    # Half of the games on the whole board begin at the ply.
-    assert (length >= fewest_decisions(game) - 7).mean() >= 0.2
-    assert decisions.played.shape == (2 * (most_decisions(game) - 7), 8)
-    assert (np.asarray(decisions.drawn)[decisions.played].sum(1) >= 7).all()
-
-
-def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result(late):
-    config, *played = late
-    known = np.asarray(label(config, *played, KEY).margin_known).reshape(-1, 8)
-    decisions, _ = played
-    played, random, game = (
-        np.asarray(field) for field in (decisions.played, decisions.random, decisions.game)
-    )
-    calm = 0
-    for number in range(32):
-        own = played & (game == number)
-        lane = own.any(axis=0)
-        in_order, was_random = known[:, lane][own[:, lane]], random[:, lane][own[:, lane]]
-        random_later = np.cumsum(was_random[::-1])[::-1] > 0
-        np.testing.assert_array_equal(in_order, ~random_later)
-        calm += len(in_order) > 0 and not was_random.any()
-    # Some games end before their deviation, and all of their results are known.
-    assert calm > 3
 
 
 def test_the_start_falls_to_the_first_move_and_stays_there():

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse, planted, table_of
+from compiled import analyse, table_of
 from quiet_referee import hashed, play_all, play_to
 from referee import Referee
 
@@ -18,13 +18,13 @@ from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold
-from jaxzero.game.structure import structure
 from jaxzero.solver.tablebase import table_value
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
-from jaxzero.training.selfplay import begin_play, play_games, play_step
-from jaxzero.training.targets import Positions, label, resample, sampling_weights
+from jaxzero.training.selfplay import begin_play, play_step
+from jaxzero.training.targets import Positions, sampling_weights
+from jaxzero.training.targets import resample as resample_
 
 GAMES = 24
 CONFIG = load_config(
@@ -34,24 +34,25 @@ CONFIG = load_config(
     "--search.simulations=4",
     "--search.nodes=quiet",
     "--selfplay.opening_plies=3",
+    "--selfplay.surprise_weight=1",
 )
 GAME = CONFIG.game.board
-DEEP = "--search.simulations=16", "--search.value_scale_per_box=0.5", "--search.nodes=quiet"
+resample = jax.jit(resample_, static_argnums=2)
+# A visit of every move is a look at all leaves.
+LOOK_AHEAD = (
+    *("--search.simulations=12", "--search.max_considered_actions=12", "--search.nodes=quiet"),
+    "--search.value_scale_per_box=0.5",
+)
 
 
 @pytest.fixture(scope="module")
 def played():
-    """Return all decisions [T, B], the results [B], and the same as positions [T, B]."""
-    keys = jax.random.split(jax.random.key(7))
-    decisions, results = play_all(CONFIG, hashed, GAMES, *keys)
-    positions = label(CONFIG, decisions, results, keys[0])
-    by_step = jax.tree.map(lambda x: np.asarray(x).reshape(-1, GAMES, *x.shape[1:]), positions)
-    return jax.device_get(decisions), jax.device_get(results), by_step
+    return play_all(CONFIG, hashed, GAMES, jax.random.key(7))
 
 
 def test_games_expanded_into_edges_obey_the_rules(played):
-    decisions, results, positions = played
-    declined = 0
+    decisions, results, positions, *_ = played
+    margins, declined = positions.margin.reshape(-1, GAMES), 0
     for number in range(GAMES):
         referee, steps = Referee(GAME), int(decisions.played[:, number].sum())
         assert decisions.played[:steps, number].all()
@@ -70,12 +71,12 @@ def test_games_expanded_into_edges_obey_the_rules(played):
         assert decisions.ahead[:steps, number].tolist() == ahead
         assert final == results[number]
         still = [(final - a) * (1 - 2 * p) for a, p in zip(ahead, movers, strict=True)]
-        assert positions.margin[:steps, number].tolist() == still
+        assert margins[:steps, number].tolist() == still
     assert declined > 0
 
 
 def test_policies_lie_on_legal_edges_of_quiet_positions(played):
-    decisions, _, _ = played
+    decisions = played.decisions
     drawn, policy = (x[decisions.played] for x in (decisions.drawn, decisions.policy))
     np.testing.assert_allclose(policy.sum(-1), 1, rtol=1e-5)
     assert policy[drawn].max() == 0
@@ -84,28 +85,25 @@ def test_policies_lie_on_legal_edges_of_quiet_positions(played):
 
 
 def test_openings_are_random_and_of_every_length(played):
-    decisions, _, _ = played
+    decisions = played.decisions
     lengths = decisions.random.sum(0)
     assert set(lengths.tolist()) == set(range(CONFIG.selfplay.opening_plies + 1))
     np.testing.assert_array_equal(~decisions.random, np.sort(~decisions.random, axis=0))
 
 
-def test_a_block_holds_only_positions_that_were_played():
-    run = jax.jit(partial(play_games, CONFIG, hashed, games=GAMES))
-    positions, metrics = run((), jax.random.key(1))
-    assert len(positions.margin) == GAMES * CONFIG.positions_per_game
-    assert not bool(positions.drawn.all(axis=-1).any())
-    np.testing.assert_allclose(positions.policy.sum(-1), 1, rtol=1e-5)
-    assert float(metrics["selfplay/decisions"]) >= fewest_decisions(GAME)
-    # The empty board of every game is there, but for what a longest game pushes out.
-    assert int((positions.drawn.sum(-1) == 0).sum()) >= GAMES - 2
+def test_a_block_holds_only_positions_that_were_played(played):
+    stored = played.stored
+    assert len(stored.margin) == GAMES * CONFIG.positions_per_game
+    assert not stored.drawn.all(axis=-1).any()
+    np.testing.assert_allclose(stored.policy.sum(-1), 1, rtol=1e-5)
+    assert played.metrics["selfplay/decisions"] >= fewest_decisions(GAME)
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.999])
 @pytest.mark.parametrize("count", [1, 5, 7, 20])
 def test_picks_are_even_and_valid(offset, count):
-    valid = jnp.array([True, True, False, True, False, True, True, True, True, False])
-    numbers = jnp.arange(10)
+    valid = np.array([True, True, False, True, False, True, True, True, True, False])
+    numbers = np.arange(10)
     picked = resample(Positions(*[numbers] * 3, valid, valid), valid, count, offset)
     assert bool(picked.margin_known.all())
     times = np.bincount(picked.margin, minlength=10)[np.asarray(valid)]
@@ -115,8 +113,8 @@ def test_picks_are_even_and_valid(offset, count):
 
 @pytest.mark.parametrize("offset", [0.0, 0.6])
 def test_picks_are_in_proportion_to_their_weights(offset):
-    weights = jax.random.randint(jax.random.key(0), (200,), 0, 40) * (jnp.arange(200) % 3 > 0)
-    numbers, count = jnp.arange(200), 3000
+    numbers, count = np.arange(200), 3000
+    weights = np.random.default_rng(0).integers(0, 40, 200, np.int32) * (numbers % 3 > 0)
     positions = Positions(*[numbers] * 3, *[weights > 0] * 2)
     picked = resample(positions, weights, count, offset)
     times = np.bincount(picked.margin, minlength=200)
@@ -126,7 +124,7 @@ def test_picks_are_in_proportion_to_their_weights(offset):
 
 
 def test_weights_of_picking_follow_the_surprise(played):
-    decisions, _, _ = played
+    decisions = played.decisions
     there = decisions.played.ravel()
     np.testing.assert_array_equal(sampling_weights(decisions, 0.0), there)
     weights = np.asarray(sampling_weights(decisions, 0.25), float)
@@ -139,42 +137,43 @@ def test_weights_of_picking_follow_the_surprise(played):
     np.testing.assert_allclose(even / even[there].mean(), there, atol=1e-4)
 
 
-def test_what_surprises_is_stored_more_often():
+def test_what_surprises_is_stored_more_often(played):
     """In proportion to the surprise, where it has all of the weight."""
-    config = replace(CONFIG, selfplay=replace(CONFIG.selfplay, surprise_weight=1.0))
-    key = jax.random.key(5)
-    stored, _ = jax.jit(partial(play_games, config, hashed, games=GAMES))((), key)
-    random_key, play_key, _ = jax.random.split(key, 3)
-    decisions, _ = jax.device_get(play_all(CONFIG, hashed, GAMES, random_key, play_key))
+    decisions, stored = played.decisions, played.stored
     drawn, surprise = decisions.drawn[decisions.played], decisions.surprise[decisions.played]
     boards, row = np.unique(drawn, axis=0, return_inverse=True)
     total = np.bincount(row.ravel(), surprise)
-    same = (boards[:, None] == np.asarray(stored.drawn)).all(-1)
-    times, played = same.sum(1), np.bincount(row.ravel())
+    same = (boards[:, None] == stored.drawn).all(-1)
+    times, played_times = same.sum(1), np.bincount(row.ravel())
     assert times.sum() == len(stored.drawn)
     expected = times.sum() * total / total.sum()
-    assert (np.abs(times - expected) < played + 0.01).all()
+    assert (np.abs(times - expected) < played_times + 0.01).all()
 
 
 def test_the_value_of_a_decision_is_what_is_won_from_there_on():
     """Boxes, for the side to move, once free boxes are taken: the table's, if leaves are."""
-    config = load_config("configs/tiny.yaml", "--game.rows=2", "--game.cols=3", *DEEP)
+    config = load_config("configs/tiny.yaml", *LOOK_AHEAD)
     game = config.game.board
-    keys = jax.random.split(jax.random.key(3))
-    decisions, _ = jax.device_get(play_all(config, planted(game, 8.0), GAMES, *keys))
-    exact = jax.vmap(partial(table_value, table_of(game)))(decisions.drawn[decisions.played])
+    values_of = jax.jit(jax.vmap(partial(table_value, table_of(game))))
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        value = values_of(state.drawn) / game.num_boxes
+        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
+
+    decisions = play_all(config, evaluate, GAMES, jax.random.key(3)).decisions
+    exact = values_of(decisions.drawn[decisions.played])
     assert np.ptp(exact) > 4
     np.testing.assert_allclose(decisions.value[decisions.played], exact, atol=1e-3)
 
 
 def test_the_surprise_is_the_divergence_from_the_network(played):
     """Its priors are flat over edges, so that those that are one move count together."""
-    decisions, _, _ = played
+    decisions = played.decisions
     step, game = np.argwhere(decisions.played & (decisions.drawn.sum(-1) > 8))[0]
     drawn, policy = decisions.drawn[step, game], decisions.policy[step, game]
-    found = structure(GAME, jnp.asarray(drawn))
-    prior = np.asarray(fold(GAME, found, jnp.asarray(~drawn / (~drawn).sum())))
-    moves = np.asarray(fold(GAME, found, jnp.asarray(policy)))
+    found = jax.tree.map(lambda field: field[0], jax.device_get(analyse(GAME)(drawn[None])))
+    folded = jax.jit(partial(fold, GAME, found))
+    prior, moves = np.asarray(folded(~drawn / (~drawn).sum())), np.asarray(folded(policy))
     expected = sum(p * np.log(p / q) for p, q in zip(moves, prior, strict=True) if p > 1e-9)
     assert decisions.surprise[step, game] == pytest.approx(expected, abs=1e-4)
 
@@ -192,27 +191,23 @@ def test_settings_state_what_is_played(nodes):
 
     games, key = config.selfplay.games, jax.random.key(0)
     step = jax.jit(partial(play_step, config, counted))
-    play = begin_play(config, key, games)
+    play = jax.jit(partial(begin_play, config, lanes=games))(key)
     for _ in range(config.positions_per_game):
         play = jax.block_until_ready(step((), key, play))
     jax.effects_barrier()
-    positions, _ = jax.eval_shape(partial(play_games, config, hashed, games=games), (), key)
-    assert len(positions.margin) == config.positions_per_iteration
     assert sum(evaluated) == config.evaluations_per_iteration
 
 
 def test_no_game_has_fewer_decisions_than_stated(played):
-    decisions, _, _ = played
+    decisions = played.decisions
     lengths = decisions.played.sum(0)
     assert lengths.min() == CONFIG.positions_per_game
     assert lengths.max() <= CONFIG.steps_per_game
 
 
-@pytest.mark.parametrize(
-    "start_ply",
-    # An iteration from an empty board differs in its self-play alone, which has tests here.
-    [pytest.param(0, marks=pytest.mark.slow), 3],
-)
+# The iteration of test_adjudication plays the quiet game too.
+@pytest.mark.slow
+@pytest.mark.parametrize("start_ply", [0, 3])
 def test_an_iteration_learns_from_the_quiet_game(start_ply):
     config = load_config(
         "configs/tiny.yaml",

@@ -200,15 +200,18 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(run, missing):
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
-def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(any_rate, tmp_path, capsys):
+def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
+    any_rate, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(trainer_module, "SMALLER", 1.0)  # one program; the next test has another
     run_dir, options = tmp_path / "run", ("--keep_checkpoints=1", "--checkpoint_every=1")
     good = short_config(*options)
     assert not train(good, run_dir, stop=Stop(max_iterations=2))
     before = saved(good, run_dir, 2)
     wild = short_config(*options, "--learner.learning_rate=1e30")
-    with pytest.raises(RunError, match=r"learning_rate: 3e\+29 .* checkpoint 2 stays.*--resume"):
+    with pytest.raises(RunError, match=r"learning_rate: 1e\+30 .* checkpoint 2 stays.*--resume"):
         train(wild, run_dir, resume=True)
-    assert "It goes on from there with learner.learning_rate 3e+29" in capsys.readouterr().out
+    assert "It goes on from there with learner.learning_rate 1e+30" in capsys.readouterr().out
     with Checkpoints(run_dir) as checkpoints:
         assert checkpoints.iterations() == [2]
     after = saved(good, run_dir, 2)

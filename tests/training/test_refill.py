@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import jax
 import numpy as np
@@ -12,29 +11,20 @@ from quiet_referee import GAME, hashed, play_all, play_to
 from referee import Referee
 
 from jaxzero.cli import load_config
-from jaxzero.training.selfplay import make_queue, new_games, play_games
-from jaxzero.training.targets import label
+from jaxzero.game.quiet import fewest_decisions, most_decisions
+from jaxzero.training.selfplay import play_games
 
 GAMES, KEY = 64, jax.random.key(5)
 CONFIG = load_config(
     "configs/tiny.yaml",
     *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--search.simulations=4"),
-    *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=0.5"),
+    *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=1"),
 )
 
 
 @pytest.fixture(scope="module")
 def played():
-    """Return decisions [T, B], results [N] and positions [T * B], as in `play_games`."""
-    random_key, play_key, _ = jax.random.split(KEY, 3)
-    decisions, results = jax.device_get(play_all(CONFIG, hashed, GAMES, random_key, play_key))
-    positions = jax.device_get(label(CONFIG, decisions, results, KEY))
-    return decisions, results, positions
-
-
-@pytest.fixture(scope="module")
-def stored():
-    return jax.device_get(jax.jit(partial(play_games, CONFIG, hashed, games=GAMES))((), KEY))
+    return play_all(CONFIG, hashed, GAMES, KEY)
 
 
 def steps_of(decisions, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +33,7 @@ def steps_of(decisions, number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_every_game_has_a_lane_to_itself_from_its_first_decision_to_its_last(played):
-    decisions, _, _ = played
+    decisions = played.decisions
     begun = np.unique(decisions.game[decisions.played])
     assert decisions.played.shape == (CONFIG.steps, GAMES // 4)
     assert len(begun) > 0.8 * GAMES
@@ -56,7 +46,7 @@ def test_every_game_has_a_lane_to_itself_from_its_first_decision_to_its_last(pla
 
 
 def test_every_game_that_begins_is_played_to_its_end_by_the_rules(played):
-    decisions, results, positions = played
+    decisions, results, positions, *_ = played
     margin = positions.margin.reshape(decisions.played.shape)
     declined = 0
     for number in np.unique(decisions.game[decisions.played]):
@@ -83,9 +73,7 @@ def test_every_game_that_begins_is_played_to_its_end_by_the_rules(played):
 
 
 def test_the_queue_begins_with_the_longest_games_and_leaves_out_only_the_shortest(played):
-    decisions, _, _ = played
-    queue = jax.jit(lambda key: make_queue(CONFIG, new_games(CONFIG, key, GAMES)))
-    longest = np.asarray(queue(jax.random.split(KEY, 3)[0]).longest)
+    decisions, longest = played.decisions, played.longest
     assert (np.diff(longest) <= 0).all()
     lengths = np.bincount(decisions.game[decisions.played], minlength=GAMES)
     assert (lengths <= longest).all()
@@ -93,15 +81,13 @@ def test_the_queue_begins_with_the_longest_games_and_leaves_out_only_the_shortes
     assert left_out.sum() == 0 or longest[left_out].max() <= np.median(longest)
 
 
-def test_each_stored_position_was_played(played, stored):
-    decisions, _, labelled = played
-    positions, _ = stored
+def test_each_stored_position_was_played(played):
+    decisions, _, labelled, positions, *_ = played
     assert len(positions.margin) == GAMES * CONFIG.positions_per_game
     flat = decisions.played.ravel()
 
     def rows(positions) -> list[bytes]:
-        # Not the policy: two programs round it differently.
-        fields = (positions.drawn, positions.margin, positions.margin_known)
+        fields = jax.tree.leaves(positions)
         parts = [np.asarray(field).reshape(len(field), -1) for field in fields]
         return [b"".join(part[i].tobytes() for part in parts) for i in range(len(parts[0]))]
 
@@ -110,9 +96,8 @@ def test_each_stored_position_was_played(played, stored):
     assert taken <= there and len(taken) > 0.6 * len(positions.margin)
 
 
-def test_games_and_decisions_are_counted_as_played(played, stored):
-    decisions, results, _ = played
-    _, metrics = stored
+def test_games_and_decisions_are_counted_as_played(played):
+    decisions, results, _, _, metrics, _ = played
     begun = np.unique(decisions.game[decisions.played])
     assert metrics["selfplay/games"] == len(begun)
     assert metrics["selfplay/moves"] == decisions.played.sum()
@@ -127,7 +112,7 @@ def test_games_and_decisions_are_counted_as_played(played, stored):
 
 def test_a_decision_that_is_stored_twice_is_one_new_position(played):
     """A lane has 2 x 12 decisions in which to play 4 games, of which 7 each are stored."""
-    decisions, _, _ = played
+    decisions = played.decisions
     assert CONFIG.positions_per_game == 7
     assert decisions.played.sum() <= CONFIG.new_positions_per_iteration == GAMES // 4 * 24
     samples = CONFIG.learner.batch_size * CONFIG.learner.updates_per_iteration
@@ -135,9 +120,33 @@ def test_a_decision_that_is_stored_twice_is_one_new_position(played):
     assert CONFIG.replay_ratio > samples / CONFIG.positions_per_iteration
 
 
+def test_games_that_begin_late_are_shorter_by_as_much(played):
+    decisions, ply = played.decisions, CONFIG.selfplay.start_ply
+    length = np.bincount(decisions.game[decisions.played], minlength=GAMES)
+    assert length.max() <= most_decisions(GAME) - ply
+    # Half of the games on the whole board begin at the ply.
+    assert (length >= fewest_decisions(GAME) - ply).mean() >= 0.2
+    assert decisions.played.shape == (2 * (most_decisions(GAME) - ply), GAMES // 4)
+    assert (decisions.drawn[decisions.played].sum(1) >= ply).all()
+
+
+def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result(played):
+    decisions, calm = played.decisions, 0
+    known = played.positions.margin_known.reshape(decisions.played.shape)
+    for number in range(GAMES):
+        where = steps_of(decisions, number)
+        random = decisions.random[where]
+        random_later = np.cumsum(random[::-1])[::-1] > 0
+        np.testing.assert_array_equal(known[where], ~random_later)
+        calm += len(random) > 0 and not random.any()
+    # Some games end before their deviation, and all of their results are known.
+    assert calm > 3
+
+
 def test_a_falling_start_fills_the_lanes_at_both_ends_of_the_run():
     falls = replace(CONFIG.selfplay, games=96, start_ply=10, start_falls=0.5)
-    config = replace(CONFIG, selfplay=falls)
+    whole = replace(CONFIG.search, evaluation_batch=10**6)  # rounds, which compile faster
+    config = replace(CONFIG, selfplay=falls, search=whole)
     play = jax.jit(lambda fraction: play_games(config, hashed, (), KEY, 96, fraction))
     (first, _), (last, _) = both = [jax.device_get(play(fraction)) for fraction in (0.0, 1.0)]
     for positions, metrics in both:

@@ -8,18 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.training.replay import Replay, add, empty_replay, relayout, sample, with_sets
+from jaxzero.training import replay as replay_module
+from jaxzero.training.replay import Replay, empty_replay, relayout, with_sets
 from jaxzero.training.targets import Positions
 
 EDGES, BLOCK, CAPACITY = 12, 8, 24
+add = jax.jit(replay_module.add)
+sample = jax.jit(replay_module.sample, static_argnums=2)
 
 
 def block_of(first: int) -> Positions:
     """Return a block whose entries carry their number in every field."""
-    number = jnp.arange(first, first + BLOCK)
-    bits = (number[:, None] >> jnp.arange(EDGES)[None]) & 1
-    bits, known = bits.astype(bool), number % 3 == 0
-    return Positions(bits, bits.astype(jnp.float32), number, known, number % 5 == 0)
+    number = np.arange(first, first + BLOCK, dtype=np.int32)
+    bits = (number[:, None] >> np.arange(EDGES)) & 1 > 0
+    return Positions(bits, bits.astype(np.float32), number, number % 3 == 0, number % 5 == 0)
 
 
 def numbers(positions: Positions) -> np.ndarray:
@@ -36,7 +38,7 @@ def numbers(positions: Positions) -> np.ndarray:
 def test_entries_survive_and_the_oldest_go_on_wrap_around():
     replay = empty_replay(CAPACITY, EDGES)
     for count in range(1, 8):
-        replay = jax.jit(add)(replay, block_of(BLOCK * (count - 1)))
+        replay = add(replay, block_of(BLOCK * (count - 1)))
         seen = set(numbers(sample(replay, jax.random.key(count), 2000)).tolist())
         kept = min(count, CAPACITY // BLOCK) * BLOCK
         assert seen == set(range(BLOCK * count - kept, BLOCK * count))
@@ -82,7 +84,7 @@ def test_formats_are_narrow_and_stay():
 def test_writes_are_in_place():
     """A donated ring is updated where it lies: the program needs no second one."""
     replay = empty_replay(80_000, EDGES)
-    program = jax.jit(add, donate_argnums=0).lower(replay, block_of(0)).compile()
+    program = jax.jit(replay_module.add, donate_argnums=0).lower(replay, block_of(0)).compile()
     plan = program.memory_analysis()
     ring = sum(leaf.nbytes for leaf in jax.tree.leaves(replay))
     assert plan.alias_size_in_bytes >= ring

@@ -30,6 +30,7 @@ def played():
 
     run = jax.jit(partial(play_games, config, flat, games=GAMES))
     positions, metrics = run((), jax.random.key(7))
+    assert len(positions.margin) == GAMES * config.positions_per_game
     by_ply = jax.tree.map(lambda x: np.asarray(x).reshape(-1, GAMES, *x.shape[1:]), positions)
     return config, by_ply, metrics
 

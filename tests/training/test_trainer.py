@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 from dataclasses import asdict
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -30,10 +32,18 @@ from jaxzero.training.parallel import spread_actor
 from jaxzero.training.progress import Progress, resume
 from jaxzero.training.trainer import train
 
-# Matches of one size share a program.
-LONGER = ("--devices=1", "--iterations=24", "--evaluation.evaluate_every=12")
-MATCHES = ("--evaluation.games=64", "--evaluation.final_games=64")
-TINY = load_config("configs/tiny.yaml", *LONGER, *MATCHES)
+# Another program than that of the short run, one for all that differs.
+OTHER = (
+    *("--learner.ema_decay=0.9", "--learner.optimizer=muon", "--evaluation.gate_threshold=0.01"),
+    *("--selfplay.games=32", "--evaluation.evaluate_every=1", "--evaluation.games=32"),
+)
+TINY = load_config(
+    "configs/tiny.yaml",
+    *("--devices=1", "--network.features=raw", "--network.channels=64", "--selfplay.games=32"),
+    *("--search.evaluation_batch=1000000", "--learner.updates_per_iteration=48"),
+    *("--learner.learning_rate=1e-2", "--iterations=32", "--evaluation.evaluate_every=0"),
+    *("--evaluation.simulations=0", "--evaluation.games=64", "--evaluation.final_games=64"),
+)
 
 
 def test_stopping_and_resuming_equals_not_stopping(whole, tmp_path):
@@ -91,10 +101,9 @@ def test_a_commit_is_noted_with_a_plus_where_files_differ_from_it(tmp_path):
 
 def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
     """A threshold of 1 is never reached from fresh weights against themselves."""
-    options = ("--evaluation.evaluate_every=1", "--evaluation.games=32", "--iterations=2")
-    closed = short_config("--evaluation.gate_threshold=1.0", *options)
+    closed = short_config(*OTHER, "--evaluation.gate_threshold=1.0", "--iterations=2")
     assert train(closed, tmp_path / "closed")
-    open_ = short_config("--evaluation.gate_threshold=0.01", *options)
+    open_ = short_config(*OTHER, "--iterations=2")
     assert train(open_, tmp_path / "open")
     # The best weights play: those that were refused have surprised nobody.
     surprises = [read_metrics(tmp_path / name)[1] for name in ("closed", "open")]
@@ -104,7 +113,7 @@ def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
         lines = read_metrics(tmp_path / name)
         assert [line["gate/accepted"] for line in lines] == [accepted] * 2
         learner = saved(config, tmp_path / name, 2).learner
-        expected = learner.params if accepted else fresh
+        expected = learner.average if accepted else fresh
         jax.tree.map(np.testing.assert_array_equal, learner.best, expected)
 
 
@@ -195,56 +204,53 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
     assert rows[0] == rows[1] and len(rows[0]) > 100
 
 
-def test_games_count_as_they_were_played_whatever_the_settings_are_now(tmp_path):
-    run_dir = tmp_path / "run"
-    assert not train(short_config(), run_dir, stop=Stop(max_iterations=2))
-    assert train(short_config("--selfplay.games=32", "--iterations=3"), run_dir, resume=True)
-    summary = json.loads((run_dir / "summary.json").read_text())
-    assert summary["games"] == 2 * 16 + 32
+@pytest.fixture(scope="module")
+def changed(whole, tmp_path_factory) -> Path:
+    """The short run after an iteration with other settings and one with its own."""
+    run_dir = Path(shutil.copytree(whole, tmp_path_factory.mktemp("changed") / "run"))
+    kept = (*OTHER, "--evaluation.gate_threshold=1.0", "--iterations=7")
+    for options in (kept, ["--iterations=8"]):
+        assert train(short_config(*options), run_dir, resume=True)
+    return run_dir
+
+
+def test_games_count_as_they_were_played_whatever_the_settings_are_now(changed):
+    summary = json.loads((changed / "summary.json").read_text())
+    assert summary["games"] == 7 * 16 + 32
     # Each of 12 decisions has a root and 4 simulations, or as many as moves are left.
-    assert summary["evaluations"] == (2 * 16 + 32) * (12 + 9 * 4 + 3 + 2 + 1)
+    assert summary["evaluations"] == (7 * 16 + 32) * (12 + 9 * 4 + 3 + 2 + 1)
 
 
-AVERAGE = ("--learner.ema_decay=0.9", "--learner.optimizer=muon")
-GATED = ("--evaluation.gate_threshold=0.5", "--evaluation.evaluate_every=1", "--evaluation.games=4")
-
-
-@pytest.mark.parametrize("options", [AVERAGE, GATED], ids=["average, muon", "gate"])
-def test_an_average_a_gate_and_an_optimizer_can_begin_and_end_within_a_run(run, options):
-    before = saved(short_config(), run, 6).learner
-    assert train(short_config(*options, "--iterations=7"), run, resume=True)
-    with_it = saved(short_config(*options), run, 7).learner
-    own = with_it.average or with_it.best
-    assert jax.tree.structure(own) == jax.tree.structure(before.params)
-    pairs = zip(jax.tree.leaves(with_it.params), jax.tree.leaves(before.params), strict=True)
-    assert not any(np.array_equal(a, b) for a, b in pairs)
-    assert train(short_config("--iterations=8"), run, resume=True)
-    after = saved(short_config(), run, 8).learner
-    assert not after.average
-    assert load_agent(run).iteration == 8
-    # What played then plays, whatever the settings are now.
-    played = load_agent(run, 7).agent.params
-    jax.tree.map(np.testing.assert_array_equal, played, own)
+def test_an_average_a_gate_and_an_optimizer_can_begin_and_end_within_a_run(whole, changed):
+    before = saved(short_config(), whole, 6).learner
+    with_it = saved(short_config(*OTHER), changed, 7).learner
+    for newer in (with_it.params, with_it.average):
+        pairs = zip(jax.tree.leaves(newer), jax.tree.leaves(before.params), strict=True)
+        assert not any(np.array_equal(a, b) for a, b in pairs)
+    after = saved(short_config(), changed, 8).learner
+    assert not after.average and not after.best
+    assert load_agent(changed).iteration == 8
+    # What played then plays, whatever the settings are now: no newer weights were let through.
+    played = load_agent(changed, 7).agent.params
+    for found in (with_it.best, played):
+        jax.tree.map(np.testing.assert_array_equal, found, before.params)
     # The optimizer of the checkpoint counts, and then that of the settings, which starts anew.
     counts = {int(leaf) for leaf in jax.tree.leaves(after.opt_state) if leaf.ndim == 0}
-    iterations = 1 if options is AVERAGE else 8
-    assert counts == {iterations * short_config().learner.updates_per_iteration}
+    assert counts == {short_config().learner.updates_per_iteration}
 
 
-def test_tiny_learns(tmp_path):
+def test_tiny_learns(tmp_path, monkeypatch):
     """It beats random and what it was itself before learning."""
-    first = init_learner(Network(TINY.game.board, TINY.network), TINY)
     network = Network(TINY.game.board, TINY.network)
-    before = Evaluator(TINY, network).play(first, 64)["random"]
-    run_dir = tmp_path / "tiny"
-    assert train(TINY, run_dir)
-    after = json.loads((run_dir / "summary.json").read_text())["versus"]["random"]
+    first, evaluator = init_learner(network, TINY), Evaluator(TINY, network)
+    before, untrained = evaluator.play(first, 64)["random"], evaluator.score(first)
+    monkeypatch.setattr(trainer_module, "Evaluator", lambda *_: evaluator)  # compiled by now
+    assert train(TINY, tmp_path / "tiny")
+    summary = json.loads((tmp_path / "tiny" / "summary.json").read_text())
+    after = summary["versus"]["random"]
     assert after["low"] > 0.75
     assert after["points"] > before.points
-    suite = json.loads((run_dir / "summary.json").read_text())["suite"]
-    key = "suite/policy/optimal_share"
-    shares = [line[key] for line in read_metrics(run_dir) if key in line]
-    assert suite["search:16"]["all"]["optimal_share"] > 0.95
-    assert shares[-1] > shares[0]
-    errors = [line["learn/margin_error"] for line in read_metrics(run_dir)]
+    key = "optimal_share"
+    assert summary["suite"]["policy"]["all"][key] > 0.1 + untrained["policy"]["all"][key]
+    errors = [line["learn/margin_error"] for line in read_metrics(tmp_path / "tiny")]
     assert errors[-1] < 0.8 * errors[0]
