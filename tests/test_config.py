@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from jaxzero.cli import (
+    GONE,
     RENAMED,
     config_of,
     config_parser,
@@ -92,7 +94,6 @@ WRONG = {
     "--selfplay.start_ply=5": r"^selfplay\.start_ply: 5 needs search\.nodes",
     "--search={engine: mctx, evaluation_batch: 8}": r"^search\.evaluation_batch: 8 needs search",
     "--network.attention_heads=2": r"^network\.attention_heads: 2 needs network\.trunk conv",
-    "--network.squeeze_excitation=true": r"^network\.squeeze_excitation: True needs network\.trunk",
     "--selfplay.opening_plies=13": r"^selfplay\.opening_plies: 13 is more than the 12 edges",
     "--evaluation.opening_plies=13": r"^evaluation\.opening_plies: 13 is more than the 12 edges",
     "--evaluation.opponents=greedy,random,greedy": r"^evaluation\.opponents: 'greedy' is there tw",
@@ -159,6 +160,20 @@ def test_a_setting_that_was_renamed_is_named_with_its_new_name(tmp_path):
     for name, words in RENAMED.items():
         known = list(field_names(Config))
         assert name not in known and words.split()[0].rstrip(":") in known
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_setting_that_is_gone_may_stand_in_a_file_where_it_did_nothing(name, tmp_path):
+    assert name not in field_names(Config)
+    section, _, leaf = name.partition(".")
+    old = tmp_path / "config.yaml"
+    old.write_text(f"seed: 5\n{section}: {{{leaf}: {json.dumps(GONE[name])}}}")
+    assert load_config(old).seed == 5
+    old.write_text(f"{section}: {{{leaf}: 0.25}}")
+    with pytest.raises(InputError, match=rf"^{re.escape(name)}: 0\.25 in .*CHANGELOG"):
+        load_config(old)
+    with pytest.raises(InputError, match=rf"^{re.escape(name)}: '0\.25': .*CHANGELOG"):
+        load_config(TINY, f"--{name}=0.25")
 
 
 @pytest.mark.parametrize("name", RENAMED)

@@ -94,15 +94,13 @@ def compare(game: DotsAndBoxes, settings: SearchConfig, count: int, most_kinds: 
 
 
 @pytest.mark.parametrize(
-    ("nodes", "win_weight", "simulations", "considered", "kinds"),
-    [("quiet", 0.0, 24, 4, 1), ("all", 0.5, 12, 4, 1)],
+    ("nodes", "simulations", "considered", "kinds"), [("quiet", 24, 4, 1), ("all", 12, 4, 1)]
 )
 def test_visits_moves_and_policies_equal_those_of_mctx(
-    nodes, win_weight, simulations, considered, kinds, monkeypatch
+    nodes, simulations, considered, kinds, monkeypatch
 ):
     settings = SearchConfig(
         nodes=nodes,
-        win_weight=win_weight,
         simulations=simulations,
         max_considered_actions=considered,
     )

@@ -21,7 +21,6 @@ from jaxzero.agent.network import (
     inference_copy,
     init_params,
     margin_probabilities,
-    win_balance,
 )
 from jaxzero.agent.search import network_evaluator
 from jaxzero.config import NetworkConfig, SearchConfig
@@ -34,7 +33,7 @@ FORMS = {
     "dense": {"trunk": "dense"},
     "conv": {"trunk": "conv", "pooling_every": 1},
     "attention": {"trunk": "conv", "attention_heads": 2, "pooling_every": 0, **RAW},
-    "squeeze, safe end": {"trunk": "conv", "squeeze_excitation": True, "safe_end": True, **RAW},
+    "safe end": {"trunk": "conv", "safe_end": True, **RAW},
     "graph": {"trunk": "graph", "pooling_every": 1},
     "raw graph, attention": {"trunk": "graph", "attention_heads": 2, **RAW},
     "bfloat16": {"trunk": "conv", "compute_dtype": "bfloat16", **RAW},
@@ -172,14 +171,6 @@ def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
     assert {kernel.any() for kernel in kernels} == {True, False}
 
 
-def test_win_balance_counts_the_margin_so_far():
-    network = small(trunk="dense", features="raw")
-    drawn = np.ones((9, 17), bool)  # nothing left: the margin decides
-    out = apply(network)(any_params(network), drawn)
-    balance = win_balance(GAME, out, jnp.array([2, 0, -4] * 3))
-    np.testing.assert_allclose(balance, [1, 0, -1] * 3)
-
-
 def test_wrong_shapes_fail_at_trace_time_with_the_name():
     network = small(trunk="dense")
     params = any_params(network)
@@ -189,17 +180,15 @@ def test_wrong_shapes_fail_at_trace_time_with_the_name():
         jax.eval_shape(network.apply, params, jnp.zeros((2, 17), jnp.int32))
 
 
-@pytest.mark.parametrize("win_weight", [0.0, 0.25])
-def test_searches_value_a_position_by_its_share_of_the_boxes_and_by_winning(win_weight):
+def test_searches_value_a_position_by_its_share_of_the_boxes():
     network, drawn = small(trunk="dense", features="raw"), boards(9)
     params, nothing = any_params(network), jnp.zeros(9, jnp.int32)
     state = State(drawn, nothing + 1, nothing)
-    settings = SearchConfig(nodes="all", win_weight=win_weight)
+    settings = SearchConfig(nodes="all")
     found = jax.jit(network_evaluator(network, settings))(params, state, None)
     out = apply(network)(params, drawn)
     np.testing.assert_allclose(found.prior_logits, out.policy_logits, rtol=1e-5)
-    margin, balance = expected_margin(GAME, out), win_balance(GAME, out, state.margin)
-    expected = (1 - win_weight) * margin / GAME.num_boxes + win_weight * balance
-    expected = jnp.where(jnp.all(drawn, axis=1), 0.0, expected)
+    margin = expected_margin(GAME, out)
+    expected = jnp.where(jnp.all(drawn, axis=1), 0.0, margin / GAME.num_boxes)
     np.testing.assert_allclose(found.value, expected, rtol=1e-4, atol=1e-6)
     assert float(jnp.abs(found.value).max()) > 0.01

@@ -17,7 +17,6 @@ from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent, make_player
 from jaxzero.agent.search import Evaluation, search
 from jaxzero.config import NetworkConfig, SearchConfig
-from jaxzero.errors import InputError
 from jaxzero.evaluation.scoring import agent_answers
 from jaxzero.evaluation.suite import table_suite
 from jaxzero.game import DotsAndBoxes, State, initial_states, step
@@ -270,8 +269,3 @@ def test_agents_sit_suites(agent):
         assert not suite.drawn[np.arange(len(suite)), answers.edge].any()
         if not simulations:
             assert (answers.win >= 0).all() and (answers.win <= 1 + 1e-6).all()
-
-
-def test_a_utility_of_wins_is_refused():
-    with pytest.raises(InputError, match=r"search\.win_weight: 0\.5 needs search\.nodes all"):
-        SearchConfig(win_weight=0.5, nodes="quiet")

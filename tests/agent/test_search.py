@@ -20,9 +20,9 @@ GAME = DotsAndBoxes(2, 2)
 BITS = 2 ** np.arange(GAME.num_edges)
 
 
-def move_from(game: DotsAndBoxes, win_weight: float, state: State, edge) -> plain_game.Node:
+def move_from(game: DotsAndBoxes, state: State, edge) -> plain_game.Node:
     start = plain_game.root(state, state.drawn)
-    return plain_game.expand(game, win_weight, start, edge)[0]
+    return plain_game.expand(game, start, edge)[0]
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def test_capturing_keeps_the_turn_and_the_sign():
     game = DotsAndBoxes(1, 2)
     three_sides = jnp.zeros(7, bool).at[jnp.array([0, 2, 4])].set(True)
     state = State(three_sides, jnp.int32(0), jnp.int32(0))
-    closing = move_from(game, 0.0, state, jnp.int32(5))
-    passing = move_from(game, 0.0, state, jnp.int32(1))
+    closing = move_from(game, state, jnp.int32(5))
+    passing = move_from(game, state, jnp.int32(1))
     assert (closing.reward, closing.discount) == (0.5, 1.0)
     assert (passing.reward, passing.discount) == (0.0, -1.0)
 
@@ -94,19 +94,10 @@ def test_capturing_keeps_the_turn_and_the_sign():
 def test_nothing_follows_the_end():
     game = DotsAndBoxes(1, 1)
     last = State(jnp.array([True, True, True, False]), jnp.int32(0), jnp.int32(0))
-    end = move_from(game, 0.5, last, jnp.int32(3))
+    end = move_from(game, last, jnp.int32(3))
     assert (end.reward, end.discount) == (1.0, 0.0)
-    past = move_from(game, 0.5, end.state, jnp.int32(3))
+    past = move_from(game, end.state, jnp.int32(3))
     assert (past.reward, past.discount) == (0.0, 0.0)
-
-
-def test_the_utility_can_be_the_win_alone(truth):
-    """One box behind with two to come is a loss, three ahead a win, whatever the margin."""
-    game = DotsAndBoxes(1, 1)
-    last = jnp.array([True, True, True, False])
-    for before, won in ((-2, -1.0), (-1, 0.0), (3, 1.0)):
-        move = move_from(game, 1.0, State(last, jnp.int32(before), jnp.int32(0)), jnp.int32(3))
-        assert move.reward == won
 
 
 def test_policies_are_distributions_over_legal_edges(truth):

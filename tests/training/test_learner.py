@@ -42,9 +42,7 @@ GAME = CONFIG.game.board
 
 
 NETWORK = Network(GAME, CONFIG.network)
-AVERAGED = replace(CONFIG, learner=replace(CONFIG.learner, ema_decay=0.999))
-WEIGHED = replace(CONFIG.learner, policy_loss_weight=2.0, margin_loss_weight=3.0)
-loss_of = jax.jit(partial(loss, NETWORK, WEIGHED))
+loss_of = jax.jit(partial(loss, NETWORK))
 
 
 def batch_of(count: int) -> Positions:
@@ -61,7 +59,7 @@ def learner_of(config: Config) -> Learner:
     params = any_params(Network(GAME, config.network))
     fresh = jax.eval_shape(lambda: init_learner(Network(GAME, config.network), config))
     zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), fresh)
-    return zeros._replace(params=params, average=params if config.learner.ema_decay else {})
+    return zeros._replace(params=params)
 
 
 @cache
@@ -206,7 +204,7 @@ def test_positions_are_turned_where_that_is_asked_for(asked, monkeypatch):
 
 
 def test_a_step_without_a_finite_gradient_changes_nothing():
-    learner, batch, step = learner_of(AVERAGED), batch_of(64), step_of(AVERAGED)
+    learner, batch, step = learner_of(CONFIG), batch_of(64), step_of(CONFIG)
     policy = batch.policy.copy()
     policy[5, np.flatnonzero(~batch.drawn[5])[0]] = np.nan
     same, metrics = step(learner, batch._replace(policy=policy))
@@ -231,13 +229,13 @@ def test_runs_of_ones():
 
 @pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
 def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
-    learner, batch = learner_of(AVERAGED), batch_of(64)
+    learner, batch = learner_of(CONFIG), batch_of(64)
     # One margin is known, on one of the devices.
     batch = batch._replace(margin_known=np.arange(64) == 5)
-    joined, joined_metrics = step_of(AVERAGED)(learner, batch)
+    joined, joined_metrics = step_of(CONFIG)(learner, batch)
     halves = jax.tree.map(lambda leaf: leaf.reshape(2, 32, *leaf.shape[1:]), batch)
     split = jax.pmap(
-        partial(update, NETWORK, AVERAGED, axis_name="device"),
+        partial(update, NETWORK, CONFIG, axis_name="device"),
         axis_name="device",
         in_axes=(None, 0),
         out_axes=(None, None),
@@ -285,10 +283,10 @@ def test_symmetries_move_edges_and_policy_together():
 
 def test_the_average_follows_the_weights():
     """With a decay that rises from a tenth, so that the first weights are soon forgotten."""
-    learner = learner_of(AVERAGED)
+    learner = learner_of(CONFIG)
     expected = learner.params
     for number in range(3):
-        learner, _ = jax.device_get(step_of(AVERAGED)(learner, batch_of(64)))
+        learner, _ = jax.device_get(step_of(CONFIG)(learner, batch_of(64)))
         decay = min(0.999, (1 + number) / (10 + number))
         expected = jax.tree.map(
             lambda old, new, decay=decay: decay * old + (1 - decay) * new, expected, learner.params
@@ -340,9 +338,9 @@ def test_what_all_logits_share_does_not_drift_away():
 
 
 def test_learning_fits_a_batch():
-    learner, batch = learner_of(AVERAGED), batch_of(64)
+    learner, batch = learner_of(CONFIG), batch_of(64)
     losses = []
     for _ in range(60):
-        learner, metrics = step_of(AVERAGED)(learner, batch)
+        learner, metrics = step_of(CONFIG)(learner, batch)
         losses.append(float(metrics["margin_loss"]))
     assert losses[-1] < losses[0] / 2

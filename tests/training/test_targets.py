@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxzero.cli import load_config
-from jaxzero.config import Config, SearchConfig, SelfplayConfig
+from jaxzero.config import SelfplayConfig
 from jaxzero.errors import InputError
 from jaxzero.training.targets import Decisions, possible_margin, safe_ends, totals
 
@@ -158,10 +158,3 @@ def test_margins_are_rounded_to_possible_ones_without_a_bias():
 def test_only_a_start_can_fall():
     with pytest.raises(InputError, match=r"selfplay\.start_falls: 0\.5 .*start_ply above 0"):
         SelfplayConfig(start_falls=0.5)
-
-
-def test_lambda_returns_need_a_search_that_values_boxes():
-    with pytest.raises(InputError, match=r"selfplay\.td_lambda: 0\.9 .*search\.win_weight"):
-        Config(
-            search=SearchConfig(win_weight=0.5, nodes="all"), selfplay=SelfplayConfig(td_lambda=0.9)
-        )

@@ -34,7 +34,7 @@ from jaxzero.training.trainer import train
 
 # Another program than that of the short run, one for all that differs.
 OTHER = (
-    *("--learner.ema_decay=0.9", "--learner.optimizer=muon", "--evaluation.gate_threshold=0.01"),
+    *("--learner.optimizer=muon", "--evaluation.gate_threshold=0.01"),
     *("--selfplay.games=32", "--evaluation.evaluate_every=1", "--evaluation.games=32"),
 )
 TINY = load_config(
@@ -113,7 +113,7 @@ def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
         lines = read_metrics(tmp_path / name)
         assert [line["gate/accepted"] for line in lines] == [accepted] * 2
         learner = saved(config, tmp_path / name, 2).learner
-        expected = learner.average if accepted else fresh
+        expected = learner.params if accepted else fresh
         jax.tree.map(np.testing.assert_array_equal, learner.best, expected)
 
 
@@ -221,14 +221,13 @@ def test_games_count_as_they_were_played_whatever_the_settings_are_now(changed):
     assert summary["evaluations"] == (7 * 16 + 32) * (12 + 9 * 4 + 3 + 2 + 1)
 
 
-def test_an_average_a_gate_and_an_optimizer_can_begin_and_end_within_a_run(whole, changed):
+def test_a_gate_and_an_optimizer_can_begin_and_end_within_a_run(whole, changed):
     before = saved(short_config(), whole, 6).learner
     with_it = saved(short_config(*OTHER), changed, 7).learner
-    for newer in (with_it.params, with_it.average):
-        pairs = zip(jax.tree.leaves(newer), jax.tree.leaves(before.params), strict=True)
-        assert not any(np.array_equal(a, b) for a, b in pairs)
+    pairs = zip(jax.tree.leaves(with_it.params), jax.tree.leaves(before.params), strict=True)
+    assert not any(np.array_equal(a, b) for a, b in pairs)
     after = saved(short_config(), changed, 8).learner
-    assert not after.average and not after.best
+    assert not after.best
     assert load_agent(changed).iteration == 8
     # What played then plays, whatever the settings are now: no newer weights were let through.
     played = load_agent(changed, 7).agent.params
