@@ -460,7 +460,8 @@ class FakeTime:
         return self.now
 
 
-def test_a_thousand_games_at_short_clocks_never_flag(monkeypatch):
+@pytest.mark.parametrize("games", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
     """Decisions take all the time they are given, and what the machine adds to each."""
     rng, now = np.random.default_rng(0), FakeTime()
     monkeypatch.setattr("jaxzero.play.engine.time", now)
@@ -472,7 +473,7 @@ def test_a_thousand_games_at_short_clocks_never_flag(monkeypatch):
         return int(rng.choice(np.flatnonzero(~drawn)))
 
     monkeypatch.setattr(expert, "decide", use_all_the_time)
-    for number in range(1000):
+    for number in range(games):
         side = 5 if number % 20 == 0 else 2 + number % 2
         agent = SimpleNamespace(network=SimpleNamespace(game=DotsAndBoxes(side, side)))
         session = Session(agent, 2.0, Clock(float(rng.choice([1.5, 3.0, 10.0, 900.0]))))
