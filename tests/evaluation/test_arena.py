@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled import any_params
 from referee import Referee
 
-from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent, Player, greedy_edge, make_player
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
@@ -145,20 +146,14 @@ def test_players_are_asked_where_they_are_to_move():
 
 def quiet_player(game: DotsAndBoxes) -> Player:
     """Return a search of the quiet game whose values decide captures both ways."""
-    config = NetworkConfig(trunk="dense", channels=16, blocks=1)
-    network = Network(game, config)
-    noise = np.random.default_rng(0)
-    params = jax.tree.map(
-        lambda leaf: leaf + 0.5 * noise.normal(size=leaf.shape),
-        init_params(network, jax.random.key(1)),
-    )
-    settings = SearchConfig(nodes="quiet", simulations=4)
-    return make_player("search:4", game, Agent(network, params, settings))
+    network = Network(game, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
+    agent = Agent(network, any_params(network), SearchConfig(nodes="quiet"))
+    return make_player("search:2", game, agent)
 
 
 def test_captures_follow_from_the_decision_that_they_belong_to():
     """The moves are those of a player that is asked at every edge, for half as many searches."""
-    game, games = DotsAndBoxes(3, 3), 32
+    game, games = DotsAndBoxes(2, 3), 16
     player = quiet_player(game)
     at_every_edge, (once, asked) = replace(player, decide=None), counting(player)
     openings, numbers = draw_openings(game, games // 2, 4, seed=6), np.arange(games)
@@ -256,14 +251,12 @@ def test_greedy_beats_random():
 
 def test_greedy_takes_then_keeps_safe_then_gives():
     game, closing = DotsAndBoxes(1, 2), [0, 2, 4]
-    key = jax.random.key(0)
+    keys = jax.random.split(jax.random.key(0), 64)
+    choose = jax.jit(jax.vmap(partial(greedy_edge, game), in_axes=(0, None)))
 
     def choices(drawn: list[int]) -> set[int]:
-        state = State(
-            jnp.zeros(7, bool).at[jnp.array(drawn, int)].set(True), jnp.int32(0), jnp.int32(0)
-        )
-        keys = jax.random.split(key, 64)
-        return set(jax.vmap(partial(greedy_edge, game), in_axes=(0, None))(keys, state).tolist())
+        state = State(np.isin(np.arange(7), drawn), np.int32(0), np.int32(0))
+        return set(choose(keys, state).tolist())
 
     assert choices(closing) == {5}
     assert choices([0, 2]) == {1, 3, 6}
