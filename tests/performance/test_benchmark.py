@@ -161,7 +161,9 @@ def test_a_fast_device_runs_all_and_a_slow_one_less_and_says_so():
 
 def test_games_that_never_begin_are_not_counted():
     late = SelfplayConfig(games=64, start_ply=2, opening_plies=0)
-    config = replace(SMALL, game=GameConfig(1, 3), search=SearchConfig(simulations=1), selfplay=late)
+    config = replace(
+        SMALL, game=GameConfig(1, 3), search=SearchConfig(simulations=1), selfplay=late
+    )
     network = Network(config.game.board, config.network)
     work = make_workload(config, init_learner(network, config))
     begun = games_begun(work)

@@ -38,8 +38,10 @@ def test_they_fit_their_network(name):
 
 def boards() -> list:
     """Return all names; tables of so many positions take long to build."""
-    slow = dict.fromkeys(("2x3", "3x3"), [pytest.mark.slow])
-    return [pytest.param(name, marks=slow.get(name, [])) for name in shipped_names()]
+    slow = ("2x3", "3x3")
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in shipped_names()
+    ]
 
 
 # All positions take a network of 5x5 long.
