@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import any_params
 from referee import Referee
 
-from jaxzero.agent.network import Network
+from jaxzero.agent.network import Network, init_params
 from jaxzero.agent.players import Agent, Player, greedy_edge, make_player
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
@@ -146,14 +145,19 @@ def test_players_are_asked_where_they_are_to_move():
 
 def quiet_player(game: DotsAndBoxes) -> Player:
     """Return a search of the quiet game whose values decide captures both ways."""
-    network = Network(game, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
-    agent = Agent(network, any_params(network), SearchConfig(nodes="quiet"))
-    return make_player("search:2", game, agent)
+    network = Network(game, NetworkConfig(trunk="dense", channels=16, blocks=1))
+    noise = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda leaf: leaf + 0.5 * noise.normal(size=leaf.shape),
+        init_params(network, jax.random.key(1)),
+    )
+    settings = SearchConfig(nodes="quiet", simulations=4)
+    return make_player("search:4", game, Agent(network, params, settings))
 
 
 def test_captures_follow_from_the_decision_that_they_belong_to():
     """The moves are those of a player that is asked at every edge, for half as many searches."""
-    game, games = DotsAndBoxes(2, 3), 16
+    game, games = DotsAndBoxes(3, 3), 32
     player = quiet_player(game)
     at_every_edge, (once, asked) = replace(player, decide=None), counting(player)
     openings, numbers = draw_openings(game, games // 2, 4, seed=6), np.arange(games)
