@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
+from compiled import any_params
 from referee import exact_values
 
 pytest.importorskip("pyspiel", reason="needs the extra jaxzero[adapters]")
@@ -13,7 +13,7 @@ import pyspiel
 
 import jaxzero
 from jaxzero.adapters.openspiel import EngineBot, board_of
-from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent
 from jaxzero.api import Engine
 from jaxzero.config import NetworkConfig, SearchConfig
@@ -111,9 +111,10 @@ def test_it_starts_anywhere(bot):
 
 
 def test_it_plays_other_boards():
-    network = Network(DotsAndBoxes(2, 2), NetworkConfig(trunk="conv", channels=8, blocks=1))
-    params = init_params(network, jax.random.key(0))
-    engine = Engine(Agent(network, params, SearchConfig())).on_board(1, 3)
+    config = NetworkConfig(trunk="conv", channels=8, blocks=1, features="raw")
+    network = Network(DotsAndBoxes(2, 2), config)
+    agent = Agent(network, any_params(network), SearchConfig(nodes="all"))
+    engine = Engine(agent).on_board(1, 3)
     state, bot = after(spiel(1, 3)), EngineBot(engine, simulations=0)
     pyspiel.evaluate_bots(state, [bot, bot], 0)
     assert sorted(state.history()) == [*range(10)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
@@ -20,6 +21,12 @@ import pgx
 
 from jaxzero.adapters.pgx import DotsAndBoxesEnv
 from jaxzero.errors import InputError
+
+
+@cache
+def made(rows: int, cols: int, rewards: str = "result") -> DotsAndBoxesEnv:
+    """Return an environment, the same for all tests: its programs are compiled once."""
+    return DotsAndBoxesEnv(rows, cols, rewards)
 
 
 def random_actions(key: jax.Array, legal: jax.Array) -> jax.Array:
@@ -44,14 +51,14 @@ def random_games(env: DotsAndBoxesEnv, games: int):
 
 def play(env: DotsAndBoxesEnv, *actions: int):
     """Return the state after each of some actions of one game."""
-    state, step, states = env.init(jax.random.key(0)), jax.jit(env.step), []
+    state, step, states = jax.jit(env.init)(jax.random.key(0)), jax.jit(env.step), []
     for action in actions:
         state = step(state, action)
         states.append(state)
     return states
 
 
-@pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.parametrize("size", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_it_passes_the_test_of_pgx(size, monkeypatch):
     # The test of Pgx 2.6.0 knows the games of Pgx alone, and its random player fails for a single
     # game with jax 0.10.1 and later (https://github.com/sotetsuk/pgx/pull/1314).
@@ -63,7 +70,7 @@ def test_it_passes_the_test_of_pgx(size, monkeypatch):
 
 @pytest.mark.parametrize("rewards", ["result", "boxes"])
 def test_games_equal_the_referee(rewards):
-    env, games = DotsAndBoxesEnv(2, 3, rewards), 8
+    env, games = made(2, 3, rewards), 8
     first, (actions, states) = random_games(env, games)
     assert set(first.current_player) == {0, 1}
     ends = set()
@@ -87,7 +94,7 @@ def test_games_equal_the_referee(rewards):
 
 
 def test_each_player_sees_the_boxes_from_its_own_side():
-    env = DotsAndBoxesEnv(2, 2)
+    env = made(2, 2)
     *_, state = play(env, 0, 2, 6, 7)  # the last closes the first box
     own = state.observation
     assert own.dtype == bool and own.shape == env.observation_shape == (3, 3, 4)
@@ -98,7 +105,7 @@ def test_each_player_sees_the_boxes_from_its_own_side():
 
 
 def test_nothing_changes_after_the_end():
-    *_, over, after = play(DotsAndBoxesEnv(1, 1), 0, 1, 2, 3, 2)
+    *_, over, after = play(made(1, 1), 0, 1, 2, 3, 2)
     assert over.terminated and sorted(over.rewards.tolist()) == [-1, 1]
     assert after.rewards.tolist() == [0, 0]
     chex.assert_trees_all_equal(after, over.replace(rewards=after.rewards))
@@ -106,7 +113,7 @@ def test_nothing_changes_after_the_end():
 
 @pytest.mark.parametrize(("rewards", "lost"), [("result", -1), ("boxes", -4)])
 def test_an_illegal_action_ends_and_loses_the_game(rewards, lost):
-    before, over, after = play(DotsAndBoxesEnv(2, 2, rewards), 0, 0, 5)
+    before, over, after = play(made(2, 2, rewards), 0, 0, 5)
     assert over.terminated and over.legal_action_mask.all()
     loser = int(before.current_player)
     assert (over.rewards[loser], over.rewards[1 - loser]) == (lost, -lost)
@@ -115,28 +122,35 @@ def test_an_illegal_action_ends_and_loses_the_game(rewards, lost):
 
 @pytest.mark.parametrize(("rewards", "lost"), [("result", -1), ("boxes", -4)])
 def test_a_number_beyond_the_board_ends_and_loses_the_game(rewards, lost):
-    env = DotsAndBoxesEnv(2, 2, rewards)
-    actions = jnp.array([99, -1, 12, -12, 2**31 - 1, -(2**31), 3, 0])  # the last is drawn already
-    wrong = np.arange(8) != 6
-    first = env.step(env.init(jax.random.key(0)), 0)
-    alone = [jax.jit(env.step)(first, action) for action in actions]
-    many = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (8, *leaf.shape)), first)
-    after = jax.jit(jax.vmap(env.step))(many, actions)
-    chex.assert_trees_all_equal(after, jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone))
-    chex.assert_trees_all_equal(after, jax.vmap(env.step)(many, actions))
+    env = made(2, 2, rewards)
+    actions = np.array([99, -1, 12, -12, 2**31 - 1, -(2**31), 3, 0], np.int32)
+    wrong = np.arange(8) != 6  # the last is drawn already
+    steps = jax.jit(jax.vmap(env.step))
+    (first,) = play(env, 0)
+    alone = [jax.device_get(jax.jit(env.step)(first, action)) for action in actions]
+    many = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (8, *leaf.shape)), first)
+    after = jax.device_get(steps(many, actions))
+    chex.assert_trees_all_equal(after, jax.tree.map(lambda *leaves: np.stack(leaves), *alone))
     assert after.terminated.tolist() == wrong.tolist()
     loser = int(first.current_player)
     assert after.rewards[:, loser].tolist() == (wrong * lost).tolist()
     assert (after.rewards.sum(axis=1) == 0).all() and after.legal_action_mask[wrong].all()
-    again = jax.vmap(env.step)(after, actions)
+    again = jax.device_get(steps(after, actions))
     chex.assert_trees_all_equal(
         jax.tree.map(lambda leaf: leaf[wrong], again),
-        jax.tree.map(lambda leaf: leaf[wrong], after.replace(rewards=jnp.zeros((8, 2)))),
+        jax.tree.map(lambda leaf: leaf[wrong], after.replace(rewards=np.zeros((8, 2)))),
     )
 
 
+def test_a_number_beyond_the_board_does_the_same_without_compiling():
+    env = made(1, 1)
+    (first,) = play(env, 0)
+    for action in (99, -1, 0):
+        chex.assert_trees_all_equal(env.step(first, action), jax.jit(env.step)(first, action))
+
+
 def test_thousands_of_games_are_one_program():
-    env = DotsAndBoxesEnv(2, 2)
+    env = made(2, 2)
     _, (_, states) = random_games(env, 4096)
     assert states.terminated.sum(axis=0).tolist() == [1] * 4096
     assert (states.rewards.sum(axis=-1) == 0).all()
@@ -150,7 +164,7 @@ def shapes(path: Path) -> dict[str, int]:
 
 
 def test_a_picture_has_every_edge_and_box(tmp_path):
-    env, path = DotsAndBoxesEnv(2, 3), tmp_path / "game.svg"
+    env, path = made(2, 3), tmp_path / "game.svg"
     _, (_, states) = random_games(env, 3)
     last = jax.tree.map(lambda leaf: leaf[-1], states)
     one = jax.tree.map(lambda leaf: leaf[0], last)

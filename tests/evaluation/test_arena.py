@@ -145,8 +145,7 @@ def test_players_are_asked_where_they_are_to_move():
 
 def quiet_player(game: DotsAndBoxes) -> Player:
     """Return a search of the quiet game whose values decide captures both ways."""
-    config = NetworkConfig(trunk="dense", channels=16, blocks=1)
-    network = Network(game, config)
+    network = Network(game, NetworkConfig(trunk="dense", channels=16, blocks=1))
     noise = np.random.default_rng(0)
     params = jax.tree.map(
         lambda leaf: leaf + 0.5 * noise.normal(size=leaf.shape),
@@ -256,14 +255,12 @@ def test_greedy_beats_random():
 
 def test_greedy_takes_then_keeps_safe_then_gives():
     game, closing = DotsAndBoxes(1, 2), [0, 2, 4]
-    key = jax.random.key(0)
+    keys = jax.random.split(jax.random.key(0), 64)
+    choose = jax.jit(jax.vmap(partial(greedy_edge, game), in_axes=(0, None)))
 
     def choices(drawn: list[int]) -> set[int]:
-        state = State(
-            jnp.zeros(7, bool).at[jnp.array(drawn, int)].set(True), jnp.int32(0), jnp.int32(0)
-        )
-        keys = jax.random.split(key, 64)
-        return set(jax.vmap(partial(greedy_edge, game), in_axes=(0, None))(keys, state).tolist())
+        state = State(np.isin(np.arange(7), drawn), np.int32(0), np.int32(0))
+        return set(choose(keys, state).tolist())
 
     assert choices(closing) == {5}
     assert choices([0, 2]) == {1, 3, 6}

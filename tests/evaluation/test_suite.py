@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 
-import jax
 import numpy as np
 import pytest
+from compiled import any_params
 
-from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent, make_player
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
@@ -158,8 +158,8 @@ def test_perfect_play_scores_perfectly_and_random_does_not(small):
 
 def test_an_agent_answers_every_position(small):
     network = Network(SMALL, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
-    agent = Agent(network, init_params(network, jax.random.key(0)), SearchConfig())
-    for simulations in (0, 8):
+    agent = Agent(network, any_params(network), SearchConfig(nodes="all"))
+    for simulations in (0, 2):
         answers = agent_answers(small, agent, simulations)
         scores = score(small, answers)["all"]
         assert scores["positions"] == 240
@@ -169,12 +169,13 @@ def test_an_agent_answers_every_position(small):
             assert ((answers.win >= 0) & (answers.win <= 1)).all()
 
 
+@pytest.mark.parametrize("solved_again", [40, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", STORED)
-def test_stored_suites_are_exact_and_full(name):
+def test_stored_suites_are_exact_and_full(name, solved_again):
     suite = load_suite(name, board_of(name))
     assert (suite.moves == ILLEGAL).sum() == suite.drawn.sum()
     assert len({board.tobytes() for board in suite.drawn}) == len(suite)
-    sample = np.random.default_rng(0).choice(np.flatnonzero(suite.undrawn <= 30), 200)
+    sample = np.random.default_rng(0).choice(np.flatnonzero(suite.undrawn <= 30), solved_again)
     values, best, solved = solve_many(suite.game, suite.drawn[sample])
     assert solved.all()
     np.testing.assert_array_equal(values, suite.values[sample])

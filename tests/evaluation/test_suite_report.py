@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import runpy
 from collections import defaultdict
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from script_runner import ROOT
 
+from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.evaluation import suite_report
 from jaxzero.evaluation.suite import BANDS, table_suite
@@ -20,7 +22,7 @@ from jaxzero.runs.weights import load_weights
 
 @pytest.fixture(scope="module")
 def small():
-    return load_weights("2x2").agent
+    return replace(load_weights("2x2").agent, settings=SearchConfig(nodes="all"))
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +49,11 @@ def test_players_are_compared_with_the_first(small, few, tmp_path, capsys):
 
 def test_two_networks_are_compared_player_by_player(small, few, tmp_path):
     networks = {"2x2": small, "other": small}
-    names = scored_players("policy,search:4,greedy", few.game, small, 2)
+    names = scored_players("policy,search:2,greedy", few.game, small, 2)
     found = score_suite(networks, few, names, tmp_path)
     assert list(found["differences"]) == [
         "policy of 2x2 - policy of other",
-        "search:4 of 2x2 - search:4 of other",
+        "search:2 of 2x2 - search:2 of other",
     ]
     assert all(parts["all"]["first_only"] == 0 for parts in found["differences"].values())
     assert {"policy of 2x2", "policy of other", "greedy"} < set(found["suite"])

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled import analyse
 from referee import Referee, boxes_of
 
 from jaxzero.game import DotsAndBoxes, edge_permutations
@@ -26,6 +27,12 @@ from jaxzero.game.structure import structure
 from jaxzero.solver.tablebase import Table, build_table, table_value
 
 CHUNK = 1 << 13
+
+
+def sizes(*quick: tuple[int, int], slow: tuple[tuple[int, int], ...] = ()):
+    """Parametrise by boards; where the others add little they are slow."""
+    more = [pytest.param(*size, marks=pytest.mark.slow) for size in slow]
+    return pytest.mark.parametrize(("rows", "cols"), [*quick, *more])
 
 
 def random_boards(game: DotsAndBoxes, count: int, least: float = 0.0) -> jax.Array:
@@ -77,21 +84,13 @@ def prove(game: DotsAndBoxes) -> None:
             assert claim.all()
 
 
-@pytest.mark.parametrize(
-    ("rows", "cols"),
-    # 2x3 has chains as those of 1x4 and loops as those of 2x2.
-    [(1, 1), *(pytest.param(*size, marks=pytest.mark.slow) for size in ((1, 4), (2, 2))), (2, 3)],
-)
+# 2x3 has chains as those of 1x4 and loops as those of 2x2.
+@sizes((1, 1), (2, 3), slow=((1, 4), (2, 2), (3, 3)))
 def test_the_best_quiet_move_has_the_value_of_the_position(rows, cols):
     prove(DotsAndBoxes(rows, cols))
 
 
-@pytest.mark.slow
-def test_the_best_quiet_move_has_the_value_of_the_position_on_3x3():
-    prove(DotsAndBoxes(3, 3))
-
-
-@pytest.mark.parametrize(("rows", "cols"), [(2, 3), (4, 4), (5, 5)])
+@sizes((4, 4), slow=((2, 3), (5, 5)))
 def test_one_edge_stands_for_each_chain_and_loop(rows, cols):
     """All its edges open the same, and no other leaves the opponent less choice."""
     game = DotsAndBoxes(rows, cols)
@@ -156,20 +155,20 @@ def test_what_is_spread_has_the_symmetries_of_the_board():
         np.testing.assert_allclose(even(drawn[:, permutation]), even(drawn)[:, permutation])
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 5), (3, 3), (5, 5)])
+@sizes((3, 3), slow=((1, 5), (5, 5)))
 def test_decisions_about_free_boxes_are_carried_out_edge_by_edge(rows, cols):
     game = DotsAndBoxes(rows, cols)
-    analyse = jax.jit(jax.vmap(partial(structure, game)))
+    look = analyse(game)
     choose = jax.jit(jax.vmap(partial(closing_edge, game)))
     drawn = random_boards(game, 400, least=0.4)
-    found = analyse(drawn)
+    found = look(drawn)
     for decline in (False, True):
         open_now = np.asarray((found.declined if decline else found.taken) > 0)
         boards, still = np.asarray(drawn)[open_now].copy(), np.ones(open_now.sum(), bool)
         start = jax.tree.map(lambda x, keep=open_now: np.asarray(x)[keep], found)
         closed = np.zeros(len(boards), int)
         while still.any():
-            now = analyse(boards)
+            now = look(boards)
             edges = np.asarray(choose(boards, now, np.full(len(boards), decline)))
             for i in np.flatnonzero(still):
                 assert not boards[i, edges[i]]
@@ -180,14 +179,14 @@ def test_decisions_about_free_boxes_are_carried_out_edge_by_edge(rows, cols):
                 boards[i, edges[i]] = True
                 # Declining ends with the edge that closes nothing, taking with the last box.
                 still[i] = gained > 0 if decline else closed[i] < start.taken[i]
-        left = analyse(boards)
+        left = look(boards)
         np.testing.assert_array_equal(left.quiet, start.quiet)
         expected = start.taken - start.declined if decline else start.taken
         np.testing.assert_array_equal(closed, expected)
         np.testing.assert_array_equal(left.taken, start.declined if decline else 0)
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 2), (3, 4), (5, 5)])
+@sizes((2, 2), (5, 5), slow=((1, 1), (3, 4)))
 def test_games_have_the_decisions_they_can_have(rows, cols):
     game = DotsAndBoxes(rows, cols)
 

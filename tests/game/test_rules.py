@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import chex
@@ -31,7 +32,9 @@ from jaxzero.game import (
 )
 
 ROOT = Path(__file__).parent.parent.parent
-SIZES = [(rows, cols) for rows in range(1, 6) for cols in range(1, 6)] + [(1, 7), (6, 2), (7, 7)]
+SIZES = [(1, 1), (1, 7), (2, 1), (2, 3), (3, 3), (5, 4), (6, 2), (7, 7)]
+# Each compiles its own program.
+OTHERS = [size for size in product(range(1, 6), repeat=2) if size not in SIZES]
 GAMES = 4
 
 
@@ -50,7 +53,9 @@ def random_games(game: DotsAndBoxes, games: int):
     return jax.device_get(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(1), games)))
 
 
-@pytest.mark.parametrize(("rows", "cols"), SIZES)
+@pytest.mark.parametrize(
+    ("rows", "cols"), [*SIZES, *(pytest.param(*size, marks=pytest.mark.slow) for size in OTHERS)]
+)
 def test_rules_equal_the_referee_and_openspiel(rows, cols):
     game = DotsAndBoxes(rows, cols)
     spiel = pyspiel.load_game(
@@ -112,7 +117,7 @@ def test_the_host_counts_the_sides_beside_an_edge_as_the_device_does(rows, cols)
     game = DotsAndBoxes(rows, cols)
     rng = np.random.default_rng(0)
     drawn = rng.random((256, game.num_edges)) < rng.random((256, 1))
-    device = jax.vmap(partial(most_sides_beside, game))(drawn)
+    device = jax.jit(jax.vmap(partial(most_sides_beside, game)))(drawn)
     np.testing.assert_array_equal(fullest_beside(game, drawn)[~drawn], np.asarray(device)[~drawn])
     np.testing.assert_array_equal(fullest_beside(game, drawn[5]), fullest_beside(game, drawn)[5])
 

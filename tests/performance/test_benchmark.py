@@ -8,6 +8,7 @@ import math
 import runpy
 from contextlib import redirect_stdout
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -33,7 +34,7 @@ from jaxzero.training.learner import CPU_CHUNK, init_learner
 ROOT = Path(__file__).parent.parent.parent
 TINY = (
     "--config configs/tiny.yaml --game.rows 1 --network.features raw --network.channels 8 "
-    "--search.simulations 2 --selfplay.opening_plies 2 "
+    "--search.simulations 1 --selfplay.opening_plies 2 "
     "--selfplay.games 4 --learner.updates_per_iteration 2 --learner.batch_size 8 "
     "--replay.capacity 100 --seconds 200 --rounds 1"
 ).split()
@@ -73,7 +74,7 @@ def test_the_file_has_every_measure(measured):
 
 def test_the_numbers_add_up(measured):
     result, _ = measured
-    edges, simulations, games = 7, 2, 4
+    edges, simulations, games = 7, 1, 4
     assert result["games_per_second"] * edges * (simulations + 1) == pytest.approx(
         result["selfplay_evaluations_per_second"]
     )
@@ -161,7 +162,9 @@ def test_a_fast_device_runs_all_and_a_slow_one_less_and_says_so():
 
 def test_games_that_never_begin_are_not_counted():
     late = SelfplayConfig(games=64, start_ply=2, opening_plies=0)
-    config = replace(SMALL, selfplay=late)
+    config = replace(
+        SMALL, game=GameConfig(1, 3), search=SearchConfig(simulations=1), selfplay=late
+    )
     network = Network(config.game.board, config.network)
     work = make_workload(config, init_learner(network, config))
     begun = games_begun(work)
@@ -171,17 +174,17 @@ def test_games_that_never_begin_are_not_counted():
     limits |= {"matmul_ceiling_flops": 1.0, "copy_ceiling_bytes": 1.0}
     found = measures(config, 1, {"network": 1.0, "selfplay": 2.0, "iteration": 4.0}, limits, begun)
     assert found["games_per_second"] == begun / 2
-    assert found["decisions_per_second"] * 5 == found["selfplay_evaluations_per_second"]
+    assert found["decisions_per_second"] * 2 == found["selfplay_evaluations_per_second"]
     assert found["decisions_per_game"] * begun == pytest.approx(2 * found["decisions_per_second"])
 
 
 def test_operations_of_a_sample_do_not_depend_on_the_steps_of_a_cpu():
     network = NetworkConfig(trunk="conv", channels=8, blocks=1, features="raw")
-    config = replace(SMALL, network=network)
-    learner = init_learner(Network(config.game.board, network), config)
+    config = replace(SMALL, network=network, search=SearchConfig(nodes="all"))
+    learner = jax.eval_shape(partial(init_learner, Network(config.game.board, network), config))
     counts = [
         count_flops(config, learner, 8, samples)["flops_per_sample"]
-        for samples in (CPU_CHUNK, CPU_CHUNK + 1, 8 * CPU_CHUNK)
+        for samples in (CPU_CHUNK, 8 * CPU_CHUNK)
     ]
     assert max(counts) < 1.1 * min(counts)
 

@@ -38,7 +38,7 @@ from jaxzero.training.learner import init_learner
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "configs" / "tiny.yaml"
 SMALL = (
-    "--game.rows=1 --network.features=raw --network.channels=8 --search.simulations=2 "
+    "--game.rows=1 --network.features=raw --network.channels=8 --search.simulations=1 "
     "--selfplay.games=8 --devices=2 --learner.batch_size=16 --learner.updates_per_iteration=2 "
     "--replay.capacity=100 --selfplay.opening_plies=2"
 ).split()
@@ -73,7 +73,7 @@ def test_the_rates_are_those_of_both_devices(diagnosed):
     _, found = diagnosed
     assert found["devices"] == 2
     assert found[SPEED] == pytest.approx(8 / found["seconds"]["iteration"])
-    flops = 7 * 8 * 3 * found["flops_per_evaluation"] + 2 * 16 * found["flops_per_sample"]
+    flops = 7 * 8 * 2 * found["flops_per_evaluation"] + 2 * 16 * found["flops_per_sample"]
     used = flops / found["seconds"]["iteration"] / (2 * found["matmul_ceiling_flops"])
     assert found["iteration_mfu"] == pytest.approx(used)
 
@@ -164,8 +164,8 @@ def test_a_transfer_during_the_iteration_is_caught():
 
 def test_what_the_solver_reads_and_answers_is_counted():
     options = ["--search.nodes=quiet", "--selfplay.adjudicate_below=2", "--devices=1"]
-    options.append("--selfplay.opening_plies=2")
-    config = load_config(CONFIG, *SMALL[:-1], "--replay.capacity=500", *options)
+    options += ["--replay.capacity=500", "--learner.updates_per_iteration=0"]
+    config = load_config(CONFIG, *SMALL, *options)
     devices = jax.local_devices()[:1]
     with monitor.training(config, devices) as run, Adjudicator(config, devices) as run.solver:
         found = monitor.count_transfers(run)

@@ -18,6 +18,7 @@ from jaxzero.performance.gpu_prediction import (
 )
 from jaxzero.performance.hlo import count_launches, read_program
 
+TINY = ("configs/tiny.yaml", "--network.features=raw")
 # As XLA writes it: a loop of 4 rounds, and one that ends when its data say so with a loop of 3
 # rounds in it. The convolution is of the network, the fusion writes one row of an array in place.
 HLO = """HloModule jit_program, is_scheduled=true
@@ -114,7 +115,7 @@ def counted_example() -> Counted:
 
 
 def test_a_prediction_says_that_it_is_one():
-    config, gpu = load_config("configs/tiny.yaml"), gpu_named("H200")
+    config, gpu = load_config(*TINY), gpu_named("H200")
     found = predict(config, gpu, counted_example().launches)
     assert found.host == pytest.approx(11 * READ_SECONDS)
     assert found.others == pytest.approx(46 * LAUNCH_SECONDS)  # all but the 10 convolutions
@@ -125,7 +126,7 @@ def test_a_prediction_says_that_it_is_one():
 
 
 def test_a_slower_gpu_is_predicted_slower():
-    config = load_config("configs/tiny.yaml", "--network.channels=2048")
+    config = load_config(*TINY, "--network.channels=2048")
     seconds = [
         predict(config, gpu_named(name), counted_example().launches).seconds
         for name in ("H200", "RTX 4090", "RTX 4060")

@@ -15,7 +15,7 @@ import pytest
 
 from jaxzero.cli import config_parser
 from jaxzero.errors import InputError
-from jaxzero.performance import sweep
+from jaxzero.performance import sweep, timing
 from jaxzero.performance.report import SPEED
 from jaxzero.performance.sweep import death, outcome, read_grid, read_rows, run_sweep
 from jaxzero.performance.sweep_report import (
@@ -30,7 +30,7 @@ from jaxzero.performance.sweep_report import (
 ROOT = Path(__file__).parent.parent.parent
 TINY = ("--config", str(ROOT / "configs/tiny.yaml"))
 SMALL = (
-    "--game.rows 1 --network.features raw --network.channels 8 --search.simulations 2 "
+    "--game.rows 1 --network.features raw --network.channels 8 --search.simulations 1 "
     "--learner.batch_size 8 --learner.updates_per_iteration 2 --replay.capacity 100 "
     "--selfplay.opening_plies 2"
 ).split()
@@ -290,6 +290,15 @@ SWEEP = [*TINY, *SMALL, "--rounds", "1", "--point_minutes", "600"]
 
 
 def test_a_sweep_with_a_size_that_cannot_fit_ends_with_a_table(tmp_path, capsys, monkeypatch):
+    """The point that cannot fit in a process of its own."""
+    in_a_process = sweep.measure
+
+    def measure(point, *where):
+        fits = point.config.selfplay.games == 4
+        return outcome(point.config, 1) if fits else in_a_process(point, *where)
+
+    monkeypatch.setattr(sweep, "measure", measure)
+    monkeypatch.setattr(timing, "MATMUL_SIZES", (64, 64))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     arguments = [*SWEEP, "--out", str(tmp_path), "--selfplay.games", "4,1000000000"]
     main(arguments)

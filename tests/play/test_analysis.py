@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from compiled import any_params
 
-import jaxzero
+from jaxzero.agent.network import Network
+from jaxzero.agent.players import Agent
 from jaxzero.api import Engine
+from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.play import analysis
@@ -73,21 +75,23 @@ def test_the_solver_yields_after_each_slice(monkeypatch):
     assert max(slices) <= 1.0, "others wait for no more than a second"
 
 
+def agent_of(**settings) -> Agent:
+    """Return an agent that compiles fast."""
+    config = NetworkConfig(trunk="dense", features="raw", channels=16, blocks=1)
+    network = Network(DotsAndBoxes(2, 2), config)
+    return Agent(network, any_params(network), SearchConfig(nodes="all", **settings))
+
+
 def test_a_network_of_any_search_engine_is_analysed():
-    agent = jaxzero.load("2x2").agent
-    other = replace(agent, settings=replace(agent.settings, engine="mctx"))
+    agent, other = agent_of(), agent_of(engine="mctx")
     drawn = np.arange(agent.network.game.num_edges) < 3
     for ours, theirs in zip(think(agent, drawn, 8), think(other, drawn, 8), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_without_a_score_the_search_values_boxes():
-    agent = jaxzero.load("2x2").agent
-    drawn = np.arange(agent.network.game.num_edges) < 5
-    boxes, wins = (
-        replace(agent, settings=replace(agent.settings, nodes="all", win_weight=weight))
-        for weight in (0.0, 0.9)
-    )
+    boxes, wins = agent_of(), agent_of(win_weight=0.9)
+    drawn = np.arange(boxes.network.game.num_edges) < 5
     for ours, theirs in zip(think(boxes, drawn, 8), think(wins, drawn, 8), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert Engine(wins).values([drawn], 8) == Engine(boxes).values([drawn], 8)

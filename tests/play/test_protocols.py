@@ -397,19 +397,24 @@ def test_a_new_game_has_a_full_clock_or_none(engine):
     assert engine.clock.left < 1.0
 
 
-def test_what_was_pondered_need_not_be_proven_again(monkeypatch):
+def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:
+    """Return an engine whose network has no opinion, ready on a board."""
+    guess = SimpleNamespace(value=0.0)
+    player = SimpleNamespace(think=lambda *_: guess, network=SimpleNamespace(game=board))
+    engine = Session(made.agent, seconds=0.02)
+    monkeypatch.setattr(engine, "_expert", lambda: player)
+    mark(board, engine)
+    return engine
+
+
+def test_what_was_pondered_need_not_be_proven_again(made, monkeypatch):
     """A proof of the position after the opponent's move finds most of it in the table."""
-    monkeypatch.setattr(expert, "prepare", lambda _: None)  # no longer searches are needed
-    engine = Session(jaxzero.load("3x3").agent, seconds=0.02)
-    engine.get_ready()
-    assert PREPARATION.wait(engine.game, engine, PATIENCE)
-    rng, nodes = np.random.default_rng(3), {}
-    drawn = rng.permutation(engine.game.num_edges)[:3].tolist()
+    board, nodes = DotsAndBoxes(3, 3), {}
+    engine = ponders(made, board, monkeypatch)
+    drawn = np.random.default_rng(3).permutation(board.num_edges)[:3].tolist()
     for pondered in (False, True):
         expert._table.cache_clear()
-        engine.new_game()
-        for edge in drawn[:2]:
-            engine.record = engine.record.draw(edge)
+        engine.record = Record(board, tuple(drawn[:2]))
         if pondered:
             engine.ponder()
             engine._pondering[1].join()
@@ -418,16 +423,13 @@ def test_what_was_pondered_need_not_be_proven_again(monkeypatch):
         problem = expert.problem_of(engine._expert(), engine.record.drawn)
         proof.prove_value(problem, 0.0)
         nodes[pondered] = problem.control[null_window.NODES], problem.value
-    assert nodes[True][1] == nodes[False][1] == solve(engine.game, drawn).value
+    assert nodes[True][1] == nodes[False][1] == solve(board, drawn).value
     assert nodes[True][0] < nodes[False][0] / 2
 
 
 def test_pondering_ends_when_it_is_told_to(made, monkeypatch):
-    board, guess = DotsAndBoxes(5, 5), SimpleNamespace(value=0.0)
-    player = SimpleNamespace(think=lambda *_: guess, network=SimpleNamespace(game=board))
-    engine = Session(made.agent, seconds=0.02)
-    monkeypatch.setattr(engine, "_expert", lambda: player)
-    mark(board, engine)
+    board = DotsAndBoxes(5, 5)
+    engine = ponders(made, board, monkeypatch)
     engine.record = Record(board, tuple(range(12)))  # 48 edges are left: a proof would take days
     engine.ponder()
     thread = engine._pondering[1]
@@ -460,7 +462,8 @@ class FakeTime:
         return self.now
 
 
-def test_a_thousand_games_at_short_clocks_never_flag(monkeypatch):
+@pytest.mark.parametrize("games", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
     """Decisions take all the time they are given, and what the machine adds to each."""
     rng, now = np.random.default_rng(0), FakeTime()
     monkeypatch.setattr("jaxzero.play.engine.time", now)
@@ -472,7 +475,7 @@ def test_a_thousand_games_at_short_clocks_never_flag(monkeypatch):
         return int(rng.choice(np.flatnonzero(~drawn)))
 
     monkeypatch.setattr(expert, "decide", use_all_the_time)
-    for number in range(1000):
+    for number in range(games):
         side = 5 if number % 20 == 0 else 2 + number % 2
         agent = SimpleNamespace(network=SimpleNamespace(game=DotsAndBoxes(side, side)))
         session = Session(agent, 2.0, Clock(float(rng.choice([1.5, 3.0, 10.0, 900.0]))))

@@ -8,23 +8,24 @@ import chex
 import jax
 import numpy as np
 import pytest
+from compiled import any_params
 
-from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.runs.resize import resize_params
 from jaxzero.runs.weights import Effort, InitialWeights, param_shapes, transfer
-from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import first_learner, fitted, refuse_misfit
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--learner.ema_decay=0.5")
 CONV = NetworkConfig(channels=8, blocks=2)
 
 
-def weights(rows: int, seed: int, config: NetworkConfig = CONV):
-    return init_params(Network(DotsAndBoxes(rows, rows), config), jax.random.key(seed))
+def weights(rows: int, factor: int = 1):
+    params = any_params(Network(DotsAndBoxes(rows, rows), CONV))
+    return jax.tree.map(lambda leaf: factor * leaf, params)
 
 
 def initial(network: Network, params) -> InitialWeights:
@@ -32,14 +33,14 @@ def initial(network: Network, params) -> InitialWeights:
 
 
 def test_the_same_network_takes_everything():
-    source = weights(2, 1)
-    found = transfer(source, weights(2, 2))
+    source = weights(2)
+    found = transfer(source, weights(2, factor=2))
     assert found.taken == found.arrays
     chex.assert_trees_all_equal(found.params, source)
 
 
 def test_another_board_takes_the_kernels_and_keeps_its_own_heads():
-    source, target = weights(2, 1), weights(3, 2)
+    source, target = weights(2), weights(3, factor=2)
     found = transfer(source, target)
     chex.assert_trees_all_equal_shapes(found.params, target)
     assert 0 < found.taken < found.arrays
@@ -52,7 +53,7 @@ def test_another_board_takes_the_kernels_and_keeps_its_own_heads():
 
 def test_a_run_begins_with_them_and_so_does_its_average():
     network = Network(TINY.game.board, TINY.network)
-    source = init_learner(network, replace(TINY, seed=5)).params
+    source = any_params(network)
     learner = first_learner(TINY, network, initial(network, source))
     chex.assert_trees_all_equal(learner.params, source)
     chex.assert_trees_all_equal(learner.average, source)
@@ -65,7 +66,7 @@ def test_a_conv_of_another_board_begins_as_it_plays_there():
     )
     network, small = Network(config.game.board, config.network), DotsAndBoxes(1, 2)
     source = Network(small, config.network)
-    params = init_params(source, jax.random.key(1))
+    params = any_params(source)
     learner = first_learner(config, network, initial(source, params))
     chex.assert_trees_all_equal(learner.params, resize_params(source, network, params))
 
@@ -73,7 +74,7 @@ def test_a_conv_of_another_board_begins_as_it_plays_there():
 def test_arrays_of_a_turned_board_have_the_shape_and_not_the_meaning():
     config = NetworkConfig(trunk="dense", channels=16, blocks=2, features="raw")
     source, network = (Network(DotsAndBoxes(*sides), config) for sides in ((1, 2), (2, 1)))
-    params = init_params(source, jax.random.key(1))
+    params = any_params(source)
     assert param_shapes(source) == param_shapes(network)
     taken = fitted(network, initial(source, params))["params"]
     inner = {"DenseBlock_0", "DenseBlock_1", "LayerNorm_0"}
@@ -85,11 +86,11 @@ def test_arrays_of_a_turned_board_have_the_shape_and_not_the_meaning():
 def test_arrays_of_another_trunk_are_not_taken():
     graph = Network(TINY.game.board, replace(CONV, trunk="graph"))
     with pytest.raises(InputError, match="weights: no array"):
-        refuse_misfit(graph, initial(Network(TINY.game.board, CONV), weights(2, 0)))
+        refuse_misfit(graph, initial(Network(TINY.game.board, CONV), weights(2)))
 
 
 def test_weights_of_which_nothing_fits_are_refused():
     network = Network(TINY.game.board, TINY.network)
     other = Network(DotsAndBoxes(3, 3), CONV)
     with pytest.raises(InputError, match="weights: no array"):
-        refuse_misfit(network, initial(other, weights(3, 0)))
+        refuse_misfit(network, initial(other, weights(3)))

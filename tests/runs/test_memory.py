@@ -9,19 +9,20 @@ from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.runs.memory import DoesNotFit, least_bytes
+from jaxzero.runs.memory import DoesNotFit, largest_phase, least_bytes
 from jaxzero.training import evaluator, iteration
 from jaxzero.training.iteration import Program, compile_iteration, init_actor, input_shapes
 from jaxzero.training.trainer import train
 
 GIB = 2**30
 PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
-LARGE = {
-    "selfplay.games": 512,
-    "search.simulations": 4000,
-    "replay.capacity": 400_000,
-    "learner.batch_size": 16384,
-}
+LARGE = {"replay.capacity": 400_000, "learner.batch_size": 16384}
+# Each compiles two iterations more, for what `largest_phase` says of numbers.
+MORE = {"selfplay.games": 512, "search.simulations": 4000}
+large = pytest.mark.parametrize(
+    ("setting", "value"),
+    [*LARGE.items(), *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE.items())],
+)
 SMALL = (
     "--devices=1",
     "--network.features=raw",
@@ -49,19 +50,20 @@ def least(config, devices: int = 1) -> dict[str, int]:
     return least_bytes(config, shapes.learner, shapes.actor, devices)
 
 
-def test_the_least_is_never_more_than_what_the_compiler_plans():
-    for setting, value in LARGE.items():
-        parts = least(tiny(f"--{setting}={value}")[0])
-        playing = parts["selfplay.games"] + parts["search.simulations"]
-        one_phase = sum(parts.values()) - min(playing, parts["learner.batch_size"])
-        assert one_phase <= plan(f"--{setting}={value}").predicted
+@large
+def test_the_least_is_never_more_than_what_the_compiler_plans(setting, value):
+    parts = least(tiny(f"--{setting}={value}")[0])
+    playing = parts["selfplay.games"] + parts["search.simulations"]
+    one_phase = sum(parts.values()) - min(playing, parts["learner.batch_size"])
+    assert one_phase <= plan(f"--{setting}={value}").predicted
 
 
 def test_the_replay_is_counted_to_the_byte():
-    config, _ = tiny()
-    ring = init_actor(config, 1)
-    assert least(config)["replay.capacity"] == sum(leaf.nbytes for leaf in jax.tree.leaves(ring))
-    assert plan().replay == least(config)["replay.capacity"]
+    option = "--replay.capacity=400000"
+    config, _ = tiny(option)
+    ring = jax.eval_shape(lambda: init_actor(config, 1))
+    counted = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring))
+    assert least(config)["replay.capacity"] == plan(option).replay == counted
 
 
 def test_devices_share_the_work():
@@ -112,15 +114,26 @@ def test_more_positions_than_an_index_counts_are_refused(monkeypatch):
         plan("--selfplay.games=1000000000")
 
 
-@pytest.mark.parametrize("setting", LARGE)
-def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, monkeypatch):
-    value = LARGE[setting]
+@large
+def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, value, monkeypatch):
     predicted = plan(f"--{setting}={value}").predicted
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: predicted - 1)
     with pytest.raises(DoesNotFit, match=f"^{setting}: {value} takes"):
         plan(f"--{setting}={value}")
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: predicted)
     assert plan(f"--{setting}={value}").predicted == predicted
+
+
+@pytest.mark.parametrize(
+    ("trees", "playing", "setting"),
+    [
+        (60, 70, "learner.batch_size"),
+        (60, 90, "search.simulations"),
+        (40, 90, "selfplay.games"),
+    ],
+)
+def test_the_phase_that_needs_more_is_named(trees, playing, setting):
+    assert largest_phase({"search.simulations": trees}, 100, playing) == setting
 
 
 def test_training_that_will_not_fit_leaves_no_trace(tmp_path, monkeypatch):

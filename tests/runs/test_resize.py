@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse
+from compiled import analyse, any_params, apply
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from jaxzero.agent.inputs import graph_inputs, grid_inputs
-from jaxzero.agent.network import Network, init_params
+from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
@@ -22,7 +22,7 @@ from jaxzero.game.features import count_codes, count_rows, encode
 from jaxzero.runs.resize import LENGTHS_INPUT, margin_columns, resize, resize_params
 from jaxzero.runs.weights import param_shapes
 
-CONV = NetworkConfig(trunk="conv", channels=8, blocks=2)
+CONV = NetworkConfig(trunk="conv", channels=8, blocks=1)
 GRAPH = replace(CONV, trunk="graph")
 SMALL, LARGE = DotsAndBoxes(2, 2), DotsAndBoxes(3, 4)
 
@@ -32,22 +32,27 @@ def test_a_count_means_on_one_board_what_it_means_on_another(boards):
     source, target = boards
     rng = np.random.default_rng(0)
     read = rng.normal(size=len(count_rows(source, source)))
-    counts, bits, there = {}, [], []
-    for name, code in count_codes(target).items():
-        counts[name] = rng.choice(list(code.values), size=code.counts)
-        bits.append(encode({name: code}, {name: jnp.asarray(counts[name])}))
-    for name, code in count_codes(source).items():
-        # What the source cannot say has the code of its largest.
-        known = np.resize(counts[name], code.counts)[: code.counts]
-        there.append(encode({name: code}, {name: jnp.asarray(known)}).reshape(code.counts, -1))
+    ours, theirs = count_codes(source), count_codes(target)
+    counts = {n: rng.choice(list(code.values), size=code.counts) for n, code in theirs.items()}
+    # What the source cannot say has the code of its largest.
+    known = {name: np.resize(counts[name], code.counts) for name, code in ours.items()}
+
+    @jax.jit
+    def coded(counts, known):
+        return [
+            [encode({name: code}, {name: those[name]}) for name, code in codes.items()]
+            for codes, those in ((theirs, counts), (ours, known))
+        ]
+
+    bits, there = jax.device_get(coded(counts, known))
     rows, first = count_rows(source, target), 0
     said, begin = read[rows] * np.concatenate(bits), 0
-    for (name, code), own in zip(count_codes(source).items(), there, strict=True):
-        wanted = count_codes(target)[name]
+    for (name, code), own in zip(ours.items(), there, strict=True):
+        wanted = theirs[name]
         both = min(code.counts, wanted.counts)
         part = said[begin : begin + both * wanted.bits].sum()
         weights = read[first : first + code.counts * code.bits].reshape(code.counts, -1)
-        assert part == pytest.approx((weights * np.asarray(own))[:both].sum()), name
+        assert part == pytest.approx((weights * own.reshape(code.counts, -1))[:both].sum()), name
         first, begin = first + code.counts * code.bits, begin + wanted.counts * wanted.bits
 
 
@@ -64,14 +69,11 @@ def test_a_margin_has_the_bin_of_the_same_margin():
 @pytest.mark.parametrize("config", [CONV, GRAPH])
 def test_a_network_that_went_to_a_larger_board_and_back_says_the_same(config):
     network, large = Network(SMALL, config), Network(LARGE, config)
-    params = jax.tree.map(
-        lambda leaf: leaf + 0.1 * np.random.default_rng(0).normal(size=leaf.shape),
-        init_params(network, jax.random.key(1)),
-    )
+    params = any_params(network)
     there = resize_params(network, large, params)
     chex.assert_trees_all_close(resize_params(large, network, there), params, rtol=1e-6)
     drawn = np.random.default_rng(0).random((8, LARGE.num_edges)) < 0.5
-    said = large.apply(there, jnp.asarray(drawn), analyse(LARGE)(drawn))
+    said = apply(large)(there, drawn, analyse(LARGE)(drawn))
     assert np.isfinite(said.policy_logits).all() and said.margin_logits.shape == (8, 25)
 
 
@@ -79,14 +81,15 @@ def test_the_length_of_a_chain_has_the_same_weight():
     """The input of a chain of three of the twelve boxes: no other is a fraction."""
     drawn = np.zeros(LARGE.num_edges, bool)
     drawn[:3] = drawn[4:7] = True  # a corridor from the left rim to a box of four open sides
-    found = analyse(LARGE)(jnp.asarray(drawn[None]))
-    planes, _ = grid_inputs(LARGE, drawn[None], found, jnp.float32)
-    nodes, *_ = graph_inputs(LARGE, drawn[None], found, jnp.float32)
+    inputs = drawn[None], analyse(LARGE)(drawn[None])
+    planes, nodes = jax.jit(
+        lambda *seen: [of(LARGE, *seen, jnp.float32)[0] for of in (grid_inputs, graph_inputs)]
+    )(*inputs)
     for config, shares in ((CONV, planes), (GRAPH, nodes)):
         shares = np.asarray(shares).reshape(-1, shares.shape[-1])
         (place,) = np.flatnonzero((shares == 3 / 12).any(axis=0))
         network = Network(LARGE, config)
-        params = init_params(network, jax.random.key(1))
+        params = any_params(network)
         there = resize_params(network, Network(SMALL, config), params)
         first = {"conv": "Conv3x3_0", "graph": "Dense_0"}[config.trunk]
         ours, theirs = (one["params"][first]["kernel"][..., place, :] for one in (params, there))
@@ -96,7 +99,7 @@ def test_the_length_of_a_chain_has_the_same_weight():
 @pytest.mark.parametrize("config", [CONV, GRAPH])
 def test_a_board_turned_on_its_side_has_the_same_weights(config):
     network, turned = Network(LARGE, config), Network(DotsAndBoxes(4, 3), config)
-    params = init_params(network, jax.random.key(1))
+    params = any_params(network)
     chex.assert_trees_all_equal(resize_params(network, turned, params), params)
 
 

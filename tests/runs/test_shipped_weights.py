@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import chex
 import pytest
@@ -11,6 +12,7 @@ from flax.traverse_util import flatten_dict
 import jaxzero
 from jaxzero.agent.players import make_player
 from jaxzero.cli import Source
+from jaxzero.config import SearchConfig
 from jaxzero.evaluation.scoring import agent_answers, score
 from jaxzero.runs.weights import (
     check_shapes,
@@ -35,26 +37,41 @@ def test_they_fit_their_network(name):
 
 
 def boards() -> list:
-    """Return all names; the table of 3x3 takes long to build."""
-    slow = {"3x3": [pytest.mark.slow]}
-    return [pytest.param(name, marks=slow.get(name, [])) for name in shipped_names()]
+    """Return all names; tables of so many positions take long to build."""
+    slow = ("2x3", "3x3")
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in shipped_names()
+    ]
 
 
+# All positions take a network of 5x5 long.
+@pytest.mark.parametrize("part", ["most", pytest.param("all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", boards())
-def test_they_score_what_their_record_says(name):
-    loaded, record = load_weights(name), read_record(name)
+def test_they_score_what_their_record_says(name, part):
+    """In all positions, or in the band of undrawn edges that has most of them."""
+    loaded, recorded = load_weights(name), read_record(name)["suite"]["policy"]
     game = loaded.agent.network.game
     assert str(game) == name.partition("_")[0]
     suite = choose_suite("auto", game, half="test")
+    bands = {"all": f"0-{game.num_edges}"} | {
+        "most": max(recorded["by_undrawn"], key=lambda b: recorded["by_undrawn"][b]["positions"])
+    }
+    low, high = map(int, bands[part].split("-"))
+    rows = (low <= suite.undrawn) & (suite.undrawn <= high)
+    parts = {key: getattr(suite, key)[rows] for key in ("drawn", "moves", "origin")}
+    suite = replace(suite, **parts)
     measured = score(suite, agent_answers(suite, loaded.agent, 0))["all"]
+    expected = recorded["by_undrawn"].get(bands[part], recorded["all"])
     for key in ("positions", "optimal_share", "boxes_lost"):
-        assert measured[key] == pytest.approx(record["suite"]["policy"]["all"][key], abs=2e-3)
+        assert measured[key] == pytest.approx(expected[key], abs=5 / len(suite))
 
 
 def test_what_is_shipped_is_measured_and_shipped_again(tmp_path):
-    loaded, record = measure_weights(
-        Source(None, "2x2"), load_weights("2x2"), "random", games=8, simulations=4
-    )
+    loaded = load_weights("2x2")
+    agent = replace(loaded.agent, settings=SearchConfig(nodes="all"))
+    loaded = loaded._replace(agent=agent)
+    source = Source(None, "2x2")
+    loaded, record = measure_weights(source, loaded, "random", games=8, simulations=4)
     assert record["training"] == read_record("2x2")["training"]
     assert set(record["versus"]) == {"random"} and set(record["suite"]) == {"policy", "search:4"}
     write_weights(loaded, record, "again", tmp_path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from contextlib import nullcontext
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -39,15 +40,16 @@ KNOWN = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def tables_are_built_fast():
-    with optimised():
-        yield
-
-
-@lru_cache
+@cache
 def table_of(rows: int, cols: int):
-    return build_table(DotsAndBoxes(rows, cols))
+    with optimised() if (rows, cols) in LARGE else nullcontext():
+        return build_table(DotsAndBoxes(rows, cols))
+
+
+@cache
+def worths_of(rows: int, cols: int):
+    """Return the values of all moves of boards [B, A] by the table, compiled."""
+    return jax.jit(jax.vmap(partial(move_values, DotsAndBoxes(rows, cols), table_of(rows, cols))))
 
 
 def random_boards(game: DotsAndBoxes, count: int, seed: int) -> np.ndarray:
@@ -81,7 +83,7 @@ def test_every_position_and_move_equals_plain_minimax(board):
     game = DotsAndBoxes(*board)
     solve, codes = exact_values(game), np.arange(2**game.num_edges)
     drawn = (codes[:, None] >> np.arange(game.num_edges)) & 1 > 0
-    moves = np.asarray(jax.vmap(partial(move_values, game, table_of(*board)))(jnp.asarray(drawn)))
+    moves = jax.device_get(worths_of(*board)(drawn))
     for code in codes:
         value, worth = solve(frozenset(np.flatnonzero(drawn[code]).tolist()))
         assert int(table_of(*board).values[code]) == value
@@ -108,8 +110,7 @@ def test_table_and_solver_agree_on_random_positions(rows, cols):
     drawn = random_boards(game, 10_000, seed=rows + cols)
     values, best, solved = solve_many(game, drawn, table=new_table(2**20))
     assert solved.all()
-    moves = jax.jit(jax.vmap(partial(move_values, game, table_of(rows, cols))))(jnp.asarray(drawn))
-    moves = np.where(drawn, -100, np.asarray(moves))
+    moves = np.where(drawn, -100, worths_of(rows, cols)(drawn))
     over = drawn.all(axis=1)
     np.testing.assert_array_equal(np.where(over, 0, moves.max(axis=1)), values)
     expected = (moves == moves.max(axis=1, keepdims=True)) & ~drawn
@@ -120,12 +121,13 @@ def test_laws_of_the_game():
     """Parity of the boxes left, invariance under symmetry, and under turning the board."""
     game, turned = DotsAndBoxes(2, 3), DotsAndBoxes(3, 2)
     assert int(table_of(2, 3).values[0]) == int(table_of(3, 2).values[0])
-    drawn = jnp.asarray(random_boards(game, 2000, seed=1))
-    values = jax.vmap(partial(table_value, table_of(2, 3)))(drawn)
-    left = game.num_boxes - jax.vmap(partial(boxes_closed, game))(drawn)
+    drawn = random_boards(game, 2000, seed=1)
+    value = jax.jit(jax.vmap(table_value, in_axes=(None, 0)))
+    values = np.asarray(value(table_of(2, 3), drawn))
+    left = game.num_boxes - jax.jit(jax.vmap(partial(boxes_closed, game)))(drawn)
     np.testing.assert_array_equal(values % 2, left % 2)
     for permutation in edge_permutations(game):
-        image = jax.vmap(partial(table_value, table_of(2, 3)))(drawn[:, permutation])
+        image = value(table_of(2, 3), drawn[:, permutation])
         np.testing.assert_array_equal(values, image)
     # Transposing swaps horizontals and verticals.
     lattice = np.concatenate(
@@ -134,7 +136,7 @@ def test_laws_of_the_game():
             np.arange(9).reshape(3, 3).T.ravel(),
         ]
     )
-    image = jax.vmap(partial(table_value, table_of(3, 2)))(drawn[:, lattice])
+    image = value(table_of(3, 2), drawn[:, lattice])
     np.testing.assert_array_equal(values, image)
     assert turned.num_edges == game.num_edges
 

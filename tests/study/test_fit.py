@@ -31,7 +31,7 @@ POSITIONS = 20_000
 
 @pytest.fixture(scope="module")
 def fitted() -> tuple[Config, Labels, Fit, list]:
-    config = load_config(CONFIG, "--network.channels=32", "--search.nodes=quiet")
+    config = load_config(CONFIG, "--network.channels=32", "--search.nodes=all")
     labels, said = make_labels(config, None), []
     return config, labels, fit(config, labels, Budget(1e6, POSITIONS), said.append), said
 
@@ -79,8 +79,9 @@ def test_a_call_takes_a_small_share_of_the_budget():
     assert next_count(Budget(9.0, 4000), 10, updates=399, count=2, elapsed=1e-6) == 1
 
 
-def test_the_report_adds_up(fitted, tmp_path, capsys):
+def test_the_report_adds_up(fitted, tmp_path, monkeypatch):
     config, labels, done, _ = fitted
+    monkeypatch.setattr(results, "INFERENCE_SECONDS", 0.01)
     result = result_of(config, labels, done)
     assert result["wrong"] == pytest.approx(1 - done.curve[-1].scores["all"]["optimal_share"])
     bands = result["by_undrawn"].values()

@@ -20,7 +20,8 @@ def main(*arguments: str | Path) -> None:
     runpy.run_path(str(ROOT / "scripts" / "study.py"))["main"](list(map(str, arguments)))
 
 
-def test_a_study_and_a_comparison(tmp_path, capsys):
+def test_a_study_and_a_comparison(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("jaxzero.study.results.INFERENCE_SECONDS", 0.01)
     done = run_here("study.py", *TINY, "--out", tmp_path / "tiny", "--positions", "4000")
     assert done.returncode == 0, done.stderr
     main("--compare", tmp_path / "tiny", "--out", tmp_path)
