@@ -96,13 +96,3 @@ def alike_runs_share_a_program():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(iteration, "lower_and_compile", once)
         yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def tables_are_built_in_small_chunks():
-    """The boards of most tests have fewer positions than one chunk."""
-    from jaxzero.solver import tablebase
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tablebase, "CHUNK", 1 << 13)
-        yield

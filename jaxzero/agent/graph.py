@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxzero.agent.layers import AttentionBlock, Dtype
+from jaxzero.agent.layers import AttentionBlock, Dtype, greatest
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes, box_neighbours
 
@@ -88,7 +88,7 @@ def _project(x: jax.Array, channels: int, dtype: Dtype, **settings) -> jax.Array
 def pooled_nodes(nodes: jax.Array) -> jax.Array:
     """Summarise nodes [B, N, C] by mean and maximum: [B, 2 C]."""
     # With the outside, since a CPU copies all boxes to leave it out.
-    return jnp.concatenate([nodes.mean(axis=1), nodes.max(axis=1)], axis=-1)
+    return jnp.concatenate([nodes.mean(axis=1), greatest(nodes, (1,))], axis=-1)
 
 
 def open_paths(ends: jax.Array, drawn: jax.Array) -> jax.Array:

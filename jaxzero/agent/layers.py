@@ -11,7 +11,7 @@ CPU. Winograd's minimal filtering halves the time of evaluating many positions t
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -111,7 +111,26 @@ class AttentionBlock(nn.Module):
 
 def pooled(x: jax.Array) -> jax.Array:
     """Summarise a board [B, H, W, C] by mean and maximum over its squares: [B, 2 C]."""
-    return jnp.concatenate([x.mean(axis=(1, 2)), x.max(axis=(1, 2))], axis=-1)
+    return jnp.concatenate([x.mean(axis=(1, 2)), greatest(x, (1, 2))], axis=-1)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def greatest(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
+    """Return the maximum over axes; equal ones share its gradient.
+
+    As that of `jnp.max`, which divides 0 by 0 where a compiler computes x twice, rounds it in two
+    ways and so finds no place of the maximum.
+    """
+    return x.max(axis=axes)
+
+
+@greatest.defjvp
+def _greatest_jvp(axes: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple:
+    (x,), (change,) = primals, tangents
+    most = x.max(axis=axes, keepdims=True)
+    there = (x == most).astype(x.dtype)
+    count = jnp.maximum(there.sum(axis=axes), 1)
+    return most.squeeze(axes), (change * there).sum(axis=axes) / count
 
 
 class Conv3x3(nn.Module):

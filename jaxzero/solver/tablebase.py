@@ -26,7 +26,7 @@ from jaxzero.readers import read_arrays
 
 ILLEGAL = -128  # the value of a move that cannot be made; fits in int8
 MAX_EDGES = 30  # a position is an index; jax has int32 ones, which end below 2^31
-CHUNK = 1 << 18  # positions
+CHUNK = 1 << 18  # positions at most
 
 
 class Table(NamedTuple):
@@ -41,9 +41,14 @@ def build_table(game: DotsAndBoxes) -> Table:
     values = jnp.zeros(1 << game.num_edges, jnp.int8)
     for drawn in range(game.num_edges - 1, -1, -1):
         count = math.comb(game.num_edges, drawn)
-        for first in range(0, count, CHUNK):
+        for first in range(0, count, chunk_size(game)):
             values = _solve_chunk(game, values, drawn, first, count)
     return Table(values)
+
+
+def chunk_size(game: DotsAndBoxes) -> int:
+    """Return how many positions are solved at once: those of the widest layer, or `CHUNK`."""
+    return min(CHUNK, math.comb(game.num_edges, game.num_edges // 2))
 
 
 def check_fits(game: DotsAndBoxes) -> None:
@@ -70,11 +75,11 @@ def free_memory_bytes() -> int | None:
 def _solve_chunk(
     game: DotsAndBoxes, values: jax.Array, drawn: jax.Array, first: jax.Array, count: jax.Array
 ) -> jax.Array:
-    """Solve CHUNK of the `count` positions with `drawn` edges, starting with number `first`."""
+    """Solve a chunk of the `count` positions with `drawn` edges, starting with number `first`."""
     # A chunk past the end of the layer solves its last position again.
-    ranks = jnp.minimum(first + jnp.arange(CHUNK, dtype=jnp.int32), count - 1)
+    ranks = jnp.minimum(first + jnp.arange(chunk_size(game), dtype=jnp.int32), count - 1)
     codes = _combinations(game.num_edges, ranks, drawn)
-    best = jnp.full(CHUNK, ILLEGAL, jnp.int8)
+    best = jnp.full(len(ranks), ILLEGAL, jnp.int8)
     for edge in range(game.num_edges):
         best = jnp.maximum(best, _move_value(game, values, codes, edge))
     return values.at[codes].set(best)

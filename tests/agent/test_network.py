@@ -13,7 +13,7 @@ import pytest
 from compiled import any_params, apply
 
 from jaxzero.agent.graph import GraphBlock, incidence, open_paths
-from jaxzero.agent.layers import convolution_form
+from jaxzero.agent.layers import convolution_form, greatest
 from jaxzero.agent.network import (
     IMPOSSIBLE,
     Network,
@@ -192,3 +192,15 @@ def test_searches_value_a_position_by_its_share_of_the_boxes():
     expected = jnp.where(jnp.all(drawn, axis=1), 0.0, margin / GAME.num_boxes)
     np.testing.assert_allclose(found.value, expected, rtol=1e-4, atol=1e-6)
     assert float(jnp.abs(found.value).max()) > 0.01
+
+
+def test_the_gradient_of_a_maximum_is_shared_and_finite():
+    x = np.random.default_rng(0).integers(0, 3, (4, 5, 6)).astype(np.float32)
+    weights = (1 + np.arange(24.0)).reshape(4, 6).astype(np.float32)
+    slopes = [
+        jax.jit(jax.grad(lambda x, of=of: (weights * of(x)).sum()))
+        for of in (lambda x: greatest(x, (1,)), lambda x: x.max(axis=1))
+    ]
+    np.testing.assert_array_equal(slopes[0](x), slopes[1](x))
+    x[0, 0, 0] = np.nan  # equals nothing, as what is rounded in two ways
+    assert np.isfinite(slopes[0](x)).all() and np.isnan(slopes[1](x)).any()

@@ -29,7 +29,7 @@ from jaxzero.training.openings import open_games
 SMALL = ("--selfplay.games=4", "--learner.batch_size=4", "--network.blocks=3")
 CONFIGS = {
     "5x5, quiet game": ("gpu_8gb", "--search.simulations=32"),
-    "5x5, all positions": ("standard", "--search.nodes=all", "--search.win_weight=0.5"),
+    "5x5, all positions": ("standard", "--search.nodes=all"),
     "5x5, attention": ("gpu_8gb", "--network.attention_heads=4"),
     "7x7, dense": ("cpu", "--game.rows=7", "--game.cols=7"),
     "5x5, graph": ("gpu_8gb", "--network.trunk=graph"),

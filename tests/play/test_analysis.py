@@ -10,7 +10,6 @@ from compiled import any_params
 
 from jaxzero.agent.network import Network
 from jaxzero.agent.players import Agent
-from jaxzero.api import Engine
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
@@ -87,14 +86,6 @@ def test_a_network_of_any_search_engine_is_analysed():
     drawn = np.arange(agent.network.game.num_edges) < 3
     for ours, theirs in zip(think(agent, drawn, 8), think(other, drawn, 8), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_without_a_score_the_search_values_boxes():
-    boxes, wins = agent_of(), agent_of(win_weight=0.9)
-    drawn = np.arange(boxes.network.game.num_edges) < 5
-    for ours, theirs in zip(think(boxes, drawn, 8), think(wins, drawn, 8), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert Engine(wins).values([drawn], 8) == Engine(boxes).values([drawn], 8)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from jaxzero.runs.resize import resize_params
 from jaxzero.runs.weights import Effort, InitialWeights, param_shapes, transfer
 from jaxzero.training.progress import first_learner, fitted, refuse_misfit
 
-TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--learner.ema_decay=0.5")
+TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--evaluation.gate_threshold=0.5")
 CONV = NetworkConfig(channels=8, blocks=2)
 
 
@@ -51,12 +51,12 @@ def test_another_board_takes_the_kernels_and_keeps_its_own_heads():
     chex.assert_trees_all_equal(taken["margin"], target["params"]["margin"])
 
 
-def test_a_run_begins_with_them_and_so_does_its_average():
+def test_a_run_begins_with_them_and_so_do_its_best_weights():
     network = Network(TINY.game.board, TINY.network)
     source = any_params(network)
     learner = first_learner(TINY, network, initial(network, source))
     chex.assert_trees_all_equal(learner.params, source)
-    chex.assert_trees_all_equal(learner.average, source)
+    chex.assert_trees_all_equal(learner.best, source)
     assert int(learner.step) == 0
 
 

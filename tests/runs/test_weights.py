@@ -38,10 +38,12 @@ SHORT = (
     "--selfplay.games=16",
     "--learner.batch_size=32",
     "--learner.updates_per_iteration=3",
-    "--learner.ema_decay=0.5",
+    "--evaluation.gate_threshold=1.0",
+    "--evaluation.games=4",
     "--evaluation.opponents=",
     "--evaluation.suite=none",
-    "--evaluation.evaluate_every=0",
+    "--evaluation.simulations=0",
+    "--evaluation.evaluate_every=4",
     "--checkpoint_every=2",
     "--iterations=4",
 )
@@ -49,7 +51,7 @@ SHORT = (
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
-    """A complete short run whose weights are averaged."""
+    """A complete short run whose gate lets no newer weights through."""
     run_dir = tmp_path_factory.mktemp("whole") / "run"
     assert train(load_config("configs/tiny.yaml", *SHORT), run_dir)
     return run_dir
@@ -62,7 +64,7 @@ def run(whole, tmp_path) -> Path:
 
 
 @pytest.mark.parametrize(("checkpoint", "iteration"), [(None, 4), (2, 2)])
-def test_the_averaged_weights_of_a_checkpoint_come_back(whole, checkpoint, iteration):
+def test_the_weights_that_play_come_back(whole, checkpoint, iteration):
     loaded = load_agent(whole, checkpoint)
     config = load_config("configs/tiny.yaml", *SHORT)
     like = init_learner(Network(config.game.board, config.network), config)
@@ -70,9 +72,9 @@ def test_the_averaged_weights_of_a_checkpoint_come_back(whole, checkpoint, itera
     assert loaded.iteration == iteration
     assert loaded.config == config
     assert loaded.agent.settings == config.search
-    jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, learner.average)
-    averaged, latest = jax.tree.leaves(learner.average), jax.tree.leaves(learner.params)
-    assert any(not np.array_equal(*pair) for pair in zip(averaged, latest, strict=True))
+    jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, learner.best)
+    best, latest = jax.tree.leaves(learner.best), jax.tree.leaves(learner.params)
+    assert any(not np.array_equal(*pair) for pair in zip(best, latest, strict=True))
 
 
 def test_a_run_of_a_device_that_is_not_here_is_loaded(run):

@@ -171,3 +171,12 @@ def test_boards_that_do_not_fit_are_refused_with_the_bytes(monkeypatch):
     monkeypatch.setattr(tablebase, "free_memory_bytes", lambda: 1000)
     with pytest.raises(InputError, match="2x3 needs 262,144 bytes, 1,000 are free"):
         build_table(DotsAndBoxes(2, 3))
+
+
+def test_the_chunks_of_a_layer_do_not_matter(monkeypatch):
+    game = DotsAndBoxes(1, 3)
+    whole = build_table(game).values
+    monkeypatch.setattr(tablebase, "CHUNK", 50)
+    tablebase._solve_chunk.clear_cache()
+    np.testing.assert_array_equal(build_table(game).values, whole)
+    tablebase._solve_chunk.clear_cache()
