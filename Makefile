@@ -24,8 +24,9 @@ train: $(VENV)/installed  ## Train the quick config into runs/quick; goes on whe
 play: $(VENV)/installed-web  ## Play and analyse in the browser.
 	$(BIN)/python scripts/play.py --web --host $(HOST) --port $(PORT)
 
+# Three workers keep two cores busy: a browser and other processes are waited for.
 test: $(VENV)/installed-dev lint  ## Lint and run the tests.
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/installed-dev  ## The long studies that `make test` leaves out.
 	$(BIN)/python -m pytest -m slow

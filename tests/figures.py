@@ -29,7 +29,7 @@ import yaml
 from matplotlib.figure import Figure as Picture
 
 from jaxzero.agent.network import Network, count_params
-from jaxzero.cli import load_config
+from jaxzero.cli import forget_gone, load_config
 from jaxzero.config import Config, NetworkConfig
 from jaxzero.evaluation.suite import load_suite
 from jaxzero.evaluation.suite_report import sampled
@@ -242,7 +242,8 @@ def of_configs() -> Iterator[Figure]:
 
 def parameters(board: DotsAndBoxes, **network: Any) -> int:
     """Count the parameters of a network of a board."""
-    config = replace(NetworkConfig(), **network)
+    forget_gone(content := {"network": network})  # results are kept with the settings of then
+    config = replace(NetworkConfig(), **content["network"])
     shapes = jax.eval_shape(
         lambda: init_learner(Network(board, config), replace(Config(), network=config)).params
     )

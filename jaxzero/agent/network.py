@@ -8,7 +8,7 @@ local. The last layers of the heads compute in float32, whatever the blocks do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import chex
@@ -193,7 +193,12 @@ def init_params(network: Network, key: jax.Array) -> chex.ArrayTree:
         return network.init(key, drawn)
     # Compiled, because then what the network would compute is left out: 1 s in place of 12. It runs
     # once, so the compiler need not try hard.
-    return jax.jit(network.init, compiler_options={"xla_backend_optimization_level": 1})(key, drawn)
+    return _init_program(network)(key, drawn)
+
+
+@lru_cache(maxsize=8)
+def _init_program(network: Network) -> Callable:
+    return jax.jit(network.init, compiler_options={"xla_backend_optimization_level": 1})
 
 
 def count_params(params: chex.ArrayTree) -> int:

@@ -165,7 +165,11 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     panels = {name: list(lines) for name, lines in _panels(metrics) if lines}
     columns = max(1, min(ACROSS, len(panels)))
     rows = max(1, -(-len(panels) // columns))
-    figure = Figure(figsize=(3.75 * columns, 0.5 + 3.25 * rows), layout="constrained")
+    width, height = 3.75 * columns, 0.5 + 3.25 * rows  # inches
+    figure = Figure(figsize=(width, height))
+    # Not a layout of matplotlib's own, which draws everything twice.
+    edges = {"left": 0.6 / width, "right": 1 - 0.2 / width, "bottom": 0.6 / height}
+    figure.subplots_adjust(**edges, top=1 - 0.85 / height, wspace=0.25, hspace=0.4)
     figure.suptitle(title)
     for number, (name, lines) in enumerate(panels.items(), start=1):
         axis = figure.add_subplot(rows, columns, number)

@@ -44,7 +44,7 @@ def positions_of(game: DotsAndBoxes) -> np.ndarray:
 def opened(game: DotsAndBoxes, state: State, move):
     """Return the node behind a move in a quiet position, and the view before its captures."""
     start = quiet_game.root(state, quiet_game.view(game, state.drawn))
-    return quiet_game.expand(game, 0.0, start, move)
+    return quiet_game.expand(game, start, move)
 
 
 reply = jax.jit(quiet_game.outcome, static_argnums=0)

@@ -98,7 +98,7 @@ def test_loading_computes_nothing_but_shapes(whole, monkeypatch):
     load_weights("2x2")
     config = load_config("configs/tiny.yaml", *SHORT)
     first_learner(config, Network(config.game.board, config.network), None)
-    assert traced == [True] * 2  # shipped weights are known to fit
+    assert traced and all(traced)
 
 
 def test_a_loaded_agent_plays(whole):
