@@ -26,6 +26,12 @@ def start_game(page, mode="people", size="3x3"):
     page.locator(".board:not(.waits)").wait_for()
 
 
+def to_play(page):
+    """Follow the link to the game; the page shows it a moment later."""
+    page.get_by_test_id("nav-play").click()
+    page.locator('[data-testid="nav-play"][aria-current="page"]').wait_for()
+
+
 def is_drawn(page, edge):
     return "drawn" in page.get_by_test_id(f"edge-{edge}").get_attribute("class").split()
 

@@ -16,6 +16,7 @@ from browsing import (
     load,
     scores,
     start_game,
+    to_play,
     wait_for_end,
 )
 from fake_api import PAGE
@@ -128,7 +129,7 @@ def test_one_click_takes_what_the_setting_says_of_a_chain(open_page, chains, tak
     page.get_by_test_id("settings").click()
     page.locator("label", has=page.get_by_test_id(f"chains-{chains}")).click()
     page.keyboard.press("Escape")
-    page.get_by_test_id("nav-play").click()
+    to_play(page)
     draw(page, 13)
     page.locator("#board-host .board:not(.waits)").wait_for()
     expect_scores(page, 0, taken)
@@ -233,7 +234,7 @@ def test_teaching_warns_before_a_costly_move(open_page):
     page.get_by_test_id("settings").click()
     page.get_by_test_id("teaching").check()
     page.keyboard.press("Escape")
-    page.get_by_test_id("nav-play").click()
+    to_play(page)
     page.get_by_test_id("edge-2").click()  # the third side of a box
     warning = page.get_by_test_id("teach-dialog")
     expect(warning).to_contain_text("loses about 2 of your margin")

@@ -5,7 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsing import GAME, draw, drawn_edges, expect, expect_scores, is_drawn, load, start_game
+from browsing import (
+    GAME,
+    draw,
+    drawn_edges,
+    expect,
+    expect_scores,
+    is_drawn,
+    load,
+    start_game,
+    to_play,
+)
 
 # Above a chain of four that is open on its left, below a chain of four that is closed.
 CHAIN = {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]}
@@ -50,7 +60,7 @@ def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
     page = open_page("review", motion="no-preference")
     load(page, CHAIN)
     set_chains(page, "choice")
-    page.get_by_test_id("nav-play").click()
+    to_play(page)
     page.evaluate(
         """(edges) => edges.forEach((edge) =>
             document.querySelector(`#board-host [data-edge="${edge}"]`)
@@ -79,7 +89,7 @@ def test_undo_and_redo_take_one_click(open_page, chains, taken):
     page = open_page("review")
     load(page, CHAIN)
     set_chains(page, chains)
-    page.get_by_test_id("nav-play").click()
+    to_play(page)
     draw(page, 13)
     ready(page)
     after = drawn_edges(page)
@@ -98,7 +108,7 @@ def test_undo_takes_one_click_of_two(open_page):
     page = open_page("review")
     load(page, CHAIN)
     set_chains(page, "choice")
-    page.get_by_test_id("nav-play").click()
+    to_play(page)
     for edge in (13, 16):
         draw(page, edge)
         ready(page)
@@ -111,7 +121,7 @@ def test_undo_takes_one_click_of_two(open_page):
 def test_a_newcomer_is_told_once_that_one_click_takes_a_chain(open_page):
     page = open_page("review")
     load(page, CHAIN)
-    page.get_by_test_id("nav-play").click()
+    to_play(page)
     draw(page, 13)
     expect(page.get_by_test_id("notice")).to_contain_text("chain")
     page.get_by_test_id("retry").click()  # its button leads to the setting

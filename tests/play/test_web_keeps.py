@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from browsing import GAME, draw, drawn_edges, expect, load, start_game
+from browsing import GAME, draw, drawn_edges, expect, load, start_game, to_play
 
 
 def moves(page):
@@ -116,7 +116,7 @@ def test_the_review_of_an_unfinished_game_draws_no_edge_in_it(open_page):
     page.get_by_test_id("nav-review").click()
     draw(page, 22)
     expect(moves(page)).to_have_count(3)
-    page.get_by_test_id("nav-play").click()
+    to_play(page)
     expect(moves(page)).to_have_count(2)
 
 
@@ -127,7 +127,7 @@ def test_a_link_to_the_own_game_leaves_its_players(open_page):
     page.get_by_test_id("share").click()
     expect(page).to_have_url(re.compile("#g="))
     reload(page)
-    page.get_by_test_id("nav-play").click()
+    to_play(page)
     expect(page.get_by_test_id("player-0")).to_contain_text("You")
     expect(moves(page)).to_have_count(2)
     assert not page.get_by_test_id("notice").is_visible()
@@ -180,7 +180,7 @@ def test_games_set_aside_change_places(open_page):
         play_a_turn(page, edge)
         page.get_by_test_id("nav-review").click()
         load(page, GAME)
-        page.get_by_test_id("nav-play").click()
+        to_play(page)
     play_a_turn(page, 22)
     seen = []
     for _ in range(3):
@@ -199,7 +199,7 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_takes_edges(open_pag
     play_a_turn(page)
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("edit").click()
-    page.get_by_test_id("nav-play").click()  # without "Done"
+    to_play(page)  # without "Done"
     expect(page.get_by_test_id("notice")).to_contain_text("set aside")
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsing import GAME, draw, expect, load, start_game
+from browsing import GAME, draw, expect, load, start_game, to_play
 
 LINE = json.dumps({"edges": [{"edge": 5, "lost": 0, "class": "safe"}], "line": [5], "value": 1.0})
 
@@ -194,7 +194,7 @@ def test_a_notice_goes_away_with_what_is_done_next(open_page, next_):
     if next_ == "edge":
         page.get_by_test_id("edge-0").click()
     elif next_ == "view":
-        page.get_by_test_id("nav-play").click()
+        to_play(page)
     else:
         load(page, GAME)
     expect(page.get_by_test_id("notice")).not_to_be_visible()
