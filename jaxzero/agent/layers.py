@@ -119,7 +119,7 @@ def greatest(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     """Return the maximum over axes; equal ones share its gradient.
 
     As that of `jnp.max`, which divides 0 by 0 where a compiler computes x twice, rounds it in two
-    ways and so finds no place of the maximum.
+    ways and so finds no place of the maximum. Here it is to compute x once.
     """
     return x.max(axis=axes)
 
@@ -127,6 +127,7 @@ def greatest(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
 @greatest.defjvp
 def _greatest_jvp(axes: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple:
     (x,), (change,) = primals, tangents
+    x = jax.lax.optimization_barrier(x)
     most = x.max(axis=axes, keepdims=True)
     there = (x == most).astype(x.dtype)
     count = jnp.maximum(there.sum(axis=axes), 1)
