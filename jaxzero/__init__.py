@@ -13,36 +13,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from os import PathLike
+    from jaxzero.api import load, train
 
-    from jaxzero.api import Config, Engine, Trained
-
+__all__ = ["load", "train"]
 __version__ = "0.2.0"
 
 
-def load(name: str | PathLike[str]) -> Engine:
-    """Load a network that is shipped, such as "5x5", or an exported one by its path.
-
-    Returns a `jaxzero.api.Engine`: `best_move`, `best_moves`, `values`, `analyse` and `on_board`.
-    Raises: InputError naming the networks there are.
-    """
-    from jaxzero import api  # importing the package stays instant
-
-    return api.load(name)
-
-
-def train(
-    config: Config | str | PathLike[str],
-    settings: Mapping[str, Any] | None = None,
-    on_iteration: Callable[[dict[str, float]], Any] | None = None,
-    run_dir: str | PathLike[str] | None = None,
-    resume: bool = False,
-) -> Trained:
-    """Train on all devices, as `jaxzero.api.train` says.
-
-    Returns a `jaxzero.api.Trained`: `engine`, `metrics` and `params`.
-    """
+def __getattr__(name: str) -> Any:
+    """Return `load` or `train` of `jaxzero.api`; importing the package alone stays instant."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from jaxzero import api
 
-    return api.train(config, settings, on_iteration, run_dir, resume)
+    return getattr(api, name)
