@@ -58,7 +58,6 @@ Seed = whole(0, 2**32 - 1)
 SuiteGames = whole(1, 100_000)
 SeedOfMany = whole(0, 2**31)  # players add their number to it
 Fraction = _known(ClosedUnitInterval, "a number >= 0 and <= 1")
-ProperFraction = number(0, 0.999999)  # float32 rounds those nearer to 1
 PositiveNumber = number(SMALLEST, 1e9)
 NonNegativeNumber = number(0, 1e9)
 LearningRate = number(SMALLEST, 10)
