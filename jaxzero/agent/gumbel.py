@@ -54,7 +54,7 @@ LOWEST_SCORE = -1e9  # of a move that may be chosen
 # Positions: what a convolution of more computes does not stay in the cache of a core. Measured on
 # one core, conv 64 x 4 on 5x5: 123 us a position in batches of 256, 167 us in batches of 1024.
 CPU_BATCH = 256
-CPU_PARTS = 8  # of a round at least: most rounds are far narrower than the widest
+CPU_LEAST = 8  # positions: smaller parts cost more than they leave out
 
 
 class SearchResult(NamedTuple):
@@ -172,7 +172,7 @@ def plan(
 
     `rounds` may be data of at most `settings.simulations` simulations.
     """
-    expand_nodes = partial(expand_in_parts, settings, expand_nodes)
+    expand_nodes = partial(expand_in_parts, settings, len(root.legal), expand_nodes)
     weigh = partial(weighted_values, value_scale)
     gumbel = jnp.zeros(root.legal.shape)
     if gumbel_scale:
@@ -264,6 +264,7 @@ def score(
 
 def expand_in_parts(
     settings: SearchConfig,
+    games: int,
     expand_nodes: Expand,
     nodes: chex.ArrayTree,
     moves: jax.Array,
@@ -271,14 +272,16 @@ def expand_in_parts(
 ) -> Expanded:
     """Expand nodes [P] in parts of `settings.evaluation_batch` at most.
 
-    What is not `used` [P] need not be expanded. Few nodes are expanded together, and the network
-    leaves out those that are not used.
+    The nodes are of so many `games`; what is not `used` [P] need not be expanded. Few nodes are
+    expanded together, and the network leaves out those that are not used.
     """
     count = len(moves)
     if computes_what_is_used(settings):
         if count <= max(SIZES):
             return expand_nodes(nodes, moves, used)
-        size = min(-(-count // CPU_PARTS), CPU_BATCH)
+        # Most games have as many moves in a round, so rounds fill such parts. Measured on two
+        # cores with 128 games in rounds of 16: 30 % faster than in parts of 256.
+        size = max(-(-games // -(-games // CPU_BATCH)), CPU_LEAST)
         return in_parts((size,), expand_nodes, (nodes, moves, used), used)
     parts = -(-count // (settings.evaluation_batch or count))
     if parts == 1:
