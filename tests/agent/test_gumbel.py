@@ -131,6 +131,7 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
         jax.debug.callback(lambda count: sizes.append(int(count)), len(state.margin))
         return chaotic(game)((), state, None)
 
+    monkeypatch.setattr(gumbel, "CPU_LEAST", 1)
     for most, batch in ((1024, 0), (3, 0), (1024, 3)):
         monkeypatch.setattr(gumbel, "CPU_BATCH", most)
         settings = SearchConfig(
@@ -139,8 +140,8 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
         run = jax.jit(partial(search, game, settings, evaluate))
         found.append(jax.block_until_ready(run((), KEY, state))._replace(tree=()))
         jax.effects_barrier()
-    # The root and the round: eighths of it, in threes, and in threes with what is not used.
-    assert sizes == [4] + [4] * 4 + 2 * [3] + [3] * 5 + 2 * [2] + 11 * [3]
+    # The root and the round: in parts of all games, of half of them, and with what is not used.
+    assert sizes == [4] + 4 * [4] + 2 * [2] + 7 * [2] + 2 * [2] + 11 * [3]
     for parts in found[1:]:
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
 
