@@ -5,7 +5,7 @@ The scripts are the same files: in a checkout those of `scripts/`, in a wheel `j
 
 from __future__ import annotations
 
-from jaxzero.interrupts import ends_at_once, install
+from jaxzero.host.interrupts import ends_at_once, install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a moment, a script's own a second
@@ -15,7 +15,7 @@ import sys
 
 from jaxzero import __version__
 from jaxzero.errors import nearest, shortened
-from jaxzero.files import shipped_folder
+from jaxzero.host.files import shipped_folder
 
 COMMANDS = {
     "train": "train a network",

@@ -13,20 +13,20 @@ import chex
 import jax
 import numpy as np
 
-from jaxzero.agent import single
-from jaxzero.agent.players import Agent
-from jaxzero.agent.preparation import Answer, exact_answer, first_answer
 from jaxzero.cli import load_config
 from jaxzero.config import Config
 from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
+from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
+from jaxzero.players import single
+from jaxzero.players.players import Agent
+from jaxzero.players.preparation import Answer, exact_answer, first_answer
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.weights import load_agent, load_weights
-from jaxzero.status import status_lines
 
 # Drawn edges: numbers or names such as h2,1; names in a text; a picture; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
@@ -247,7 +247,7 @@ def train(
     Raises: InputError for settings that are wrong or do not fit the devices, and as
     `training.trainer.train`; RunError where the training diverges.
     """
-    from jaxzero.programs import use_compilation_cache
+    from jaxzero.host.programs import use_compilation_cache
     from jaxzero.training import trainer  # slow to import
 
     use_compilation_cache()

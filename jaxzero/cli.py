@@ -29,12 +29,12 @@ from jsonargparse import (
 from jaxzero import errors
 from jaxzero.config import Config
 from jaxzero.config.ranges import NonNegativeInt, check_number, in_words, type_in_words
-from jaxzero.environment import memory_advice
 from jaxzero.errors import LONGEST_VALUE, InputError, RunError, one_line, shortened
-from jaxzero.files import shipped_folder, write_text
-from jaxzero.interrupts import ends_at_once
-from jaxzero.readers import is_file, is_text, parse_yaml, read_yaml, why_no_file
-from jaxzero.status import status_lines
+from jaxzero.host.environment import memory_advice
+from jaxzero.host.files import shipped_folder, write_text
+from jaxzero.host.interrupts import ends_at_once
+from jaxzero.host.readers import is_file, is_text, parse_yaml, read_yaml, why_no_file
+from jaxzero.host.status import status_lines
 
 if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent

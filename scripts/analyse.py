@@ -6,7 +6,7 @@ jaxzero analyse --weights 5x5 --rows 4 --cols 6 --load game.txt --json -
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -26,11 +26,11 @@ from jaxzero.cli import (
 )
 from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
 from jaxzero.errors import InputError, shortened
-from jaxzero.files import write_text
-from jaxzero.programs import use_compilation_cache
-from jaxzero.readers import read_text
+from jaxzero.host.files import write_text
+from jaxzero.host.programs import use_compilation_cache
+from jaxzero.host.readers import read_text
+from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import JSON, check_result_file
-from jaxzero.status import doing
 
 if TYPE_CHECKING:
     from jaxzero.game import DotsAndBoxes

@@ -6,7 +6,7 @@ needed.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -28,8 +28,8 @@ from jaxzero.cli import (
 from jaxzero.config import Config
 from jaxzero.config.ranges import Processes, Rounds, Seconds
 from jaxzero.errors import InputError, missing
-from jaxzero.files import write_json
-from jaxzero.programs import use_compilation_cache
+from jaxzero.host.files import write_json
+from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import JSON, check_result_file
 
 
@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> None:
 def measure_startup(path: Path | None) -> None:
     """Measure starts, print and keep. Raises: InputError where packages of the page are missing."""
     try:
-        from jaxzero.play.server import make_app  # noqa: F401
+        from jaxzero.page.server import make_app  # noqa: F401
     except ModuleNotFoundError as error:
         raise missing("web", error) from error
     from jaxzero.performance.startup import measure_starts, startup_table

@@ -8,7 +8,7 @@ parameters, bit for bit. Example: scripts/chaos.py --kills 50
 
 from __future__ import annotations
 
-from jaxzero.interrupts import cleaned_up, install
+from jaxzero.host.interrupts import cleaned_up, install
 
 if __name__ == "__main__":
     install()
@@ -28,7 +28,8 @@ import numpy as np
 from jaxzero.cli import find_config, load_config, parse, run_script, script_parser
 from jaxzero.config.ranges import Seed, whole
 from jaxzero.errors import RunError
-from jaxzero.files import check_folder, temporary_folder
+from jaxzero.host.files import check_folder, temporary_folder
+from jaxzero.host.status import MARK, doing
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import FILE_NAME
 from jaxzero.runs.run_dir import (
@@ -38,7 +39,6 @@ from jaxzero.runs.run_dir import (
     new_folder,
     refuse_run,
 )
-from jaxzero.status import MARK, doing
 
 ROOT = Path(__file__).parent.parent
 TRAIN = [sys.executable, ROOT / "scripts" / "train.py"]

@@ -5,7 +5,7 @@ Runs that differ only in their seed form one group.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -16,7 +16,7 @@ from pathlib import Path
 from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config.ranges import refuse_repeated
 from jaxzero.errors import InputError
-from jaxzero.files import FIGURES, check_file
+from jaxzero.host.files import FIGURES, check_file
 from jaxzero.runs.run_dir import check_result_file
 
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
     check_file("out", options.out, FIGURES)
     check_result_file("out", options.out)
 
-    from jaxzero.study.compare_runs import (
+    from jaxzero.runs.compare_runs import (
         RunGroup,
         draw_runs,
         format_runs,

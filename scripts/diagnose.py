@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -10,8 +10,8 @@ if __name__ == "__main__":
 from pathlib import Path
 
 from jaxzero.cli import config_of, config_parser, parse, run_script
-from jaxzero.files import write_json
-from jaxzero.programs import use_compilation_cache
+from jaxzero.host.files import write_json
+from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import JSON, check_new_folder, check_result_file
 
 

@@ -5,7 +5,7 @@ Example: jaxzero engine --protocol gtp --weights 5x5 --seconds 2
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -24,8 +24,8 @@ from jaxzero.cli import (
     script_parser,
 )
 from jaxzero.config.ranges import BoardSide, number
+from jaxzero.host.status import waiting
 from jaxzero.play import LONGEST_CLOCK
-from jaxzero.status import waiting
 
 Decision, Game = number(1e-3, 3600), number(1e-3, LONGEST_CLOCK)  # seconds
 
@@ -61,9 +61,9 @@ def main(arguments: list[str]) -> None:
     if options.clock is not None:
         refuse_given(arguments, ["seconds"], "cannot stand beside --clock")
     source = required_source(options)
+    from jaxzero.host.programs import use_compilation_cache
     from jaxzero.play.engine import Clock, Session
     from jaxzero.play.protocols import PROTOCOLS
-    from jaxzero.programs import use_compilation_cache
     from jaxzero.runs.resize import asked_board, resize
 
     use_compilation_cache()

@@ -6,7 +6,7 @@ jaxzero evaluate --weights 5x5 --suite 5x5_test --players policy,search:64,greed
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -29,12 +29,12 @@ from jaxzero.cli import (
 )
 from jaxzero.config.ranges import BoardSide, MatchGames, NonNegativeInt, Seed, Simulations
 from jaxzero.errors import InputError
-from jaxzero.files import check_folder, write_json
-from jaxzero.programs import use_compilation_cache
+from jaxzero.host.files import check_folder, write_json
+from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import JSON, check_result_file, refuse_run
 
 if TYPE_CHECKING:
-    from jaxzero.agent.players import Agent
+    from jaxzero.players.players import Agent
     from jaxzero.runs.weights import LoadedAgent
 
 
@@ -156,9 +156,9 @@ def main(arguments: list[str]) -> None:
             refuse_run("figures", figures)
 
     from jaxzero.config.training import check_opening
-    from jaxzero.evaluation.scoring import BATCH
-    from jaxzero.evaluation.suite import load_suite
-    from jaxzero.evaluation.suite_report import score_suite, scored_players
+    from jaxzero.measure.scoring import BATCH
+    from jaxzero.measure.suite import load_suite
+    from jaxzero.measure.suite_report import score_suite, scored_players
     from jaxzero.runs.resize import asked_board, resize
     from jaxzero.training.evaluator import play_matches, rate_checkpoints, refuse_searches
 

@@ -6,7 +6,7 @@ measures an exported network again.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -24,8 +24,8 @@ from jaxzero.cli import (
 )
 from jaxzero.config.ranges import MatchGames, Simulations
 from jaxzero.errors import InputError, shortened
-from jaxzero.files import check_file, check_folder
-from jaxzero.programs import use_compilation_cache
+from jaxzero.host.files import check_file, check_folder
+from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_run
 
 LONGEST_NAME = 243  # bytes, with the suffix 255, the most of common file systems

@@ -7,7 +7,7 @@ in --run_dir.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import cleaned_up, end_with, install
+from jaxzero.host.interrupts import cleaned_up, end_with, install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -28,17 +28,17 @@ import tabulate
 from jaxzero.cli import find_config, gpu_preset, load_config, parse, run_script, script_parser
 from jaxzero.config.ranges import PointMinutes, Seconds
 from jaxzero.errors import InputError
-from jaxzero.files import check_folder, write_json
-from jaxzero.readers import check_mapping, read_mapping
+from jaxzero.host.files import check_folder, write_json
+from jaxzero.host.readers import check_mapping, read_mapping
+from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import new_folder, refuse_run
-from jaxzero.status import doing
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
 ENGINES = ("rounds", "mctx")
 # Files whose tests take one device of any kind.
 TESTS = (
-    "tests/game tests/agent/test_search.py tests/agent/test_quiet_search.py "
+    "tests/game tests/search/test_search.py tests/search/test_quiet_search.py "
     "tests/training/test_learner.py tests/training/test_replay.py"
 ).split()
 # Speeds are those of whole games, a lane to each.

@@ -6,7 +6,7 @@ Example: jaxzero gpu_compile --config configs/gpu_8gb.yaml --target "RTX 4060"
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -19,7 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA looks for a GPU and sa
 from jaxzero.cli import config_of, config_parser, parse, run_script
 from jaxzero.config.ranges import NonNegativeInt, split_list
 from jaxzero.errors import InputError, shortened
-from jaxzero.files import write_json
+from jaxzero.host.files import write_json
 from jaxzero.runs.run_dir import JSON, check_result_file
 
 

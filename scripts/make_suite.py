@@ -7,7 +7,7 @@ file to write; the same command goes on from there.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -35,8 +35,8 @@ from jaxzero.config.ranges import (
     SuiteGames,
 )
 from jaxzero.errors import InputError
-from jaxzero.files import check_file
-from jaxzero.programs import use_compilation_cache
+from jaxzero.host.files import check_file
+from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import check_result_file
 
 MOST_UNDRAWN = 36
@@ -133,7 +133,7 @@ def main(arguments: list[str]) -> None:
 
 def check_bands(options: Namespace) -> int:
     """Return the most undrawn edges. Raises: InputError for those that the board does not have."""
-    from jaxzero.evaluation.make_suite import bands_between
+    from jaxzero.measure.make_suite import bands_between
 
     edges = GameConfig(options.rows, options.cols).board.num_edges
     most = min(MOST_UNDRAWN, edges) if options.most is None else options.most
@@ -163,10 +163,10 @@ def out_files(options: Namespace) -> list[Path]:
 
 def make_suite(options: Namespace, source: Source | None) -> None:
     """Play the games, solve the positions and write the suites."""
-    from jaxzero.agent.players import make_player, make_players
-    from jaxzero.evaluation.make_suite import Games, collect, make_suites, solve_all
-    from jaxzero.evaluation.suite import format_counts, write_suite
     from jaxzero.game import DotsAndBoxes
+    from jaxzero.measure.make_suite import Games, collect, make_suites, solve_all
+    from jaxzero.measure.suite import format_counts, write_suite
+    from jaxzero.players.players import make_player, make_players
     from jaxzero.solver.endgame import check_board
 
     use_compilation_cache()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -23,14 +23,14 @@ from jaxzero.config.ranges import (
     Seed,
 )
 from jaxzero.errors import InputError, missing
-from jaxzero.files import check_file
 from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
-from jaxzero.programs import use_compilation_cache
-from jaxzero.readers import is_file, read_text
+from jaxzero.host.files import check_file
+from jaxzero.host.programs import use_compilation_cache
+from jaxzero.host.readers import is_file, read_text
 from jaxzero.runs.run_dir import check_new_folder, check_result_file
 
 if TYPE_CHECKING:
-    from jaxzero.agent.players import Player
+    from jaxzero.players.players import Player
 
 PLAYERS = (
     "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
@@ -121,7 +121,7 @@ def main(arguments: list[str]) -> None:
 def serve_page(options: Namespace) -> None:
     """Serve the page until interrupted. Raises: InputError where the packages are missing."""
     try:
-        from jaxzero.play.server import serve
+        from jaxzero.page.server import serve
     except ModuleNotFoundError as error:
         raise missing("web", error) from error
     serve(options.host, options.port)
@@ -179,7 +179,6 @@ def check_temperature(temperature: float, *players: Player) -> None:
 
 def play(options: Namespace) -> None:
     """Make the game and the players, and start the mode."""
-    from jaxzero.agent.players import LEARNT
     from jaxzero.config.training import check_opening
     from jaxzero.play.modes import (
         check_format,
@@ -192,6 +191,7 @@ def play(options: Namespace) -> None:
         report_match,
         show_game,
     )
+    from jaxzero.players.players import LEARNT
 
     text = "" if options.load is None else read_text("load", options.load, LONGEST_TEXT)
     print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds

@@ -8,7 +8,7 @@ code is 1.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -20,10 +20,10 @@ from pathlib import Path
 from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config.ranges import BoardSide, Seconds
 from jaxzero.errors import InputError
-from jaxzero.files import check_file, check_folder, write_json
-from jaxzero.programs import use_compilation_cache
+from jaxzero.host.files import check_file, check_folder, write_json
+from jaxzero.host.programs import use_compilation_cache
+from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import JSON, check_result_file
-from jaxzero.status import doing
 
 
 def main(arguments: list[str]) -> None:
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
 
     from jaxzero.config import GameConfig
     from jaxzero.game import edge_name
-    from jaxzero.host_memory import process_peak_bytes
+    from jaxzero.host.memory import process_peak_bytes
     from jaxzero.solver.solve import describe, solve_board, solve_drawn
 
     game = GameConfig(options.rows, options.cols).board

@@ -5,7 +5,7 @@ This helps to choose a network. The agent itself learns from self-play alone.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -17,10 +17,10 @@ from jaxzero.cli import config_of, config_parser, given_options, parse, refuse_g
 from jaxzero.config import Config
 from jaxzero.config.ranges import NonNegativeInt, refuse_repeated
 from jaxzero.errors import InputError
-from jaxzero.files import check_folder
-from jaxzero.programs import use_compilation_cache
+from jaxzero.host.files import check_folder
+from jaxzero.host.programs import use_compilation_cache
+from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import check_new_folder, new_folder, refuse_run
-from jaxzero.status import doing
 
 
 def main(arguments: list[str]) -> None:

@@ -7,7 +7,7 @@ command goes on where it was stopped.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import end_with, install
+from jaxzero.host.interrupts import end_with, install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second

@@ -6,7 +6,7 @@ quiet when no box has three drawn sides. A margin is own boxes minus the opponen
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -28,8 +28,8 @@ from jaxzero.cli import (
 from jaxzero.config import Config
 from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt, Seed
 from jaxzero.errors import InputError, shortened
-from jaxzero.files import check_folder
-from jaxzero.programs import use_compilation_cache
+from jaxzero.host.files import check_folder
+from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run, check_run_dir
 
 PROCESS_OPTIONS = ("coordinator_address", "num_processes", "process_id")
@@ -122,7 +122,7 @@ def main(arguments: list[str]) -> None:
     config = config_of(parser, options)
     join_others(options)
 
-    from jaxzero.interrupts import Stop
+    from jaxzero.host.interrupts import Stop
     from jaxzero.runs.weights import read_initial_weights
     from jaxzero.training.trainer import train
 
@@ -146,9 +146,9 @@ def train_seeds(parser: ArgumentParser, options: Namespace, arguments: list[str]
         configs[seed] = replace(config_of(parser, given), seed=seed)
         check_run_dir(configs[seed], source if options.resume else folder, options.resume)
 
-    from jaxzero.interrupts import Stop
+    from jaxzero.host.interrupts import Stop
+    from jaxzero.runs.compare_runs import format_runs, group_runs, is_complete, read_run
     from jaxzero.runs.weights import begun_with, read_initial_weights
-    from jaxzero.study.compare_runs import format_runs, group_runs, is_complete, read_run
     from jaxzero.training.trainer import train
 
     use_compilation_cache()
@@ -227,7 +227,7 @@ def join_others(options: Namespace) -> None:
 
 def predict_memory(config: Config) -> None:
     """Print the memory one iteration will hold at once on each device."""
-    from jaxzero.agent.network import Network
+    from jaxzero.network.network import Network
     from jaxzero.runs.memory import mebibytes, memory_limit_bytes
     from jaxzero.training.iteration import compile_iteration
     from jaxzero.training.parallel import choose_devices

@@ -6,7 +6,7 @@ It only reads, so it may run on any machine that sees the folder.
 
 from __future__ import annotations
 
-from jaxzero.interrupts import install
+from jaxzero.host.interrupts import install
 
 if __name__ == "__main__":
     install()  # first: the imports below take a second
@@ -19,8 +19,8 @@ from jsonargparse import ArgumentParser, Namespace
 from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import Port, number
 from jaxzero.errors import InputError, missing
-from jaxzero.interrupts import cleaned_up
-from jaxzero.status import waiting
+from jaxzero.host.interrupts import cleaned_up
+from jaxzero.host.status import waiting
 
 Every = number(0.1, 3600)  # seconds between two looks
 DEFAULT_EVERY = 5.0
@@ -99,7 +99,7 @@ def serve_view(options: Namespace) -> None:
         from starlette.responses import HTMLResponse
         from starlette.routing import Route
 
-        from jaxzero.play.server import serve
+        from jaxzero.page.server import serve
     except ModuleNotFoundError as error:
         raise missing("web", error) from error
     from jaxzero.runs.watching import as_html, watch_run

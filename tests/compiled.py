@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.network import Network
-from jaxzero.agent.search import Evaluate, Evaluation
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
+from jaxzero.network.network import Network
+from jaxzero.search.search import Evaluate, Evaluation
 from jaxzero.solver.tablebase import build_table, move_values, table_value
 
 

@@ -28,16 +28,16 @@ import jax
 import yaml
 from matplotlib.figure import Figure as Picture
 
-from jaxzero.agent.network import Network, count_params
 from jaxzero.cli import forget_gone, load_config
 from jaxzero.config import Config, NetworkConfig
-from jaxzero.evaluation.suite import load_suite
-from jaxzero.evaluation.suite_report import sampled
-from jaxzero.files import atomic_write
 from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.game.notation import FORMATS
+from jaxzero.host.files import atomic_write
+from jaxzero.measure.suite import load_suite
+from jaxzero.measure.suite_report import sampled
+from jaxzero.network.network import Network, count_params
+from jaxzero.page.levels import LEVELS, OWN_NETWORK
 from jaxzero.performance.startup import startup_table
-from jaxzero.play.levels import LEVELS, OWN_NETWORK
 from jaxzero.runs.memory import mebibytes
 from jaxzero.training.iteration import input_shapes
 from jaxzero.training.learner import init_learner
@@ -480,14 +480,14 @@ def of_many_gpus() -> Iterator[Figure]:
 def of_the_page() -> Iterator[Figure]:
     """Yield levels, boards and formats."""
     words = {7: "seven", 9: "nine"}
-    yield Figure(README, f"{words[len(LEVELS)]} levels", "play/levels.py")
+    yield Figure(README, f"{words[len(LEVELS)]} levels", "page/levels.py")
     yield Figure(README, f"{words[len(FORMATS)]} formats", "game/notation.py")
     *boards, last = OWN_NETWORK
-    yield Figure(PLAYING, f"({', '.join(boards)} and {last}", "play/levels.py")
+    yield Figure(PLAYING, f"({', '.join(boards)} and {last}", "page/levels.py")
     for name in FORMATS:
         yield Figure(PLAYING, f"| `{name}` |", "game/notation.py")
     for level in LEVELS:
-        yield Figure(PLAYING, level.name, "play/levels.py")
+        yield Figure(PLAYING, level.name, "page/levels.py")
 
 
 # What takes minutes: commands

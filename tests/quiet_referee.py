@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from referee import Referee
 
-from jaxzero.agent.search import Evaluate, Evaluation
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
 from jaxzero.game.structure import structure
+from jaxzero.search.search import Evaluate, Evaluation
 from jaxzero.training import selfplay
 from jaxzero.training.targets import Decisions, Positions
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import jaxzero
-from jaxzero.agent.players import make_player
 from jaxzero.api import Engine
 from jaxzero.errors import InputError
-from jaxzero.evaluation.scoring import agent_answers
-from jaxzero.evaluation.suite import table_suite
 from jaxzero.game import DotsAndBoxes, initial_state, render
+from jaxzero.measure.scoring import agent_answers
+from jaxzero.measure.suite import table_suite
 from jaxzero.play.game import Record
+from jaxzero.players.players import make_player
 
 GAME = DotsAndBoxes(2, 2)
 EDGES = [3, 7]

@@ -23,7 +23,7 @@ from script_runner import ROOT, parser_of, run_here
 
 from jaxzero.cli import MAY_BE_EMPTY, load_config, parse
 from jaxzero.errors import InputError
-from jaxzero.status import MARK
+from jaxzero.host.status import MARK
 
 SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
 VALUES = 60  # of each script, 40 times as many in the slow test
@@ -882,9 +882,9 @@ def test_weights_that_are_not_finite_or_not_float_are_refused(tmp_path):
 
 
 def test_damaged_suites_tables_and_solved_positions(tmp_path):
-    from jaxzero.evaluation.make_suite import read_store, write_store
-    from jaxzero.evaluation.suite import Suite, read_suite, write_suite
     from jaxzero.game import DotsAndBoxes
+    from jaxzero.measure.make_suite import read_store, write_store
+    from jaxzero.measure.suite import Suite, read_suite, write_suite
     from jaxzero.solver.tablebase import ILLEGAL, Table, load_table, save_table
 
     game = DotsAndBoxes(1, 2)
@@ -953,10 +953,10 @@ def test_the_parser_opens_no_file_by_itself(tmp_path):
 
 
 def test_damaged_folders_of_a_run(tmp_path):
+    from jaxzero.runs.compare_runs import format_runs, group_runs, levels, read_run
     from jaxzero.runs.run_dir import finished_checkpoints
     from jaxzero.runs.watching import watch_run
     from jaxzero.runs.weights import effort_before
-    from jaxzero.study.compare_runs import format_runs, group_runs, levels, read_run
 
     (tmp_path / "config.yaml").write_bytes((ROOT / "configs" / "tiny.yaml").read_bytes())
     metrics, begun = tmp_path / "metrics.jsonl", tmp_path / "begun_with.json"

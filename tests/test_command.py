@@ -64,7 +64,8 @@ def test_how_to_go_on_is_said_in_the_words_of_the_caller():
 
 
 def test_an_interrupt_is_heeded_before_a_script_is_imported():
-    code = "import runpy, jaxzero.interrupts as i; runpy.run_path = lambda _: print(i._state)\n"
+    code = "import runpy; from jaxzero.host import interrupts as i\n"
+    code += "runpy.run_path = lambda _: print(i._state)\n"
     code += "from jaxzero.__main__ import main\nmain()"
     command = [sys.executable, "-c", code, "solve"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

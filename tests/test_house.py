@@ -21,31 +21,16 @@ from jaxzero.config import Config
 PACKAGE = "jaxzero"
 # From the ground up: a room imports from itself and from rooms before it.
 ROOMS = (
-    *(
-        "errors",
-        "environment",
-        "streams",
-        "interrupts",
-        "status",
-        "files",
-        "host_memory",
-        "programs",
-        "readers",
-        "game",
-        "config",
-        "cli",
-        "solver",
-        "agent",
-        "evaluation",
-    ),
-    *("runs", "training", "performance", "study", "play", "api", "adapters", "__main__"),
+    *("errors", "host", "game", "config", "cli", "solver", "network", "search", "players"),
+    *("measure", "runs", "training", "performance", "study", "play", "api", "page", "adapters"),
+    "__main__",
 )
 # Imports in functions that point up or round in a circle: from module to module, with the reason.
 LAZY = {
     ("jaxzero.cli", "jaxzero.runs.weights"): "reads a network only after its options are checked",
     ("jaxzero", "jaxzero.api"): "jaxzero.load; importing the package stays instant",
 }
-KNOW_MCTX = {"jaxzero.agent.mctx_search"}
+KNOW_MCTX = {"jaxzero.search.mctx_search"}
 KNOW_PMAP = {"jaxzero.training.parallel"}
 
 

@@ -128,7 +128,7 @@ def test_seeds_are_runs_of_their_own_and_complete_ones_are_not_repeated(tmp_path
 
 @pytest.mark.parametrize("script", ["play", "watch"])
 def test_a_page_without_its_packages_says_how_to_install_them(script, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("jaxzero.play.server")]:
+    for name in [name for name in sys.modules if name.startswith("jaxzero.page.server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     (tmp_path / "config.yaml").write_text("seed: 0")

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.game import DotsAndBoxes, State, box_sides, initial_state, split_edges, step
-from jaxzero.game.features import on_dots
+from jaxzero.network.features import on_dots
 
 OBSERVED = (
     "horizontal edges drawn",

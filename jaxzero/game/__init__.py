@@ -12,7 +12,6 @@ from jaxzero.game.board import (
     replay,
     swedish_start,
 )
-from jaxzero.game.features import board_planes, edges_from_planes, margin_bins, margin_mask
 from jaxzero.game.rules import (
     DotsAndBoxes,
     State,
@@ -36,7 +35,6 @@ __all__ = [
     "State",
     "american_start",
     "automorphisms",
-    "board_planes",
     "box_neighbours",
     "box_sides",
     "box_sides_table",
@@ -46,15 +44,12 @@ __all__ = [
     "discount",
     "edge_name",
     "edge_permutations",
-    "edges_from_planes",
     "fullest_beside",
     "icelandic_start",
     "initial_state",
     "initial_states",
     "is_over",
     "legal_edges",
-    "margin_bins",
-    "margin_mask",
     "most_sides_beside",
     "parse_edge",
     "parse_edges",

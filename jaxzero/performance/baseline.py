@@ -24,11 +24,11 @@ import chex
 import jax
 import numpy as np
 
-from jaxzero.agent.layers import convolution_form
-from jaxzero.agent.network import Network, expected_margin, init_params
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, box_neighbours
-from jaxzero.interrupts import end_with_parent
+from jaxzero.host.interrupts import end_with_parent
+from jaxzero.network.layers import convolution_form
+from jaxzero.network.network import Network, expected_margin, init_params
 from jaxzero.performance.timing import seconds_per_call
 
 C_PUCT = 1.5

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import jax
 
-from jaxzero.agent.layers import compute_dtype
 from jaxzero.cli import dotted
 from jaxzero.config import Config
 from jaxzero.errors import InputError, shortened
+from jaxzero.host.readers import read_mapping
+from jaxzero.network.layers import compute_dtype
 from jaxzero.performance.baseline import Baseline
 from jaxzero.performance.monitor import training
 from jaxzero.performance.report import (
@@ -42,7 +43,6 @@ from jaxzero.performance.timing import (
     time_parts,
     write_part,
 )
-from jaxzero.readers import read_mapping
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
 from jaxzero.training.parallel import local_copy
 

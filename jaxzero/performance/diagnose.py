@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxzero.agent.layers import compute_dtype
 from jaxzero.config import Config
+from jaxzero.network.layers import compute_dtype
 from jaxzero.performance.monitor import count_transfers, take_trace, training, watch_utilisation
 from jaxzero.performance.report import (
     WIDTH,

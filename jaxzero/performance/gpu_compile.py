@@ -17,18 +17,18 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxzero.agent.network import Network, inference_copy
-from jaxzero.agent.search import network_evaluator, search
 from jaxzero.config import Config
-from jaxzero.environment import NEEDS_CUDA_BUILD, has_cuda_build
 from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import initial_states
 from jaxzero.game.structure import structure
+from jaxzero.host.environment import NEEDS_CUDA_BUILD, has_cuda_build
+from jaxzero.host.readers import read_yaml
+from jaxzero.host.status import doing
+from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
 from jaxzero.performance.timing import random_positions
-from jaxzero.readers import read_yaml
 from jaxzero.runs.memory import least_bytes, predicted_bytes
-from jaxzero.status import doing
+from jaxzero.search.search import network_evaluator, search
 from jaxzero.training.iteration import input_shapes, lower_and_compile
 from jaxzero.training.learner import init_learner, update
 

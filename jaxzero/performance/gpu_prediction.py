@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import jax
 
-from jaxzero.agent.network import Network
 from jaxzero.config import Config
+from jaxzero.network.network import Network
 from jaxzero.performance.gpu_compile import INNER_ROUNDS, Counted, Gpu, as_on_gpu
 from jaxzero.performance.hlo import Launches
 from jaxzero.performance.report import WIDTH, Result, count_flops, table

@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.network import Network
 from jaxzero.config import Config
-from jaxzero.files import atomic_write, make_folder, temporary_folder
+from jaxzero.host.files import atomic_write, make_folder, temporary_folder
+from jaxzero.network.network import Network
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
 from jaxzero.runs.summary import headline

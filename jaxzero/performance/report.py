@@ -20,9 +20,9 @@ import jax
 import tabulate
 
 import jaxzero
-from jaxzero.agent.layers import compute_dtype, convolution_form
-from jaxzero.agent.network import Network, count_params
 from jaxzero.config import Config
+from jaxzero.network.layers import compute_dtype, convolution_form
+from jaxzero.network.network import Network, count_params
 from jaxzero.performance.timing import random_positions, searched_states
 from jaxzero.training.learner import CPU_CHUNK, Learner, init_learner, update
 

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import jax
 import tabulate
 
-from jaxzero.agent.preparation import STAND_INS
 from jaxzero.errors import RunError, one_line
-from jaxzero.files import shipped_folder, temporary_folder
-from jaxzero.interrupts import cleaned_up
+from jaxzero.host.files import shipped_folder, temporary_folder
+from jaxzero.host.interrupts import cleaned_up
+from jaxzero.host.status import doing
 from jaxzero.performance.report import Result, describe_machine
-from jaxzero.status import doing
+from jaxzero.players.preparation import STAND_INS
 
 PACKAGES = Path(__file__).parents[2]  # where a child finds the package of this process
 PROMPT = "edge> "  # of play.py

@@ -29,13 +29,13 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import config_of, dotted, load_config, parse, refuse_given, save_config
 from jaxzero.config import Config
-from jaxzero.environment import check_devices
 from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
-from jaxzero.files import append_text, locked_folder, make_folder, write_json, write_text
-from jaxzero.interrupts import end_with_parent
-from jaxzero.readers import check_mapping, read_json, read_json_lines, read_mapping
+from jaxzero.host.environment import check_devices
+from jaxzero.host.files import append_text, locked_folder, make_folder, write_json, write_text
+from jaxzero.host.interrupts import end_with_parent
+from jaxzero.host.readers import check_mapping, read_json, read_json_lines, read_mapping
+from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import new_folder
-from jaxzero.status import doing
 
 # Numbers of a point that ran; the others may be unknown.
 MEASURED = (
@@ -345,8 +345,8 @@ def measure_point(config: Config, rounds: int) -> Row:
     Raises: DoesNotFit, and InputError for settings that do not divide over the devices.
     """
     # Here, because the process of the sweep checks its options before anything slow is imported.
-    from jaxzero.agent.layers import compute_dtype
-    from jaxzero.agent.network import Network
+    from jaxzero.network.layers import compute_dtype
+    from jaxzero.network.network import Network
     from jaxzero.performance.monitor import training
     from jaxzero.performance.report import count_flops, describe, measures, notes_on
     from jaxzero.performance.timing import (

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxzero.cli import dotted
-from jaxzero.files import save_figure, write_csv, write_json
+from jaxzero.host.files import save_figure, write_csv, write_json
 from jaxzero.performance.report import SPEED, WIDTH, Share, table
 from jaxzero.performance.sweep import Row, headline, label
 

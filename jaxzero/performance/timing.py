@@ -19,12 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxzero.agent.network import IMPOSSIBLE, Network, inference_copy
-from jaxzero.agent.search import Evaluate, Evaluation, game_of, network_evaluator, search
 from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
 from jaxzero.game.structure import Structure
-from jaxzero.status import doing
+from jaxzero.host.status import doing
+from jaxzero.network.network import IMPOSSIBLE, Network, inference_copy
+from jaxzero.search.search import Evaluate, Evaluation, game_of, network_evaluator, search
 from jaxzero.training.learner import Learner, augment, learn, mean_gradient
 from jaxzero.training.optimizer import make_optimizer
 from jaxzero.training.replay import Replay, add, empty_replay, sample

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxzero.agent.players import Agent
 from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
 from jaxzero.game.structure import Structure
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of, think
+from jaxzero.players.players import Agent
 from jaxzero.solver.endgame import (
     LARGEST_SIDE,
     Solution,

@@ -15,12 +15,12 @@ from threading import Thread
 
 import numpy as np
 
-from jaxzero.agent import expert
-from jaxzero.agent.players import Agent
-from jaxzero.agent.preparation import PREPARATION, STAND_INS, Answer, first_answer
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record, draw_turn
+from jaxzero.players import expert
+from jaxzero.players.players import Agent
+from jaxzero.players.preparation import PREPARATION, STAND_INS, Answer, first_answer
 from jaxzero.runs.resize import resize
 from jaxzero.solver import proof
 from jaxzero.solver.endgame import LARGEST_SIDE

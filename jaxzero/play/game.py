@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent.players import Player
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, count_sides, edge_name, replay
+from jaxzero.players.players import Player
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.agent import single
-from jaxzero.agent.network import Network, expected_margin, inference_copy, margin_probabilities
-from jaxzero.agent.players import Agent
-from jaxzero.agent.recent import of_board
-from jaxzero.agent.search import game_of
-from jaxzero.agent.single import Thought
 from jaxzero.config import SearchConfig
-from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over, margin_bins
+from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
-from jaxzero.programs import kept_program
+from jaxzero.host.programs import kept_program
+from jaxzero.network.features import margin_bins
+from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
+from jaxzero.players import single
+from jaxzero.players.players import Agent
+from jaxzero.players.recent import of_board
+from jaxzero.players.single import Thought
+from jaxzero.search.search import game_of
 from jaxzero.solver.cancellation import check_cancelled
 
 LINE = 12  # edges of a principal variation

@@ -11,19 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from jaxzero.agent.players import Agent, Player, make_player
-from jaxzero.agent.preparation import Answer, draws_best, first_answer
 from jaxzero.cli import Source
 from jaxzero.errors import InputError, as_field
-from jaxzero.evaluation.arena import play_recorded_match
-from jaxzero.files import make_folder, write_text
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import format_of, format_of_file, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
+from jaxzero.host.files import make_folder, write_text
+from jaxzero.host.status import doing, waiting
+from jaxzero.measure.arena import play_recorded_match
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
+from jaxzero.players.players import Agent, Player, make_player
+from jaxzero.players.preparation import Answer, draws_best, first_answer
 from jaxzero.runs.resize import asked_board, resize
-from jaxzero.status import doing, waiting
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
 # The default players.

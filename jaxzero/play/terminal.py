@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxzero.agent.players import Player
-from jaxzero.agent.preparation import PATIENCE, STAND_INS, Answer
 from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
+from jaxzero.host.status import doing
 from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, draw_turn
+from jaxzero.players.players import Player
+from jaxzero.players.preparation import PATIENCE, STAND_INS, Answer
 from jaxzero.solver.endgame import Solution, solve
-from jaxzero.status import doing
 
 PROMPT = "edge> "
 COMMANDS = {

@@ -7,7 +7,7 @@ import jax
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.host_memory import available_host_bytes, process_peak_bytes
+from jaxzero.host.memory import available_host_bytes, process_peak_bytes
 
 # Numbers of a node of the search tree for each edge: child, logit, visits, value; mctx has more.
 _NODE_NUMBERS = 4

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxzero.files import append_text, make_folder, save_figure, write_text
-from jaxzero.readers import read_json_lines
+from jaxzero.host.files import append_text, make_folder, save_figure, write_text
+from jaxzero.host.readers import read_json_lines
 
 if TYPE_CHECKING:
     from tensorboardX.proto.summary_pb2 import Summary

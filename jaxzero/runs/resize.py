@@ -13,13 +13,13 @@ import chex
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from jaxzero.agent.inputs import SIDES_CODES
-from jaxzero.agent.network import Network
-from jaxzero.agent.players import Agent
 from jaxzero.config import GameConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.features import LENGTHS_PLANE, PLANES, count_rows
+from jaxzero.network.features import LENGTHS_PLANE, PLANES, count_rows
+from jaxzero.network.inputs import SIDES_CODES
+from jaxzero.network.network import Network
+from jaxzero.players.players import Agent
 from jaxzero.runs.weights import param_shapes
 
 # Of each trunk without a size: the kernel that reads the lengths of chains, and the input they are.

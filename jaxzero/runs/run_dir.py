@@ -13,9 +13,9 @@ from pathlib import Path
 from jaxzero.cli import CONFIG_FILE, is_run, load_config
 from jaxzero.config import Config
 from jaxzero.errors import UNFINISHED, InputError
-from jaxzero.files import check_file, check_folder, locked_folder, make_folder
-from jaxzero.interrupts import cleaned_up
-from jaxzero.readers import is_file, is_folder, why_no_file
+from jaxzero.host.files import check_file, check_folder, locked_folder, make_folder
+from jaxzero.host.interrupts import cleaned_up
+from jaxzero.host.readers import is_file, is_folder, why_no_file
 from jaxzero.runs.metrics import DISCARDED, FILE_NAME, read_metrics
 
 CHECKPOINTS = "checkpoints"

@@ -17,8 +17,8 @@ from typing import Any
 import jax
 
 import jaxzero
-from jaxzero.files import append_text
-from jaxzero.readers import read_json_lines
+from jaxzero.host.files import append_text
+from jaxzero.host.readers import read_json_lines
 from jaxzero.runs.summary import describe_devices
 
 STARTS_FILE = "starts.jsonl"

@@ -9,15 +9,15 @@ from typing import Any
 
 import jax
 
-from jaxzero.agent.layers import compute_dtype
-from jaxzero.agent.network import Network, count_params, init_params
 from jaxzero.cli import command_name
 from jaxzero.config import Config
-from jaxzero.evaluation.arena import MatchResult
-from jaxzero.files import write_json
+from jaxzero.host.files import write_json
+from jaxzero.host.status import spell
+from jaxzero.measure.arena import MatchResult
+from jaxzero.network.layers import compute_dtype
+from jaxzero.network.network import Network, count_params, init_params
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
-from jaxzero.status import spell
 
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.png"

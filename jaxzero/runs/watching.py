@@ -22,11 +22,11 @@ from rich.text import Text
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config
+from jaxzero.host.status import spell
 from jaxzero.runs.health import Metrics, Warning, not_judged, warnings_of
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run
 from jaxzero.runs.summary import SUMMARY_FILE, run_length, time_left
-from jaxzero.status import spell
 
 BARS = " ▁▂▃▄▅▆▇█"
 CURVE = 26  # characters of a curve

@@ -24,13 +24,11 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors.numpy import save
 
-from jaxzero.agent.network import Network, init_params
-from jaxzero.agent.players import Agent
 from jaxzero.cli import Source, load_config, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, as_field, nearest, shortened
-from jaxzero.files import make_folder, temporary_folder, write_json
-from jaxzero.readers import (
+from jaxzero.host.files import make_folder, temporary_folder, write_json
+from jaxzero.host.readers import (
     check_mapping,
     is_file,
     is_folder,
@@ -38,6 +36,8 @@ from jaxzero.readers import (
     read_tensors,
     why_no_file,
 )
+from jaxzero.network.network import Network, init_params
+from jaxzero.players.players import Agent
 from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, check_run, finished_checkpoints
 
 if TYPE_CHECKING:

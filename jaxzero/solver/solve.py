@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edges, render
-from jaxzero.readers import is_file, read_text
+from jaxzero.host.readers import is_file, read_text
 from jaxzero.solver import endgame
 from jaxzero.solver.tablebase import (
     ILLEGAL,

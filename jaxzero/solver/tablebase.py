@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.files import atomic_write, make_folder
 from jaxzero.game import DotsAndBoxes, box_sides, box_sides_table
-from jaxzero.host_memory import available_host_bytes
-from jaxzero.readers import read_arrays
+from jaxzero.host.files import atomic_write, make_folder
+from jaxzero.host.memory import available_host_bytes
+from jaxzero.host.readers import read_arrays
 
 ILLEGAL = -128  # the value of a move that cannot be made; fits in int8
 MAX_EDGES = 30  # a position is an index; jax has int32 ones, which end below 2^31

@@ -12,11 +12,11 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import RunError
-from jaxzero.evaluation.scoring import answer_suite, compile_answers, score
-from jaxzero.status import doing
+from jaxzero.host.status import doing
+from jaxzero.measure.scoring import answer_suite, compile_answers, score
+from jaxzero.network.network import Network
 from jaxzero.study.labels import Labels
 from jaxzero.training.learner import Learner, init_learner, update
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError
-from jaxzero.evaluation.suite import Suite, read_suite
 from jaxzero.game import DotsAndBoxes, automorphisms, edge_permutations
 from jaxzero.game.structure import structure
+from jaxzero.measure.suite import Suite, read_suite
 from jaxzero.solver.tablebase import ILLEGAL, Table, build_table, move_values
 from jaxzero.training.evaluator import TABLE_EDGES
 from jaxzero.training.learner import augment

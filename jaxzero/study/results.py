@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from jaxzero.agent.network import Network, count_params
 from jaxzero.config import Config, SearchConfig
 from jaxzero.errors import InputError, shortened
-from jaxzero.files import save_figure, write_csv, write_json
+from jaxzero.host.files import save_figure, write_csv, write_json
+from jaxzero.host.readers import check_mapping, read_mapping
+from jaxzero.network.network import Network, count_params
 from jaxzero.performance.timing import network_call, seconds_per_call
-from jaxzero.readers import check_mapping, read_mapping
 from jaxzero.study.fit import CurvePoint, Fit
 from jaxzero.study.labels import Labels
 

@@ -12,36 +12,37 @@ from typing import Any
 import chex
 import jax
 
-from jaxzero.agent.network import Network
-from jaxzero.agent.players import Agent, make_player, make_players
 from jaxzero.cli import Source
 from jaxzero.config import Config
 from jaxzero.errors import InputError, as_field
-from jaxzero.evaluation.arena import (
+from jaxzero.game import DotsAndBoxes
+from jaxzero.host.files import make_folder
+from jaxzero.host.status import doing
+from jaxzero.measure.arena import (
     MOST_AT_ONCE,
     MatchResult,
     Shares,
     batch_size,
     play_match,
 )
-from jaxzero.evaluation.rating import (
+from jaxzero.measure.rating import (
     draw_ladder,
     elo_ratings,
     format_ratings,
     ladder_pairs,
     play_pairs,
 )
-from jaxzero.evaluation.scoring import (
+from jaxzero.measure.scoring import (
     BATCH,
     agent_answers,
     answer_suite,
     compile_answers,
     score,
 )
-from jaxzero.evaluation.suite import Suite, check_stored, load_suite, suite_names
-from jaxzero.evaluation.suite_report import format_scores
-from jaxzero.files import make_folder
-from jaxzero.game import DotsAndBoxes
+from jaxzero.measure.suite import Suite, check_stored, load_suite, suite_names
+from jaxzero.measure.suite_report import format_scores
+from jaxzero.network.network import Network
+from jaxzero.players.players import Agent, make_player, make_players
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import memory_limit_bytes, refuse_match
 from jaxzero.runs.weights import (
@@ -52,7 +53,6 @@ from jaxzero.runs.weights import (
     to_half,
     training_record,
 )
-from jaxzero.status import doing
 from jaxzero.training.learner import (
     Learner,
     accept_candidate,

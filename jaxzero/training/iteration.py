@@ -9,9 +9,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxzero.agent.network import Network, inference_copy
-from jaxzero.agent.search import network_evaluator
 from jaxzero.config import Config
+from jaxzero.host.status import doing
+from jaxzero.network.network import Network, inference_copy
 from jaxzero.runs.memory import (
     DoesNotFit,
     largest_phase,
@@ -21,7 +21,7 @@ from jaxzero.runs.memory import (
     refuse_least,
     temporary_bytes,
 )
-from jaxzero.status import doing
+from jaxzero.search.search import network_evaluator
 from jaxzero.training.adjudication import Adjudication, init_adjudication, take_answers
 from jaxzero.training.learner import Learner, init_learner, learn, playing_params
 from jaxzero.training.parallel import (

@@ -12,9 +12,9 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from jaxzero.agent.network import Network, Prediction, expected_margin, init_params
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.network.network import Network, Prediction, expected_margin, init_params
 from jaxzero.training.optimizer import learning_rate, make_optimizer
 from jaxzero.training.replay import Replay, sample
 from jaxzero.training.targets import Positions, policy_entropy

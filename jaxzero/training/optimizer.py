@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import optax
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
-from jaxzero.agent.network import HEADS
 from jaxzero.config import LearnerConfig
+from jaxzero.network.network import HEADS
 
 # Steps of Muon are as large as those of Adam usually are, so that both share a learning rate.
 # Source: Liu et al. 2025, "Muon is scalable for LLM training", section 2.2.

@@ -22,9 +22,9 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from jaxzero.environment import check_devices
 from jaxzero.errors import InputError, RunError, one_line
-from jaxzero.status import mute
+from jaxzero.host.environment import check_devices
+from jaxzero.host.status import mute
 
 DEVICE_AXIS = "device"
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job

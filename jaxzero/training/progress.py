@@ -12,9 +12,9 @@ import chex
 import jax
 import numpy as np
 
-from jaxzero.agent.network import Network
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
+from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import fits_all_boards, params_of_any_board, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer

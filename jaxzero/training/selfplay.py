@@ -19,10 +19,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.agent.search import Evaluate, game_of, search
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.game import State, boxes_closed, is_over
 from jaxzero.game.quiet import free_boxes
+from jaxzero.search.search import Evaluate, game_of, search
 from jaxzero.training.adjudication import Stops, Waiting, no_stops, postpone
 from jaxzero.training.openings import first_ply, open_games
 from jaxzero.training.targets import (

@@ -13,10 +13,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.agent.network import CHAIN_CLASSES
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.game import DotsAndBoxes, boxes_closed
 from jaxzero.game.structure import first_boxes, structure
+from jaxzero.network.network import CHAIN_CLASSES
 
 TICKETS = 2**30  # weights of resampling are rounded to whole numbers, whose sums are exact
 LONG = 3  # boxes; whoever must open a chain so long loses control of the game

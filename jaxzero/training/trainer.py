@@ -13,12 +13,13 @@ from typing import Any
 
 import jax
 
-from jaxzero.agent.network import Network
-from jaxzero.agent.players import Agent
 from jaxzero.cli import command_name, save_config
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
-from jaxzero.interrupts import Stop
+from jaxzero.host.interrupts import Stop
+from jaxzero.host.status import doing
+from jaxzero.network.network import Network
+from jaxzero.players.players import Agent
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
@@ -43,7 +44,6 @@ from jaxzero.runs.weights import (
     note_initial_weights,
     noted_initial_weights,
 )
-from jaxzero.status import doing
 from jaxzero.training.adjudication import Adjudicator
 from jaxzero.training.evaluator import Evaluator, suite_name
 from jaxzero.training.iteration import Program, compile_iteration

@@ -13,12 +13,12 @@ import pyspiel
 
 import jaxzero
 from jaxzero.adapters.openspiel import EngineBot, board_of
-from jaxzero.agent.network import Network
-from jaxzero.agent.players import Agent
 from jaxzero.api import Engine
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.network.network import Network
+from jaxzero.players.players import Agent
 
 
 def spiel(rows: int, cols: int) -> pyspiel.Game:

@@ -8,7 +8,8 @@ import pytest
 from referee import Referee
 
 from jaxzero.adapters.owned import OBSERVED, draw, new_game, observe
-from jaxzero.game import DotsAndBoxes, edges_from_planes
+from jaxzero.game import DotsAndBoxes
+from jaxzero.network.features import edges_from_planes
 
 draw_edge = jax.jit(draw, static_argnums=0)
 see = jax.jit(observe, static_argnums=0)

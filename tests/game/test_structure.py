@@ -11,17 +11,18 @@ import pytest
 from compiled import analyse
 from referee import boxes_of, exact_values
 
-from jaxzero.game import DotsAndBoxes, automorphisms, edges_from_planes
-from jaxzero.game.features import (
+from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.game.structure import structure
+from jaxzero.network.features import (
     BOX_CLASSES,
     EDGE_CLASSES,
     LENGTHS_PLANE,
     STRUCTURE_PLANES,
+    edges_from_planes,
     structure_features,
     structure_planes,
     unpack_planes,
 )
-from jaxzero.game.structure import structure
 
 SIZES = [(1, 1), (1, 4), (3, 3), (4, 6)]
 OTHERS = [(2, 2), (5, 5), (7, 6)]

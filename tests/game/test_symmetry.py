@@ -13,17 +13,20 @@ from referee import exact_values
 from jaxzero.game import (
     DotsAndBoxes,
     automorphisms,
-    board_planes,
     box_sides,
     edge_permutations,
-    edges_from_planes,
     initial_state,
-    margin_mask,
     most_sides_beside,
     random_edge,
     step,
 )
-from jaxzero.game.features import PLANES, unpack_planes
+from jaxzero.network.features import (
+    PLANES,
+    board_planes,
+    edges_from_planes,
+    margin_mask,
+    unpack_planes,
+)
 
 
 @pytest.mark.parametrize(("rows", "cols", "count"), [(1, 1, 8), (3, 3, 8), (2, 3, 4), (4, 1, 4)])

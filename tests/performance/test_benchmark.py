@@ -15,7 +15,6 @@ import jax
 import numpy as np
 import pytest
 
-from jaxzero.agent.network import Network
 from jaxzero.config import (
     Config,
     GameConfig,
@@ -25,6 +24,7 @@ from jaxzero.config import (
     SelfplayConfig,
 )
 from jaxzero.errors import InputError
+from jaxzero.network.network import Network
 from jaxzero.performance import timing
 from jaxzero.performance.benchmark import comparison, fit_sizes, games_begun, notes, read_result
 from jaxzero.performance.report import count_flops, measures, notes_on

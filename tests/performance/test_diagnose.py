@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.agent.network import IMPOSSIBLE, Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.network.network import IMPOSSIBLE, Network
 from jaxzero.performance import diagnose, monitor, timing
 from jaxzero.performance.diagnose import GROUPS, iteration_parts, transfer_lines
 from jaxzero.performance.report import SPEED
@@ -184,7 +184,7 @@ def test_the_network_alone_is_given_the_structure_as_in_a_search(monkeypatch):
 
     work = work_of("--search.nodes=quiet", "--network.features=structure")
     monkeypatch.setattr(timing, "inference_copy", lambda network, params, batch: params)
-    monkeypatch.setattr("jaxzero.agent.network.structure", find)
+    monkeypatch.setattr("jaxzero.network.network.structure", find)
     assert network_part(work, 1).call().shape == (4, work.network.game.num_edges)
 
 

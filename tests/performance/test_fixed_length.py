@@ -15,13 +15,13 @@ import jax.extend.core
 import jax.numpy as jnp
 import pytest
 
-from jaxzero.agent.gumbel import halving
-from jaxzero.agent.network import Network
-from jaxzero.agent.search import Evaluation, search
 from jaxzero.cli import load_config
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, initial_states
+from jaxzero.network.network import Network
 from jaxzero.performance.gpu_compile import PROGRAMS, as_on_gpu
+from jaxzero.search.gumbel import halving
+from jaxzero.search.search import Evaluation, search
 from jaxzero.training.learner import CPU_CHUNK
 from jaxzero.training.openings import open_games
 

@@ -6,7 +6,7 @@ import pytest
 from script_runner import run_here
 
 from jaxzero.cli import load_config
-from jaxzero.environment import has_cuda_build
+from jaxzero.host.environment import has_cuda_build
 from jaxzero.performance import gpu_compile
 from jaxzero.performance.gpu_compile import Counted, gpu_named, known_gpus
 from jaxzero.performance.gpu_prediction import (

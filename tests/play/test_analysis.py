@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from compiled import any_params
 
-from jaxzero.agent.network import Network
-from jaxzero.agent.players import Agent
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
+from jaxzero.network.network import Network
 from jaxzero.play import analysis
 from jaxzero.play.analysis import analyse, by_structure
 from jaxzero.play.looking import think
+from jaxzero.players.players import Agent
 from jaxzero.solver.endgame import Solution
 
 

@@ -19,15 +19,15 @@ import pytest
 from dialogues import DIALOGUES
 
 import jaxzero
-from jaxzero.agent import expert
-from jaxzero.agent.players import make_player
-from jaxzero.agent.preparation import PREPARATION
-from jaxzero.agent.recent import MOST_BOARDS, mark
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.play import protocols
 from jaxzero.play.engine import Clock, Session
 from jaxzero.play.game import Record, choose
 from jaxzero.play.protocols import KEEP_RUNNING, PROTOCOLS, sau_edges, sau_message
+from jaxzero.players import expert
+from jaxzero.players.players import make_player
+from jaxzero.players.preparation import PREPARATION
+from jaxzero.players.recent import MOST_BOARDS, mark
 from jaxzero.solver import null_window, proof
 from jaxzero.solver.endgame import solve
 

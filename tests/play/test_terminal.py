@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.agent.players import Player, make_player
-from jaxzero.agent.preparation import STAND_INS, Answer
 from jaxzero.errors import InputError
-from jaxzero.evaluation.arena import MatchResult, play_recorded_match
 from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
 from jaxzero.game.notation import read_game
+from jaxzero.measure.arena import MatchResult, play_recorded_match
 from jaxzero.play.game import Record, Side, choose
 from jaxzero.play.modes import choose_board, choose_game, choose_player, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game, value_lines
+from jaxzero.players.players import Player, make_player
+from jaxzero.players.preparation import STAND_INS, Answer
 from jaxzero.solver.endgame import solve
 
 PAIR = DotsAndBoxes(1, 2)

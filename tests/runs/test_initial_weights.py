@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from compiled import any_params
 
-from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.network.network import Network
 from jaxzero.runs.resize import resize_params
 from jaxzero.runs.weights import Effort, InitialWeights, param_shapes, transfer
 from jaxzero.training.progress import first_learner, fitted, refuse_misfit

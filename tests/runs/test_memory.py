@@ -5,10 +5,10 @@ from __future__ import annotations
 import jax
 import pytest
 
-from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.network.network import Network
 from jaxzero.runs.memory import DoesNotFit, largest_phase, least_bytes
 from jaxzero.training import evaluator, iteration
 from jaxzero.training.iteration import Program, compile_iteration, init_actor, input_shapes

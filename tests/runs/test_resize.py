@@ -12,13 +12,13 @@ import pytest
 from compiled import analyse, any_params, apply
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from jaxzero.agent.inputs import graph_inputs, grid_inputs
-from jaxzero.agent.network import Network
-from jaxzero.agent.players import Agent
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, margin_bins
-from jaxzero.game.features import count_codes, count_rows, encode
+from jaxzero.game import DotsAndBoxes
+from jaxzero.network.features import count_codes, count_rows, encode, margin_bins
+from jaxzero.network.inputs import graph_inputs, grid_inputs
+from jaxzero.network.network import Network
+from jaxzero.players.players import Agent
 from jaxzero.runs.resize import LENGTHS_INPUT, margin_columns, resize, resize_params
 from jaxzero.runs.weights import param_shapes
 

@@ -10,10 +10,10 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 import jaxzero
-from jaxzero.agent.players import make_player
 from jaxzero.cli import Source
 from jaxzero.config import SearchConfig
-from jaxzero.evaluation.scoring import agent_answers, score
+from jaxzero.measure.scoring import agent_answers, score
+from jaxzero.players.players import make_player
 from jaxzero.runs.weights import (
     check_shapes,
     load_weights,

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import jaxzero
-from jaxzero.agent.network import Network
-from jaxzero.agent.players import make_player
 from jaxzero.cli import Source, load_config, save_config
 from jaxzero.errors import InputError
-from jaxzero.evaluation.arena import play_match
+from jaxzero.measure.arena import play_match
+from jaxzero.network.network import Network
 from jaxzero.play.modes import choose_board, choose_player, fit, load_named
+from jaxzero.players.players import make_player
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.weights import (
     load_agent,

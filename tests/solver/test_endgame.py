@@ -19,7 +19,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_permutations
 from jaxzero.solver import endgame
 
-PROBLEMS = json.loads(files("jaxzero.evaluation").joinpath("data/berlekamp.json").read_text())
+PROBLEMS = json.loads(files("jaxzero.measure").joinpath("data/berlekamp.json").read_text())
 EMPTY_BOARDS = {
     **dict.fromkeys(((1, 1), (1, 3), (1, 5), (1, 7)), -1),
     **dict.fromkeys(((1, 2), (1, 4), (1, 6)), 0),

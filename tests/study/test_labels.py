@@ -11,8 +11,8 @@ from compiled import analyse
 
 from jaxzero.config import Config, GameConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.evaluation.suite import Suite, table_suite, write_suite
 from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.measure.suite import Suite, table_suite, write_suite
 from jaxzero.solver.endgame import move_values
 from jaxzero.study.labels import (
     HELD_OUT_SHARE,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import jax
 
-from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
+from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints, Restored
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner, saved_shapes

@@ -14,11 +14,11 @@ from quiet_referee import GAME, board, hashed, openings, play_to
 from referee import Referee
 from solver.brute_force import BruteForce, as_number
 
-from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.game import box_sides_table, boxes_closed
-from jaxzero.interrupts import Stop
+from jaxzero.host.interrupts import Stop
+from jaxzero.network.network import Network
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import adjudication
 from jaxzero.training.adjudication import OF_ENDS, Adjudicator, postpone, results, solve_stops

@@ -12,7 +12,7 @@ import pytest
 from short_run import short_config
 
 from jaxzero.config import Config, LearnerConfig
-from jaxzero.interrupts import Stop
+from jaxzero.host.interrupts import Stop
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import progress as progress_module

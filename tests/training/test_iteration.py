@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from short_run import short_config
 
-from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
+from jaxzero.network.network import Network
 from jaxzero.training import progress as progress_module
 from jaxzero.training.iteration import init_actor, input_shapes, make_iteration
 from jaxzero.training.learner import init_learner

@@ -12,10 +12,10 @@ import optax
 import pytest
 from compiled import any_params
 
-from jaxzero.agent.network import IMPOSSIBLE, Network, Prediction
 from jaxzero.cli import load_config
 from jaxzero.config import Config, LearnerConfig
 from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations
+from jaxzero.network.network import IMPOSSIBLE, Network, Prediction
 from jaxzero.training import learner as learner_module
 from jaxzero.training.learner import (
     CPU_CHUNK,

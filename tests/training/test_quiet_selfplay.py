@@ -13,11 +13,11 @@ from compiled import analyse, table_of
 from quiet_referee import hashed, play_all, play_to
 from referee import Referee
 
-from jaxzero.agent.network import Network
-from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold
+from jaxzero.network.network import Network
+from jaxzero.search.search import Evaluation
 from jaxzero.solver.tablebase import table_value
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner

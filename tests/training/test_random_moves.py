@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.agent import plain_game
-from jaxzero.agent.gumbel import SearchResult
 from jaxzero.cli import load_config
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.errors import InputError
+from jaxzero.search import plain_game
+from jaxzero.search.gumbel import SearchResult
 from jaxzero.training import selfplay
 from jaxzero.training.selfplay import RandomMoves, draw_random_moves
 

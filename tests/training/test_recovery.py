@@ -22,11 +22,11 @@ from short_run import saved, short_config
 
 import jaxzero.training.trainer as trainer_module
 from jaxzero import cli
-from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.config.ranges import number as numbers_between
 from jaxzero.errors import InputError, RunError, print_less
-from jaxzero.interrupts import Stop
+from jaxzero.host.interrupts import Stop
+from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import (
     CHECKSUMS,
     OLD_CHECKSUMS,

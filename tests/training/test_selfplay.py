@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from referee import Referee
 
-from jaxzero.agent.search import Evaluation
 from jaxzero.cli import load_config
 from jaxzero.game import DotsAndBoxes, State
+from jaxzero.search.search import Evaluation
 from jaxzero.training.selfplay import play_games
 
 GAMES = 32

@@ -17,10 +17,10 @@ import pytest
 from short_run import saved, short_config
 
 import jaxzero.training.trainer as trainer_module
-from jaxzero.agent.network import Network
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
-from jaxzero.interrupts import Stop
+from jaxzero.host.interrupts import Stop
+from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import MetricsWriter, read_metrics
 from jaxzero.runs.starts import commit, differences, read_starts

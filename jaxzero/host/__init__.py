@@ -1,0 +1,1 @@
+"""The host's side: files, signals, streams, caches and what stands on the terminal."""

@@ -1,0 +1,127 @@
+"""Programs kept on disk as they were traced, so that the next process need not trace them again.
+
+jax itself keeps what XLA compiled. For a search of the 5x5 network, tracing takes three times as
+long as reading that, in every process anew.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import chex
+import jax
+from jax import export
+
+from jaxzero.errors import InputError, shortened
+from jaxzero.host.environment import check_devices
+from jaxzero.host.files import atomic_write
+from jaxzero.host.interrupts import at_stop
+
+BUCKETS = ("gs://", "s3://", "az://", "hf://")
+# jax names an entry by a program and its digest; the second kind says when it was read last.
+ENTRY = re.compile(r".+-[0-9a-f]{64}-(cache|atime)")
+
+
+def use_compilation_cache() -> None:
+    """Find the devices, and keep compiled programs between runs in the user's cache folder.
+
+    Raises: InputError where the environment asks for devices or a cache that cannot be.
+    """
+    check_devices()
+    named = jax.config.jax_compilation_cache_dir
+    folder = str(_cache_home() / "jaxzero") if named is None else named.removeprefix("file://")
+    if "://" in folder and not folder.startswith(BUCKETS):
+        words = f"must be a folder or begin with {' or '.join(BUCKETS)}"
+        raise InputError(f"JAX_COMPILATION_CACHE_DIR: {shortened(folder)!r} {words}")
+    try:
+        if folder and "://" not in folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:  # jax would warn of every program
+        words = f"compiled programs are not kept: {shortened(folder)} cannot be made"
+        print(f"warning: {words} ({error.strerror})", file=sys.stderr)
+        folder = ""
+    jax.config.update("jax_compilation_cache_dir", folder)
+    at_stop(drop_open_entries)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of this machine in which jax keeps compiled programs, None without one."""
+    named = jax.config.jax_compilation_cache_dir
+    if not named or "://" in named or not jax.config.jax_enable_compilation_cache:
+        return None
+    return Path(named).absolute()
+
+
+def _cache_home() -> Path:
+    if named := os.environ.get("XDG_CACHE_HOME"):
+        return Path(named)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:  # a user without a home, as in some containers
+        return Path(tempfile.gettempdir())
+
+
+def drop_open_entries() -> None:
+    """Remove the entries that jax is writing to its cache of compiled programs.
+
+    It does not write an entry whole, and would warn about a torn one in every later run.
+    """
+    folder = cache_folder()
+    for link in Path("/proc/self/fd").iterdir() if folder else ():
+        with suppress(OSError):
+            path, mode = link.readlink(), fcntl.fcntl(int(link.name), fcntl.F_GETFL)
+            is_entry = path.parent == folder.resolve() and ENTRY.fullmatch(path.name)
+            if is_entry and mode & os.O_ACCMODE != os.O_RDONLY:
+                path.unlink()
+
+
+def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
+    """Return `function`, jitted for arguments of these shapes, traced only where no file holds it.
+
+    `function` returns a tuple of arrays, which comes as a plain one, and what it binds has a `repr`
+    that says all of it. Files lie beside those of jax; where jax keeps none, neither does this.
+    """
+    shapes = jax.tree.map(jax.api_util.shaped_abstractify, arguments)
+    folder = cache_folder()
+
+    def plain(*given: chex.ArrayTree) -> tuple[jax.Array, ...]:
+        return tuple(function(*given))
+
+    if folder is None:
+        return jax.jit(plain)
+    path = folder / "traced" / f"{program_key(function, shapes)}.jax"
+    # A file that cannot be read or written, whatever the reason, costs time and nothing else.
+    with suppress(Exception):
+        return jax.jit(export.deserialize(bytearray(path.read_bytes())).call)
+    traced = export.export(jax.jit(plain))(*shapes)
+    with suppress(Exception):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as temporary:
+            temporary.write_bytes(traced.serialize())
+    return jax.jit(traced.call)
+
+
+def program_key(function: partial, shapes: chex.ArrayTree) -> str:
+    """Return a name for all that a traced program depends on."""
+    bound = function.func.__module__, function.func.__qualname__, function.args, function.keywords
+    # Every setting of jax: those that change no program cost a trace and nothing else.
+    settings = sorted((name, repr(value)) for name, value in jax.config.values.items())
+    machine = jax.__version__, version("jaxlib"), jax.default_backend(), settings
+    return sha256(repr((bound, shapes, machine, _sources())).encode()).hexdigest()
+
+
+@cache
+def _sources() -> str:
+    """Return a digest of the code of the package, from which programs are traced."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()

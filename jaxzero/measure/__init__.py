@@ -1,0 +1,1 @@
+"""How strong a network is: matches, ratings, suites of solved positions."""

@@ -1,0 +1,355 @@
+"""Matches between two players; the games of a match advance in batches."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.config.ranges import NonNegativeInt, PositiveInt, Seed, check_number
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, State, initial_states, step
+from jaxzero.players.choosing import Choice
+from jaxzero.players.players import Player, seeds
+from jaxzero.search import quiet_game
+
+MOST_AT_ONCE = 8192  # games, so that memory does not grow with a match
+TRIES = 32  # draws of an opening before a repeated one is accepted
+Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
+
+
+class Shares(NamedTuple):
+    """How several processes share out a piece of work with numbered rows; all call both alike."""
+
+    own: Callable[[int], np.ndarray]  # of so many rows, the numbers [K] that this process does
+    join: Callable[[np.ndarray, int], np.ndarray]  # its rows [K, ...] to those of all, in order
+
+
+ALONE = Shares(np.arange, lambda rows, _count: rows)
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """A match from one player's side: the number of games by final margin, in boxes."""
+
+    first: dict[int, int]  # {final margin: games} with the player in the first seat
+    second: dict[int, int]  # the same in the second seat
+    repeats: int = 0  # games with the same moves as an earlier game in the same seat
+
+    @classmethod
+    def of(cls, margins: np.ndarray, repeats: int = 0) -> MatchResult:
+        """Count the final margins [B] of a match in which the seats alternate."""
+        first, second = (dict(Counter(seat.tolist())) for seat in (margins[0::2], margins[1::2]))
+        return cls(first, second, repeats)
+
+    def mirrored(self) -> MatchResult:
+        """Return the match from the other player's side."""
+        return MatchResult(
+            *({-m: n for m, n in seat.items()} for seat in (self.second, self.first)),
+            repeats=self.repeats,
+        )
+
+    @property
+    def both(self) -> Counter:
+        """The number of games by final margin, over both seats."""
+        return Counter(self.first) + Counter(self.second)
+
+    @property
+    def wins(self) -> int:
+        return sum(games for margin, games in self.both.items() if margin > 0)
+
+    @property
+    def draws(self) -> int:
+        return self.both[0]
+
+    @property
+    def losses(self) -> int:
+        return self.games - self.wins - self.draws
+
+    @property
+    def games(self) -> int:
+        return self.both.total()
+
+    @property
+    def margin(self) -> float:
+        """Mean boxes ahead at the end."""
+        return _mean(self.both)
+
+    @property
+    def points(self) -> float:
+        """Wins plus half the draws, as a share of the games."""
+        return (self.wins + self.draws / 2) / self.games
+
+    @property
+    def distinct(self) -> int:
+        """Games that differ; a repeated game adds no information."""
+        return self.games - self.repeats
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of the points, from the games that differ."""
+        return wilson_interval(self.points, self.distinct)
+
+    def to_dict(self) -> dict:
+        """Return the result as JSON.
+
+        Keys: points, low, high, games, distinct (games that differ), margin, wins, draws, losses,
+        and margins (the number of games by seat and final margin).
+        """
+        low, high = self.interval
+        return {
+            "points": round(self.points, 4),
+            "low": round(low, 4),
+            "high": round(high, 4),
+            "games": self.games,
+            "distinct": self.distinct,
+            "margin": round(self.margin, 3),
+            "wins": self.wins,
+            "draws": self.draws,
+            "losses": self.losses,
+            "margins": {
+                seat: {f"{margin:+d}": games for margin, games in sorted(counts.items())}
+                for seat, counts in (("first", self.first), ("second", self.second))
+            },
+        }
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        differ = f", {self.distinct} games differ" if self.repeats else ""
+        return (
+            f"{self.points:6.1%} [{low:.1%}, {high:.1%}]  "
+            f"{self.wins} won {self.draws} drawn {self.losses} lost  margin {self.margin:+.2f} "
+            f"({_mean(self.first):+.2f} moving first, {_mean(self.second):+.2f} second){differ}"
+        )
+
+
+def _mean(seat: Mapping[int, int]) -> float:
+    return sum(m * games for m, games in seat.items()) / max(1, sum(seat.values()))
+
+
+def wilson_interval(share: float, games: int) -> tuple[float, float]:
+    """Return the 95 % Wilson score interval of a share of `games` (Wilson 1927).
+
+    With draws the interval is too wide: it assumes that every game is won or lost.
+    """
+    z = Z_95
+    centre = share + z * z / (2 * games)
+    spread = z * math.sqrt(share * (1 - share) / games + z * z / (4 * games * games))
+    scale = 1 + z * z / games
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def play_match(
+    game: DotsAndBoxes,
+    first: Player,
+    second: Player,
+    games: int,
+    opening_plies: int,
+    seed: int,
+    at_once: int = 0,
+    shares: Shares = ALONE,
+) -> MatchResult:
+    """Play `games` (even) games in pairs with swapped seats from the same random opening.
+
+    An opening has 0 to `opening_plies` uniformly random moves. Pairs have different openings as far
+    as there are enough. `at_once` games are played at a time, 0: all. The result does not depend on
+    `at_once` and `shares`: the randomness of a game comes from its number. But where the solver of
+    `perfect` runs out of nodes, its table, which outlives a game, helps it.
+    Raises: InputError for an odd number of games or none, a player of another board, and one that
+    draws an edge that it may not draw.
+    """
+    settings = games, opening_plies, seed, at_once, shares
+    return play_recorded_match(game, first, second, *settings)[0]
+
+
+def play_recorded_match(
+    game: DotsAndBoxes,
+    first: Player,
+    second: Player,
+    games: int,
+    opening_plies: int,
+    seed: int,
+    at_once: int = 0,
+    shares: Shares = ALONE,
+) -> tuple[MatchResult, np.ndarray]:
+    """Play a match as `play_match`, and return the moves of its games too: [games, A] int32.
+
+    The moves begin with the opening. `first` moves first in even games, `second` in odd ones.
+    """
+    games = check_number("games", games, PositiveInt)
+    opening_plies = check_number("opening_plies", opening_plies, NonNegativeInt)
+    seed = check_number("seed", seed, Seed)
+    at_once = check_number("at_once", at_once, NonNegativeInt)
+    if games % 2:
+        raise InputError(f"games: {games} must be even (pairs with swapped seats)")
+    for player in (first, second):
+        if player.board not in (None, game):
+            raise InputError(f"player: {player.name} plays {player.board}, not {game}")
+    # Weights from a file are on the host. Copy them to the device once, not at every ply.
+    players = tuple(
+        player
+        if player.on_host
+        else replace(player, params=jax.device_put(player.params, jax.local_devices()[0]))
+        for player in (first, second)
+    )
+    opening_moves = draw_opening_moves(game, games // 2, opening_plies, seed)
+    openings = after_moves(game, opening_moves)
+    play_key = jax.random.key(seed)
+    at_once = min(at_once or games, MOST_AT_ONCE)
+    own = shares.own(games)
+    parts = [
+        play_games(game, players, openings, play_key, own[begin:][:at_once])
+        for begin in range(0, len(own), at_once)
+    ]
+    margins, moves = (shares.join(np.concatenate(x), games) for x in zip(*parts, strict=True))
+    seats = np.arange(games) % 2
+    played = np.concatenate([seats[:, None], np.repeat(openings.drawn, 2, axis=0), moves], axis=1)
+    result = MatchResult.of(margins, repeats=games - len(np.unique(played, axis=0)))
+    whole = np.concatenate([np.repeat(opening_moves.T, 2, axis=0), moves], axis=1)
+    return result, whole[whole >= 0].reshape(games, game.num_edges)  # without the gaps, -1
+
+
+def play_games(
+    game: DotsAndBoxes,
+    players: tuple[Player, Player],
+    openings: State,
+    key: jax.Array,
+    numbers: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Play the games `numbers` [B] from the `openings` [P] of their pairs to the end.
+
+    Returns the final margins of `players[0]` [B] and the edges of every ply [B, A], -1 after the
+    end. `players[0]` is side 0 of the State in even games, side 1 in odd games. Raises: InputError
+    for a move that is none.
+
+    One player at a time decides in half of the games, the one that more games wait for. So no
+    position is searched whose move is not played, and while no game is over every batch is full.
+    """
+    state = jax.tree.map(lambda leaf: np.array(leaf)[numbers // 2], openings)
+    seat, opening = numbers % 2, state.drawn.sum(axis=1)
+    moves = np.full(state.drawn.shape, -1, np.int32)
+    quiet = np.array([player.decide is not None for player in players])
+    # What the side to move has decided: a move, and for captures on the way to it a value.
+    move, value = np.zeros(len(numbers), np.int32), np.zeros(len(numbers), np.float32)
+    decided, size = np.zeros(len(numbers), bool), batch_size(len(numbers))
+    while not (over := state.drawn.all(axis=1)).all():
+        ply, mover = state.drawn.sum(axis=1) - opening, (state.player != seat).astype(int)
+        waiting = [np.flatnonzero(~over & ~decided & (mover == number)) for number in (0, 1)]
+        number = int(len(waiting[1]) > len(waiting[0]))
+        draws = decided.any() and len(waiting[number]) < size
+        rows = np.flatnonzero(decided) if draws else waiting[number]
+        # The games that are behind go first, so that all end together.
+        rows = rows[np.argsort(ply[rows], kind="stable")][:size]
+        batch, count = np.resize(rows, size), len(rows)  # filled up with copies
+        part = State(*(leaf[batch] for leaf in state))
+        if not draws:
+            keys = _keys(key, numbers[batch], ply[batch])
+            move[rows], value[rows] = _ask(players[number], keys, part, count)
+            decided[rows] = True
+            continue
+        decision = Choice(move[batch], value[batch])
+        drawn = _draw(game, bool(quiet.any()), part, decision, quiet[mover[batch]])
+        edge, after, lasts = jax.device_get(drawn)
+        if (same := (after.drawn == part.drawn).all(axis=1)).any():
+            name = players[mover[batch[same.argmax()]]].name
+            raise InputError(f"player: {name} chose edge {edge[same][0]}, which cannot be drawn")
+        moves[rows, ply[rows]] = edge[:count]
+        decided[rows] = (lasts & ~after.drawn.all(axis=1))[:count]
+        for old, new in zip(state, after, strict=True):
+            old[rows] = new[:count]
+    return np.where(state.player == seat, state.margin, -state.margin), moves
+
+
+def batch_size(games: int) -> int:
+    """Return in how many of so many games a player decides at once."""
+    return -(-games // 2)
+
+
+def _ask(
+    player: Player, keys: jax.Array, state: State, count: int
+) -> tuple[np.ndarray, np.ndarray | float]:
+    """Return what a player decides in the first `count` positions: moves and values."""
+    if player.on_host:
+        edges = player.act(seeds(keys)[:count], state.drawn[:count].copy())
+        return np.asarray(player.checked(edges, count)), 0.0
+    # jit compiles once for each function object.
+    if player.decide is None:
+        edges = jax.jit(player.act)(player.params, keys, state)
+        return np.asarray(player.checked(edges, len(state.drawn)))[:count], 0.0
+    move, value = jax.device_get(jax.jit(player.decide)(player.params, keys, state))
+    return move[:count], value[:count]
+
+
+def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> State:
+    """Draw a position after 0 to `longest` random moves for each pair of games: State [P]."""
+    return after_moves(game, draw_opening_moves(game, pairs, longest, seed))
+
+
+def draw_opening_moves(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> np.ndarray:
+    """Draw 0 to `longest` random moves for each pair of games: [T, P] int32, -1 after the last.
+
+    An opening that an earlier pair has is drawn again, up to TRIES times: from it, players without
+    randomness would repeat their games. The opening of a pair does not depend on later pairs.
+    """
+    seen, sequences = set(), []
+    for pair in range(pairs):
+        rng = np.random.default_rng((seed, pair))
+        for _ in range(TRIES):
+            moves = rng.permutation(game.num_edges)[: rng.integers(longest + 1)]
+            position = frozenset(moves.tolist())
+            if position not in seen:
+                break
+        seen.add(position)
+        sequences.append(moves)
+    edges = np.full((min(longest, game.num_edges), pairs), -1, np.int32)
+    for pair, moves in enumerate(sequences):
+        edges[: len(moves), pair] = moves
+    return edges
+
+
+def after_moves(game: DotsAndBoxes, moves: np.ndarray) -> State:
+    """Return the positions after moves [T, P], -1 for none: State [P]."""
+    state = jax.device_get(initial_states(game, moves.shape[1]))
+    for edge in moves:
+        state = _replay(game, state, edge)
+    return jax.device_get(state)
+
+
+@partial(jax.jit, static_argnums=0)
+def _replay(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
+    """Play a recorded edge in every game; -1 leaves a game as it is."""
+    moved, _ = jax.vmap(partial(step, game))(state, edge)
+    played = jax.vmap(lambda edge, old, new: jax.tree.map(partial(jnp.where, edge >= 0), new, old))
+    return played(edge, state, moved)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _draw(
+    game: DotsAndBoxes, captures: bool, state: State, decision: Choice, quiet: jax.Array
+) -> tuple[jax.Array, State, jax.Array]:
+    """Draw the next edge of a decision in every game, before `quiet` [B] moves that of a capture.
+
+    Without `captures` no move is quiet. Returns edges, states, and whether the decisions say the
+    next edge too: [B] each.
+    """
+    edge = decision.edge
+    if captures:
+        view = jax.vmap(partial(quiet_game.view, game))(state.drawn)
+        following = jax.vmap(partial(quiet_game.edge_to_draw, game))
+        edge = jnp.where(quiet, following(state.drawn, view, decision.value, edge), edge)
+    after, again = jax.vmap(partial(step, game))(state, edge)
+    # A decision ends with its move, or with the turn.
+    return edge, after, again & (edge != decision.edge)
+
+
+@jax.jit
+def _keys(key: jax.Array, numbers: jax.Array, plies: jax.Array) -> jax.Array:
+    fold_in = jax.random.fold_in
+    return jax.vmap(lambda number, ply: fold_in(fold_in(key, number), ply))(numbers, plies)

@@ -1,0 +1,276 @@
+"""Collect positions for a suite from games, solve them, and split them into two suites."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, automorphisms, initial_states, step
+from jaxzero.game.structure import structure
+from jaxzero.host.files import atomic_write
+from jaxzero.host.readers import read_arrays
+from jaxzero.host.status import doing
+from jaxzero.measure.suite import BANDS, Suite, check_moves, read_boards
+from jaxzero.players.players import Player
+from jaxzero.solver.endgame import move_bounds, new_table
+from jaxzero.solver.tablebase import ILLEGAL
+
+CHUNK = 1 << 16  # positions analysed in one call
+REPORT_EVERY = 500  # positions between two lines of progress
+SAVE_SECONDS = 20.0  # between two saves of solved positions
+HALVES = ("tuning", "test")
+
+
+@dataclass(frozen=True)
+class Games:
+    """Settings of the games to collect from."""
+
+    count: int = 256  # games of each player against itself
+    noise: float = 0.0  # share of random moves after the opening
+    quiet: bool = False  # only positions without a free box
+    per_game: int = 0  # positions of one game in a band; 0: all
+
+
+class Candidates(NamedTuple):
+    """Positions to solve, by bands; within a band the strata take turns, each in random order.
+
+    So a call of `collect` with a lower number gives the first positions of every band.
+    """
+
+    drawn: np.ndarray  # [P, A] bool
+    origin: np.ndarray  # [P] str, the player whose games the position comes from
+    half: np.ndarray  # [P] int, 0 tuning, 1 test; all positions of a game are in one half
+
+
+class Solved(NamedTuple):
+    """What the solver says about positions."""
+
+    moves: np.ndarray  # [P, A] int8, exact value of every move, ILLEGAL for drawn edges
+    solved: np.ndarray  # [P] bool; elsewhere `moves` is meaningless
+
+
+DEFAULT_GAMES = Games()
+
+
+def collect(
+    game: DotsAndBoxes,
+    players: Mapping[str, Player],
+    per_stratum: Sequence[int],
+    undrawn: tuple[int, int],
+    seed: int,
+    games: Games = DEFAULT_GAMES,
+) -> Candidates:
+    """Return positions that differ also under the symmetries of the board.
+
+    A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. The
+    strata of a band give half of its number in `per_stratum`, or fewer if the games have fewer;
+    the last number stands for all further bands.
+    Raises: InputError where no game has such a position.
+    """
+    fewest, most = undrawn
+    bands = bands_between(fewest, most)
+    wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
+    found, seen = [], set()
+    for number, (name, player) in enumerate(players.items()):
+        with doing(f"playing {games.count} games of {name} against itself"):
+            boards = self_play(game, player, games.count, seed + number, games.noise)
+        source = np.tile(np.arange(games.count), len(boards) // games.count)
+        half = np.random.default_rng((seed, number)).permutation(games.count)[source] % 2
+        left = (~boards).sum(axis=1)
+        for (low, high), count in zip(bands, wanted, strict=True):
+            rng = np.random.default_rng((seed, number, low))
+            rows = np.flatnonzero((left >= low) & (left <= high))
+            if games.quiet:
+                rows = rows[is_quiet(game, boards[rows])]
+            rows = thin(rng.permutation(rows), source, games.per_game)
+            fresh = new_positions(game, boards, rows, seen)
+            for side in range(len(HALVES)):
+                chosen = [row for row in fresh if half[row] == side]
+                chosen = enumerate(chosen[: count // 2 + (side < count % 2)])
+                found += [(low, rank, boards[row], name, side) for rank, row in chosen]
+    if not found:
+        raise InputError(f"fewest: {fewest} to most: {most}: no game has such a position")
+    _, _, *columns = zip(*sorted(found, key=lambda entry: entry[:2]), strict=True)
+    return Candidates(*map(np.array, columns))
+
+
+def bands_between(fewest: int, most: int) -> list[tuple[int, int]]:
+    """Return the bands of undrawn edges, the lowest and the highest as far as they lie between."""
+    cut = [(max(low, fewest), min(high, most)) for low, high in BANDS]
+    return [(low, high) for low, high in cut if low <= high]
+
+
+def thin(rows: np.ndarray, source: np.ndarray, per_game: int) -> np.ndarray:
+    """Keep the first `per_game` rows of every game (`source` of a row); 0: all."""
+    if not per_game:
+        return rows
+    counts: dict[int, int] = {}
+    kept = []
+    for row in rows:
+        counts[source[row]] = counts.get(source[row], 0) + 1
+        if counts[source[row]] <= per_game:
+            kept.append(row)
+    return np.array(kept, int)
+
+
+def new_positions(game: DotsAndBoxes, boards: np.ndarray, rows: np.ndarray, seen: set) -> list[int]:
+    """Return the rows whose position, or its image under a symmetry, is not in `seen`; add them."""
+    permutations = automorphisms(game)
+    fresh = []
+    for row in rows.tolist():
+        image = min(board.tobytes() for board in boards[row][permutations])
+        if image not in seen:
+            seen.add(image)
+            fresh.append(row)
+    return fresh
+
+
+def self_play(
+    game: DotsAndBoxes, player: Player, games: int, seed: int, noise: float = 0.0
+) -> np.ndarray:
+    """Return every position of games that a player plays against itself: [T * games, A] bool.
+
+    The first sixth of the moves is random, so that players without randomness play different games.
+    Of the later moves a share `noise` is random.
+    """
+    opening = game.num_edges // 6
+    state = initial_states(game, games)
+    advance = jax.jit(jax.vmap(lambda state, edge: step(game, state, edge)[0]))
+    rng = np.random.default_rng(seed)
+    boards = []
+    for ply in range(game.num_edges):
+        drawn = np.asarray(state.drawn)
+        boards.append(drawn)
+        if ply < opening:
+            edge, strays = np.zeros(games, int), np.arange(games)
+        else:
+            key = jax.random.fold_in(jax.random.key(seed), ply)
+            edge = np.array(player.choose(jax.random.split(key, games), state))
+            strays = np.flatnonzero(rng.random(games) < noise)
+        for stray in strays:
+            edge[stray] = rng.choice(np.flatnonzero(~drawn[stray]))
+        state = advance(state, jnp.asarray(edge, jnp.int32))
+    return np.concatenate(boards)
+
+
+def is_quiet(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return whether positions [P, A] bool have no free box and are not finished: [P] bool."""
+    quiet = jax.jit(jax.vmap(lambda board: structure(game, board).quiet))
+    chunks = np.array_split(drawn, max(1, -(-len(drawn) // CHUNK)))
+    behind = np.concatenate([np.asarray(quiet(jnp.asarray(chunk))) for chunk in chunks])
+    return (behind == drawn).all(axis=1) & ~drawn.all(axis=1)
+
+
+def solve_all(
+    game: DotsAndBoxes,
+    drawn: np.ndarray,
+    node_limit: int,
+    say: Callable[[str], None],
+    store: Path | None = None,
+) -> Solved:
+    """Solve positions [P, A] bool in their order.
+
+    With `store`, results are saved there as they come, and a later call with the same limit takes
+    them from there.
+    """
+    known = read_store(store, game, node_limit)
+    moves = np.full(drawn.shape, ILLEGAL, np.int8)
+    solved = np.zeros(len(drawn), bool)
+    table = new_table(2**22)
+    began = saved = time.monotonic()
+    for row, board in enumerate(drawn):
+        if board.tobytes() not in known:
+            with doing(f"solving position {row + 1} of {len(drawn)}"):
+                lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
+            known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
+        moves[row], solved[row] = known[board.tobytes()]
+        done, last = row + 1, row + 1 == len(drawn)
+        if store and (last or time.monotonic() > saved + SAVE_SECONDS):
+            write_store(store, game, node_limit, known)
+            saved = time.monotonic()
+        if done % REPORT_EVERY == 0 or last:
+            seconds = time.monotonic() - began
+            say(f"{done} of {len(drawn)} positions in {seconds:.0f} s, {solved.sum()} solved")
+    return Solved(moves, solved)
+
+
+Known = dict[bytes, tuple[np.ndarray, bool]]
+
+
+def read_store(store: Path | None, game: DotsAndBoxes, node_limit: int) -> Known:
+    """Return the stored results: {position: (values of the moves, solved)}.
+
+    A position that an earlier call with a lower limit did not solve is left out.
+    """
+    if store is None or not store.exists():
+        return {}
+    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2", "solved": "b1", "node_limit": "iu0"}
+    try:
+        file = read_arrays("out", store, kinds)
+        if file["board"].tolist() != [game.rows, game.cols]:
+            raise InputError(f"out: {store} has values of another board than {game}")
+        drawn = read_boards("out", store, game, file["drawn"])
+        moves, solved, limit = file["moves"], file["solved"], int(file["node_limit"])
+        if moves.shape != drawn.shape or solved.shape != drawn.shape[:1]:
+            raise InputError(f"out: {store} has moves of other positions")
+        check_moves("out", store, game, drawn[solved], moves[solved])
+    except InputError as error:
+        raise InputError(f"{error}; delete it") from error
+    kept = solved | (limit >= node_limit)
+    return {
+        board.tobytes(): (values, bool(done))
+        for board, values, done in zip(drawn[kept], moves[kept], solved[kept], strict=True)
+    }
+
+
+def write_store(store: Path, game: DotsAndBoxes, node_limit: int, known: Known) -> None:
+    """Write results for `read_store`."""
+    drawn = np.frombuffer(b"".join(known), bool).reshape(-1, game.num_edges)
+    moves, solved = zip(*known.values(), strict=True)
+    with atomic_write(store) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            board=[game.rows, game.cols],
+            drawn=np.packbits(drawn, axis=1),
+            moves=np.stack(moves),
+            solved=np.array(solved),
+            node_limit=node_limit,
+        )
+
+
+def make_suites(
+    game: DotsAndBoxes, candidates: Candidates, found: Solved, decisive: bool, split: bool
+) -> dict[str, Suite]:
+    """Return the suites `tuning` and `test`, or with `split` False one suite without a name.
+
+    Unsolved positions are left out, and with `decisive` those whose moves are all worth the same.
+    Every suite counts what was left out by band.
+    """
+    whole = Suite("", game, candidates.drawn, found.moves, candidates.origin)
+    kept = found.solved & (whole.decisive | (not decisive))
+    halves = {name: candidates.half == side for side, name in enumerate(HALVES)}
+    suites = {}
+    for name, mask in (halves if split else {"": np.ones(len(kept), bool)}).items():
+        undrawn = (~candidates.drawn[mask]).sum(axis=1)
+        counts = [
+            (sum(inside), sum(inside & ~found.solved[mask]), sum(inside & kept[mask]))
+            for inside in ((undrawn >= low) & (undrawn <= high) for low, high in BANDS)
+        ]
+        rows = mask & kept
+        suites[name] = Suite(
+            name,
+            game,
+            candidates.drawn[rows],
+            found.moves[rows],
+            candidates.origin[rows],
+            np.array(counts, np.int32),
+        )
+    return suites

@@ -1,0 +1,241 @@
+"""Elo ratings of players, and the matches to play for them.
+
+The model is Bradley & Terry's (1952): the first player scores expit(r_first - r_second) points a
+game, and a draw counts as half a win and half a loss. Here r is in log-odds; results are in Elo.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import chain, product
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.optimize import root
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
+from tabulate import tabulate
+
+from jaxzero.errors import InputError, nearest
+from jaxzero.game import DotsAndBoxes
+from jaxzero.host.files import save_figure
+from jaxzero.host.status import doing
+from jaxzero.measure.arena import Z_95, MatchResult, play_match
+from jaxzero.players.players import Player
+
+ELO_PER_LOG_ODDS = 400 / math.log(10)
+
+
+class Match(NamedTuple):
+    """The names of two players and the result for the first."""
+
+    first: str
+    second: str
+    result: MatchResult
+
+
+class Rating(NamedTuple):
+    """The strength of a player in Elo, with a 95 % interval of its distance to the anchor."""
+
+    name: str
+    elo: float
+    low: float
+    high: float
+    games: int
+
+
+def ladder_pairs(
+    checkpoints: Sequence[Player], anchors: Sequence[Player] = (), neighbours: int = 2
+) -> list[tuple[Player, Player]]:
+    """Pair every checkpoint of a run with the next `neighbours` checkpoints and with the anchors.
+
+    The cost is linear in the number of checkpoints. Checkpoints made by
+    `dataclasses.replace(player, name=..., params=...)` share their compiled matches.
+    """
+    if neighbours < 1:
+        raise InputError(f"neighbours: {neighbours} must be at least 1")
+    near = [
+        (one, other)
+        for number, one in enumerate(checkpoints)
+        for other in checkpoints[number + 1 : number + 1 + neighbours]
+    ]
+    return near + list(product(checkpoints, anchors))
+
+
+def play_pairs(
+    game: DotsAndBoxes,
+    pairs: Sequence[tuple[Player, Player]],
+    games: int,
+    opening_plies: int,
+    seed: int,
+) -> list[Match]:
+    """Play a match of `games` (even) games between the two players of each pair.
+
+    Raises: InputError for two players of one name and a player paired with itself.
+    """
+    known: dict[str, Player] = {}
+    for player in chain.from_iterable(pairs):
+        if known.setdefault(player.name, player) is not player:
+            raise InputError(f"players: two are called {player.name!r}")
+    for first, second in pairs:
+        if first is second:
+            raise InputError(f"players: {first.name!r} is paired with itself")
+    matches = []
+    for number, (first, second) in enumerate(pairs, start=1):
+        with doing(f"match {number} of {len(pairs)}: {first.name} against {second.name}"):
+            own_seed = pair_seed(seed, first, second)
+            result = play_match(game, first, second, games, opening_plies, own_seed)
+        matches.append(Match(first.name, second.name, result))
+    return matches
+
+
+def pair_seed(seed: int, first: Player, second: Player) -> int:
+    """Return the seed of a pairing; it depends on its two names only, not on their order.
+
+    Pairings with the same openings would have dependent results and too narrow intervals.
+    """
+    names = sorted((first.name, second.name))
+    return crc32(repr((seed, names)).encode()) >> 1  # 31 bits
+
+
+def elo_ratings(
+    matches: Iterable[Match], anchor: str | None = None, prior_draws: float = 1.0
+) -> list[Rating]:
+    """Return the most likely ratings, in the order in which the players appear.
+
+    The anchor (default: the first player) has 0 Elo. Every pairing gets `prior_draws` virtual
+    draws: this prior, as in BayesElo (Coulom), keeps perfect scores finite. In a pairing of n games
+    it shortens small distances by a share of about prior_draws / n.
+    Intervals are normal, from the inverse Fisher information. They assume independent games without
+    draws, so draws make them too wide. Repeated games of a match do not count.
+    Raises: InputError for a player without a path of matches to the anchor, an unknown anchor, a
+    match of a player against itself and, without a prior, for scores that no rating explains.
+    """
+    matches = list(matches)
+    names = list(dict.fromkeys(name for match in matches for name in match[:2]))
+    anchor = names[0] if anchor is None and names else anchor
+    _check(matches, names, anchor, prior_draws)
+    points = _points(matches, names)
+    played = points + points.T
+    _refuse_unconnected(played, names, anchor)
+    points += prior_draws / 2 * (played > 0)
+    _refuse_unbounded(points, names)
+    strength, covariance = _fit(points, names.index(anchor))
+    elo = ELO_PER_LOG_ODDS * strength
+    spread = ELO_PER_LOG_ODDS * Z_95 * np.sqrt(np.diag(covariance))
+    columns = (elo, elo - spread, elo + spread, played.sum(axis=1).round().astype(int))
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [Rating(name, *row) for name, row in zip(names, rows, strict=True)]
+
+
+def _check(matches: list[Match], names: list[str], anchor: str | None, prior_draws: float) -> None:
+    if not matches:
+        raise InputError("matches: there are none to rate players by")
+    for first, second, _ in matches:
+        if first == second:
+            raise InputError(f"matches: {first!r} against itself says nothing of its strength")
+    if anchor not in names:
+        raise InputError(f"anchor: {anchor!r} has no match{nearest(str(anchor), names)}")
+    if not (math.isfinite(prior_draws) and prior_draws >= 0):
+        raise InputError(f"prior_draws: {prior_draws} must be a number of at least 0")
+
+
+def _points(matches: list[Match], names: list[str]) -> np.ndarray:
+    """Return the points of each player (row) against each other player (column): [P, P]."""
+    number = {name: i for i, name in enumerate(names)}
+    points = np.zeros((len(names), len(names)))
+    for first, second, result in matches:
+        weight = result.distinct / max(1, result.games)
+        points[number[first], number[second]] += weight * (result.wins + result.draws / 2)
+        points[number[second], number[first]] += weight * (result.losses + result.draws / 2)
+    return points
+
+
+def _refuse_unconnected(played: np.ndarray, names: list[str], anchor: str) -> None:
+    _, group = connected_components(played > 0, directed=False)
+    own = group[names.index(anchor)]
+    apart = [name for name, other in zip(names, group, strict=True) if other != own]
+    if apart:
+        raise InputError(f"matches: none connect {', '.join(apart)} to the anchor {anchor}")
+
+
+def _refuse_unbounded(points: np.ndarray, names: list[str]) -> None:
+    """Refuse a group that won all or no points from the others: no finite maximum (Ford 1957)."""
+    _, group = connected_components(points > 0, connection="strong")
+    if group.max() > 0:
+        groups = (
+            " ".join(name for name, other in zip(names, group, strict=True) if other == own)
+            for own in range(group.max() + 1)
+        )
+        raise InputError(
+            f"prior_draws: 0 leaves no finite ratings, as one of these groups won or lost "
+            f"everything against the others: {'; '.join(groups)}"
+        )
+
+
+def _fit(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-odds [P] and their covariance [P, P], both 0 for the anchor."""
+    games = points + points.T
+    free = np.delete(np.arange(len(points)), anchor)
+
+    def expected(strength: np.ndarray) -> np.ndarray:
+        full = np.insert(strength, anchor, 0.0)
+        return expit(full[:, None] - full)
+
+    def surplus(strength: np.ndarray) -> np.ndarray:
+        return (games * expected(strength) - points).sum(axis=1)[free]
+
+    def information(strength: np.ndarray) -> np.ndarray:
+        share = expected(strength)
+        weight = games * share * share.T
+        return (np.diag(weight.sum(axis=1)) - weight)[np.ix_(free, free)]
+
+    # At the maximum of the likelihood the expected points of every player are the actual points.
+    # Solving this keeps digits that comparing log-likelihoods of many games would lose.
+    start = np.zeros(len(free))
+    options = {"xtol": 1e-12, "ftol": 1e-12}
+    solution = root(surplus, start, jac=information, method="lm", options=options).x
+    worst = np.abs(surplus(solution)).max()
+    if not worst <= 1e-6 * max(1.0, games.max()):
+        raise RuntimeError(f"the ratings did not converge: {worst} points off")
+    covariance = np.zeros_like(points)
+    covariance[np.ix_(free, free)] = np.linalg.inv(information(solution))
+    return np.insert(solution, anchor, 0.0), covariance
+
+
+def format_ratings(ratings: Iterable[Rating]) -> str:
+    """Return a table in plain text, the strongest player first."""
+    rows = [
+        (name, f"{elo:.0f}", f"[{low:.0f}, {high:.0f}]", games)
+        for name, elo, low, high, games in sorted(ratings, key=lambda r: (-r.elo, r.name))
+    ]
+    heads = ("player", "Elo", "95 % interval", "games")
+    return tabulate(rows, heads, "plain", stralign="right", colalign=("left",))
+
+
+def draw_ladder(path: Path, ladder: list[dict]) -> None:
+    """Draw the Elo of a run over its iterations, with intervals, into a PNG.
+
+    `ladder` holds the fields of a Rating and its `iteration`, None for a fixed opponent.
+    """
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axis = figure.subplots()
+    steps = [rung for rung in ladder if rung["iteration"] is not None]
+    elo = [rung["elo"] for rung in steps]
+    spread = [
+        [rung["elo"] - rung["low"] for rung in steps],
+        [rung["high"] - rung["elo"] for rung in steps],
+    ]
+    axis.errorbar([rung["iteration"] for rung in steps], elo, yerr=spread, marker="o", capsize=3)
+    for rung in ladder:
+        if rung["iteration"] is None:
+            axis.axhline(rung["elo"], linestyle="--", linewidth=0.8, color="grey")
+            axis.annotate(rung["name"], (0, rung["elo"]), fontsize=8)
+    axis.set_xlabel("iteration")
+    axis.set_ylabel("Elo, 95 % intervals")
+    axis.grid(alpha=0.3)
+    save_figure(path, figure)

@@ -1,0 +1,224 @@
+"""Scores of a player on positions with exact values.
+
+A player answers every position of a suite with a move, and a network also with a value. `score`
+compares the answers with perfect play, `compare` the answers of two players with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.config import SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.game import State
+from jaxzero.measure.arena import ALONE, Z_95, Shares, wilson_interval
+from jaxzero.measure.suite import BANDS, Suite
+from jaxzero.network.network import Network, inference_copy
+from jaxzero.players.choosing import by_policy, by_search, choose, win_probability
+from jaxzero.players.players import Agent, Player, make_player
+from jaxzero.search.search import network_evaluator
+from jaxzero.solver.tablebase import ILLEGAL
+
+BATCH = 512  # positions that a network answers in one call
+
+# (params, drawn [B, A]) to edges [B], values in boxes [B] and, without search, the probabilities
+# of a positive remaining margin [B]
+AnswerFunction = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, ...]]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of a player to the positions of a suite."""
+
+    edge: np.ndarray  # [P] int, the chosen edge
+    value: np.ndarray | None = None  # [P] float, expected remaining margin, boxes
+    win: np.ndarray | None = None  # [P] float, probability of a positive remaining margin
+
+
+@lru_cache(maxsize=8)
+def compile_answers(network: Network, settings: SearchConfig, simulations: int) -> AnswerFunction:
+    """Return the answers of a network, compiled once for all calls; 0 simulations: no search."""
+    game = network.game
+    settings = replace(settings, simulations=max(1, simulations))
+    evaluate = network_evaluator(network, settings)
+
+    @jax.jit
+    def answer(params: chex.ArrayTree, drawn: jax.Array):
+        params = inference_copy(network, params, len(drawn))
+        zeros = jnp.zeros(len(drawn), jnp.int32)
+        state = State(drawn, zeros, zeros)
+        by_sight = by_policy(network, settings, params)
+        if not simulations:
+            choice = choose(game, settings, by_sight, state)
+            return (*choice, win_probability(network, settings, params, drawn))
+        choice = choose(game, settings, by_search(game, settings, evaluate, params), state)
+        return tuple(choice)
+
+    return answer
+
+
+def answer_suite(
+    suite: Suite, answer: AnswerFunction, params: chex.ArrayTree, shares: Shares = ALONE
+) -> Answers:
+    """Answer every position of a suite with compiled answers."""
+    drawn, parts = suite.drawn[shares.own(len(suite))], []
+    for first in range(0, len(drawn), BATCH):
+        rows = drawn[first : first + BATCH]
+        padded = np.ones((BATCH, suite.game.num_edges), bool)
+        padded[: len(rows)] = rows
+        parts.append([part[: len(rows)] for part in jax.device_get(answer(params, padded))])
+    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Answers(*(shares.join(column, len(suite)) for column in columns))
+
+
+def agent_answers(suite: Suite, agent: Agent, simulations: int) -> Answers:
+    """Answer a suite with an agent; 0 simulations: without search. Raises: InputError."""
+    if agent.network.game != suite.game:
+        raise InputError(f"agent: plays {agent.network.game}, the suite is of {suite.game}")
+    answer = compile_answers(agent.network, agent.settings, simulations)
+    return answer_suite(suite, answer, agent.params)
+
+
+def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
+    """Answer a suite with any player: moves without values."""
+    keys = jax.random.split(jax.random.key(seed), len(suite))
+    zeros = jnp.zeros(len(suite), jnp.int32)
+    return Answers(player.choose(keys, State(jnp.asarray(suite.drawn), zeros, zeros)))
+
+
+def named_answers(suite: Suite, name: str, agent: Agent, seed: int = 0) -> Answers:
+    """Answer a suite with the player that `name` describes. Raises: InputError for a bad name.
+
+    `seed` is for players that choose at random.
+    """
+    player = make_player(name, suite.game, agent)
+    kind, _, simulations = name.partition(":")
+    if kind in ("policy", "search"):
+        return agent_answers(suite, agent, int(simulations or 0))
+    return player_answers(suite, player, seed)
+
+
+def score(suite: Suite, answers: Answers) -> dict:
+    """Return scores over `all` positions, and scores of each part `by_undrawn` and `by_origin`.
+
+    Raises: ValueError for an answer that is a drawn edge.
+    """
+    origins = {str(name): suite.origin == name for name in np.unique(suite.origin)}
+    of = _scorer(suite, answers)
+    return {
+        "all": of(np.ones(len(suite), bool)),
+        "by_undrawn": {name: of(mask) for name, mask in _bands(suite).items()},
+        "by_origin": {name: of(mask) for name, mask in origins.items()},
+    }
+
+
+def _bands(suite: Suite) -> dict[str, np.ndarray]:
+    """Return the bands of undrawn edges that have positions: {name: [P] bool}."""
+    undrawn = suite.undrawn
+    masks = {f"{low}-{high}": (undrawn >= low) & (undrawn <= high) for low, high in BANDS}
+    return {name: mask for name, mask in masks.items() if mask.any()}
+
+
+def _worth(suite: Suite, answers: Answers) -> np.ndarray:
+    """Return the exact value of the chosen moves: [P] int."""
+    worth = suite.moves[np.arange(len(suite)), answers.edge].astype(int)
+    if (worth == ILLEGAL).any():
+        raise ValueError("a player chose an edge that is drawn")
+    return worth
+
+
+def _scorer(suite: Suite, answers: Answers) -> Callable[[np.ndarray], dict]:
+    """Return a function from a mask of positions to their scores."""
+    values, worth = suite.values, _worth(suite, answers)
+    lost, decisive = values - worth, suite.decisive
+
+    def scores(mask: np.ndarray) -> dict:
+        safe = mask & (values >= 0)  # there is a result to throw away
+        result = {
+            "positions": int(mask.sum()),
+            "optimal_share": _mean(lost[mask] == 0),
+            "decisive": int((mask & decisive).sum()),
+            **_share("wrong", lost[mask & decisive] > 0),
+            "boxes_lost": _mean(lost[mask]),
+            **_share("thrown", np.sign(worth[safe]) < np.sign(values[safe])),
+        }
+        if answers.value is not None:
+            signed = mask & (values != 0)
+            result["value_error"] = _mean(np.abs(answers.value - values)[mask])
+            result["sign_accuracy"] = _mean(
+                np.sign(answers.value[signed]) == np.sign(values[signed])
+            )
+        return result
+
+    return scores
+
+
+def _share(name: str, cases: np.ndarray) -> dict:
+    """Return the share of true cases [N] bool and its 95 % interval; None without cases."""
+    share = _mean(cases)
+    interval = None if share is None else _rounded(*wilson_interval(share, len(cases)))
+    return {f"{name}_share": share, f"{name}_interval": interval}
+
+
+def _rounded(*numbers: float) -> list[float]:
+    return [round(float(number), 5) for number in numbers]
+
+
+def compare(suite: Suite, first: Answers, second: Answers) -> dict:
+    """Return the difference of the wrong moves of two players, over `all` and `by_undrawn`."""
+    values, decisive = suite.values, suite.decisive
+    wrong, wrong2 = (_worth(suite, answers) < values for answers in (first, second))
+    parts = {
+        name: paired_difference(wrong[mask & decisive], wrong2[mask & decisive])
+        for name, mask in {"all": np.ones(len(suite), bool), **_bands(suite)}.items()
+    }
+    return {"all": parts.pop("all"), "by_undrawn": parts}
+
+
+def paired_difference(wrong: np.ndarray, wrong2: np.ndarray) -> dict:
+    """Compare two players by their wrong moves [N] bool in the same positions.
+
+    Returns `first_only` and `second_only`, the positions in which one alone is wrong, the
+    `difference` of the shares, and its 95 % `interval`. Only these positions tell the players apart
+    (McNemar 1947); the interval has half a position added to each of the four cells, so that it
+    keeps its coverage where they are few (Agresti and Min 2005).
+    """
+    first_only, second_only = int((wrong & ~wrong2).sum()), int((wrong2 & ~wrong).sum())
+    cells, difference = len(wrong) + 2, first_only - second_only
+    spread = np.sqrt(first_only + second_only + 1 - difference**2 / cells) / cells
+    low, high = (difference / cells + sign * Z_95 * spread for sign in (-1, 1))
+    return {
+        "positions": len(wrong),
+        "first_only": first_only,
+        "second_only": second_only,
+        "difference": round(difference / max(1, len(wrong)), 5),
+        "interval": _rounded(max(-1.0, low), min(1.0, high)),
+    }
+
+
+def _mean(numbers: np.ndarray) -> float | None:
+    return round(float(np.mean(numbers)), 5) if len(numbers) else None
+
+
+def calibration(suite: Suite, answers: Answers, bins: int = 10) -> list[dict]:
+    """Return per bin of the predicted win probability: mean prediction, true share, positions."""
+    if answers.win is None:
+        return []
+    won = suite.values > 0
+    place = np.minimum((answers.win * bins).astype(int), bins - 1)
+    return [
+        {
+            "predicted": _mean(answers.win[place == b]),
+            "true": _mean(won[place == b]),
+            "positions": int((place == b).sum()),
+        }
+        for b in range(bins)
+        if (place == b).any()
+    ]

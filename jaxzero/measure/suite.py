@@ -1,0 +1,218 @@
+"""Suites: positions with the exact value of every move.
+
+`scripts/make_suite.py` makes the stored suites. On a board small enough for a table, `table_suite`
+draws positions and solves them at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from importlib.resources import files
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tabulate import tabulate
+
+from jaxzero.errors import InputError, nearest, shortened
+from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
+from jaxzero.host.files import atomic_write
+from jaxzero.host.readers import is_file, read_arrays, read_json
+from jaxzero.solver.tablebase import ILLEGAL, build_table, check_fits, move_values
+
+BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
+DATA = files("jaxzero.measure") / "data"
+NAME_START, FILE_ENDING = "suite_", ".npz"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """P positions of one board, solved."""
+
+    name: str
+    game: DotsAndBoxes
+    drawn: np.ndarray  # [P, A] bool, edges on the board
+    moves: np.ndarray  # [P, A] int8, exact value of every move for its mover, boxes; or ILLEGAL
+    origin: np.ndarray  # [P] str, the player whose games the position comes from
+    # [BANDS, 3] int32: positions sampled, not solved, kept. None where no sample was taken.
+    counts: np.ndarray | None = None
+
+    @property
+    def values(self) -> np.ndarray:
+        """Exact remaining margin of the side to move: [P] int."""
+        return self.moves.max(axis=1).astype(int)
+
+    @property
+    def undrawn(self) -> np.ndarray:
+        return (~self.drawn).sum(axis=1)
+
+    @property
+    def decisive(self) -> np.ndarray:
+        """Whether the moves differ in value, so that some move is wrong: [P] bool."""
+        best = self.moves.max(axis=1, keepdims=True)
+        return ((self.moves != ILLEGAL) & (self.moves < best)).any(axis=1)
+
+    def __len__(self) -> int:
+        return len(self.drawn)
+
+    def sample(self, most: int) -> Suite:
+        """Return `most` random positions, always the same, or all if there are fewer."""
+        # At random: every n-th position may be of one kind, such as of even plies.
+        rows = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
+        return replace(
+            self,
+            drawn=self.drawn[rows],
+            moves=self.moves[rows],
+            origin=self.origin[rows],
+            counts=None,
+        )
+
+
+def suite_names() -> list[str]:
+    """Return the names that `load_suite` knows."""
+    stored = sorted(
+        Path(item.name).stem.removeprefix(NAME_START)
+        for item in DATA.iterdir()
+        if item.name.startswith(NAME_START)
+    )
+    return [*stored, "berlekamp", "table"]
+
+
+def check_stored(name: str, game: DotsAndBoxes) -> None:
+    """Raise an InputError where `load_suite` would; a table is not built for it."""
+    if name == "table":
+        check_fits(game)
+    else:
+        load_suite(name, game)
+
+
+def load_suite(name: str, game: DotsAndBoxes) -> Suite:
+    """Return the suite `name` for this board, or the one in a file `name`.npz.
+
+    Raises: InputError for a name that does not exist or a suite of another board.
+    """
+    if name.endswith(FILE_ENDING):
+        path = Path(name)
+        return read_suite(path, path.stem.removeprefix(NAME_START), game)
+    known = suite_names()
+    if name not in known:
+        why = f"does not end with {FILE_ENDING}" if is_file(Path(name)) else "does not exist"
+        raise InputError(
+            f"suite: {shortened(repr(name))} {why}{nearest(name, known)} "
+            f"(known: {', '.join(known)}, and files ending in {FILE_ENDING})"
+        )
+    if name == "table":
+        return table_suite(game)
+    if name == "berlekamp":
+        return berlekamp_suite(game)
+    return read_suite(Path(str(DATA / f"{NAME_START}{name}{FILE_ENDING}")), name, game)
+
+
+def read_suite(path: Path, name: str, game: DotsAndBoxes, field: str = "suite") -> Suite:
+    """Read a stored suite that the option `field` names.
+
+    Raises: InputError for an unreadable file or another board.
+    """
+    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2", "origins": "U1", "origin": "u1"}
+    file = read_arrays(field, path, kinds | {"counts": "i2"}, optional=("counts",))
+    board = file["board"].tolist()
+    if board != [game.rows, game.cols]:
+        raise InputError(f"{field}: {name} is of a {'x'.join(map(str, board))} board, not {game}")
+    drawn = read_boards(field, path, game, file["drawn"])
+    moves, origin, counts = file["moves"], file["origin"], file.get("counts")
+    if moves.shape != drawn.shape or origin.shape != drawn.shape[:1]:
+        raise InputError(f"{field}: {path} has moves of other positions")
+    if origin.size and origin.max() >= len(file["origins"]):
+        raise InputError(f"{field}: origin {origin.max()} in {path} has no name")
+    if counts is not None and counts.shape != (len(BANDS), 3):
+        raise InputError(f"{field}: counts in {path} are not those of the bands")
+    check_moves(field, path, game, drawn, moves)
+    return Suite(name, game, drawn, moves.astype(np.int8), file["origins"][origin], counts)
+
+
+def read_boards(field: str, path: Path, game: DotsAndBoxes, packed: np.ndarray) -> np.ndarray:
+    """Return the boards [P, A] bool of packed bits. Raises: InputError."""
+    if packed.dtype != np.uint8 or packed.shape[1] != -(-game.num_edges // 8):
+        raise InputError(f"{field}: drawn in {path} is not of the {game.num_edges} edges of {game}")
+    return np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
+
+
+def check_moves(
+    field: str, path: Path, game: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray
+) -> None:
+    """Raise an InputError for values of moves [P, A] that no move on the boards [P, A] can have."""
+    wrong = np.where(drawn, moves != ILLEGAL, np.abs(moves.astype(int)) > game.num_boxes)
+    if wrong.any():
+        row, edge = np.argwhere(wrong)[0]
+        value = f"{moves[row, edge]} of edge {edge} at position {row}"
+        raise InputError(f"{field}: moves in {path} have the value {value}")
+
+
+def write_suite(suite: Suite, path: Path) -> None:
+    """Write a suite to a compressed file."""
+    origins, origin = np.unique(suite.origin, return_inverse=True)
+    counts = {} if suite.counts is None else {"counts": suite.counts}
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            board=np.array([suite.game.rows, suite.game.cols]),
+            drawn=np.packbits(suite.drawn, axis=1),
+            moves=suite.moves,
+            origins=origins,
+            origin=origin.astype(np.uint8),
+            **counts,
+        )
+
+
+def format_counts(suite: Suite) -> str:
+    """Return a table of the positions sampled, not solved and kept, by undrawn edges."""
+    rows = [
+        (f"{low}-{high}", *counts)
+        for (low, high), counts in zip(BANDS, suite.counts, strict=True)
+        if counts[0]
+    ]
+    rows.append(("all", *suite.counts.sum(axis=0)))
+    return tabulate(rows, ["undrawn", "sampled", "not solved", "kept"], "plain")
+
+
+def berlekamp_suite(game: DotsAndBoxes) -> Suite:
+    """Return the problems of this board in Berlekamp's book (2000)."""
+    problems = read_json("suite", Path(str(DATA / "berlekamp.json")))
+    problems = [p for p in problems if (p["rows"], p["cols"]) == (game.rows, game.cols)]
+    if not problems:
+        raise InputError(f"suite: berlekamp has no problem on a {game} board (3x3, 3x5 and 5x5)")
+    from jaxzero.solver import endgame  # compiles at import, and training does not need it
+
+    drawn = np.stack([endgame.drawn_edges(game, problem["drawn"]) for problem in problems])
+    moves = np.stack([endgame.move_values(game, board) for board in drawn]).astype(np.int8)
+    return Suite("berlekamp", game, drawn, moves, np.array([p["problem"] for p in problems]))
+
+
+@lru_cache(maxsize=2)
+def table_suite(game: DotsAndBoxes, positions: int = 4096) -> Suite:
+    """Draw positions of random play, evenly over the plies, and solve them by the table.
+
+    Raises: InputError for a board too large for a table.
+    """
+    table = build_table(game)
+    plies = np.arange(positions) % game.num_edges
+
+    # The table as an argument: a constant of 16 MB is dear to lower and to compile.
+    @partial(jax.vmap, in_axes=(0, 0, None))
+    def draw(key: jax.Array, plies: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def ply(state, inputs):
+            key, number = inputs
+            moved, _ = step(game, state, random_edge(key, state))
+            keep = number < plies
+            return jax.tree.map(lambda a, b: jnp.where(keep, a, b), moved, state), None
+
+        numbers = jnp.arange(game.num_edges)
+        keys = jax.random.split(key, game.num_edges)
+        state, _ = jax.lax.scan(ply, initial_state(game), (keys, numbers))
+        return state.drawn, move_values(game, table, state.drawn)
+
+    keys = jax.random.split(jax.random.key(0), positions)
+    drawn, moves = jax.device_get(jax.jit(draw)(keys, plies, table))
+    return Suite("table", game, drawn, moves.astype(np.int8), np.full(positions, "random"))

@@ -1,0 +1,196 @@
+"""Reports of players on a suite: scores, differences on the same positions, tables, a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from tabulate import tabulate
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.host.files import make_folder, save_figure
+from jaxzero.host.status import doing
+from jaxzero.measure.scoring import Answers, calibration, compare, named_answers, score
+from jaxzero.measure.suite import BANDS, Suite, format_counts
+from jaxzero.players.players import LEARNT, Agent, make_players
+
+# Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
+COLUMNS = {
+    "decisive": ("decisive", "{:,}"),
+    "wrong_share": ("wrong", "{:.1%}"),
+    "boxes_lost": ("margin lost", "{:.3f}"),
+    "thrown_share": ("thrown away", "{:.1%}"),
+    "value_error": ("value error", "{:.3f}"),
+    "sign_accuracy": ("right sign", "{:.1%}"),
+}
+
+
+def score_suite(
+    networks: dict[str, Agent], suite: Suite, names: list[str], figures: Path, seed: int = 0
+) -> dict[str, dict]:
+    """Score players on a suite, print, draw and return the results.
+
+    `networks` are one or two agents of one board, by names that differ; `names` are of
+    `scored_players`. Of one network, all players are compared with the first of them; of two, every
+    player of the first network that has one with the same player of the second. `seed` is for
+    players that choose at random.
+    """
+    (label, agent), *others = networks.items()
+    print(f"Scoring the suite {suite.name} ...", flush=True)
+
+    def answers_of(player: str, agent: Agent) -> Answers:
+        with doing(f"{player} answers suite {suite.name}"):
+            return named_answers(suite, player, agent, seed)
+
+    whose = {player: player for player in names}
+    if others:  # then a name alone does not say which network it is
+        ((other, second),) = others
+        learnt = [player for player in names if player.startswith(LEARNT)]
+        whose |= {player: f"{player} of {label}" for player in learnt}
+    answers = {whose[player]: answers_of(player, agent) for player in names}
+    pairs = [(player, names[0]) for player in names[1:]]
+    if others:
+        pairs = [(whose[player], f"{player} of {other}") for player in learnt]
+        answers |= {f"{player} of {other}": answers_of(player, second) for player in learnt}
+    scores = {player: score(suite, answer) for player, answer in answers.items()}
+    calibrations = {
+        player: calibration(suite, answer)
+        for player, answer in answers.items()
+        if answer.win is not None
+    }
+    differences = {
+        f"{first} - {second}": compare(suite, answers[first], answers[second])
+        for first, second in pairs
+    }
+    print(f"\nsuite {suite.name}, {len(suite):,} positions with exact values")
+    print(format_scores(scores))
+    if differences:
+        print("\nDifferences of wrong moves on the same positions, percent\n")
+        print(format_differences(differences))
+    if suite.counts is not None:
+        print(f"\nHow the positions were sampled\n\n{format_counts(suite)}")
+    path = figures / f"suite_{suite.name}.png"
+    make_folder("figures", figures)
+    title = f"{suite.game}, {' and '.join(networks)}, suite {suite.name}"
+    draw_scores(path, title, scores, calibrations)
+    print(path)
+    return {
+        "suite_name": suite.name,
+        "suite": scores,
+        "differences": differences,
+        "calibration": calibrations,
+        "sampled": sampled(suite),
+    }
+
+
+def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int) -> list[str]:
+    """Return the names of the players to score, which have commas between.
+
+    Raises: InputError where one cannot be, or none has a network to compare.
+    """
+    names = [player.name for player in make_players(players, game, agent, "players")]
+    if networks > 1 and not any(name.startswith(LEARNT) for name in names):
+        raise InputError(f"players: {players} have no network: there are not two to compare")
+    return names
+
+
+def sampled(suite: Suite) -> dict[str, dict[str, int]]:
+    """Return the positions sampled, not solved and kept, by undrawn edges; empty if not known."""
+    if suite.counts is None:
+        return {}
+    return {
+        f"{low}-{high}": dict(zip(("sampled", "not_solved", "kept"), map(int, counts), strict=True))
+        for (low, high), counts in zip(BANDS, suite.counts, strict=True)
+        if counts[0]
+    }
+
+
+def format_scores(scores: dict[str, dict]) -> str:
+    """Return a table of the scores of several players, by undrawn edges: {player: score()}."""
+    rows = [
+        [player if part == "all" else "", part, *_cells(numbers)]
+        for player, parts in scores.items()
+        for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
+    ]
+    heads = ["player", "undrawn", *(title for title, _ in COLUMNS.values())]
+    left = ("left", "left")
+    return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
+
+
+def _cells(numbers: dict) -> list[str]:
+    cells = []
+    for name, (_, write) in COLUMNS.items():
+        value = numbers.get(name)
+        interval = numbers.get(name.replace("_share", "_interval"))
+        text = "-" if value is None else write.format(value)
+        limits = isinstance(interval, list) and f" [{_percent(*interval)}]"
+        cells.append(text + (limits or ""))
+    return cells
+
+
+def _percent(low: float, high: float) -> str:
+    return f"{100 * low:.1f}, {100 * high:.1f}"
+
+
+def format_differences(differences: dict[str, dict]) -> str:
+    """Return a table of differences of wrong moves: {players: compare()}."""
+    rows = [
+        [players if part == "all" else "", part, *_difference_cells(numbers)]
+        for players, parts in differences.items()
+        for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
+    ]
+    heads = ["wrong moves", "undrawn", "positions", "difference", "first only", "second only"]
+    left = ("left", "left")
+    return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
+
+
+def _difference_cells(numbers: dict) -> list[str]:
+    low, high = (100 * limit for limit in numbers["interval"])
+    return [
+        f"{numbers['positions']:,}",
+        f"{100 * numbers['difference']:+.1f} [{low:+.1f}, {high:+.1f}]",
+        str(numbers["first_only"]),
+        str(numbers["second_only"]),
+    ]
+
+
+def draw_scores(
+    path: Path, title: str, scores: dict[str, dict], calibrations: dict[str, list[dict]]
+) -> None:
+    """Draw wrong moves and value error by undrawn edges, and the calibration, into a PNG."""
+    colors = {player: f"C{number}" for number, player in enumerate(scores)}
+    wrong = {player: _by_band(parts, "wrong_share", 100) for player, parts in scores.items()}
+    errors = {player: _by_band(parts, "value_error", 1) for player, parts in scores.items()}
+    calibrated = {
+        player: {100 * part["predicted"]: 100 * part["true"] for part in bins}
+        for player, bins in calibrations.items()
+    }
+    panels = {
+        "Wrong moves, %": wrong,
+        "Value error, boxes": errors,
+        "Positions won, %: true against predicted": calibrated,
+    }
+    panels = {name: lines for name, lines in panels.items() if any(lines.values())}
+    figure = Figure(figsize=(1 + 4 * len(panels), 4), layout="constrained")
+    figure.suptitle(title)
+    for number, (name, lines) in enumerate(panels.items(), start=1):
+        axis = figure.add_subplot(1, len(panels), number)
+        for player, points in lines.items():
+            if points:
+                x, y = list(points), list(points.values())
+                axis.plot(x, y, marker="o", label=player, color=colors[player])
+        if lines is calibrated:
+            axis.plot([0, 100], [0, 100], color="grey", linewidth=0.8)
+        axis.set_title(name, fontsize=10)
+        axis.grid(alpha=0.3)
+        axis.set_xlabel("predicted, %" if lines is calibrated else "undrawn edges")
+        axis.legend(fontsize=8)
+        axis.set_ylim(bottom=0)
+    save_figure(path, figure)
+
+
+def _by_band(parts: dict, key: str, scale: float) -> dict[str, float]:
+    """Return a score by bands of undrawn edges, where it is known."""
+    bands = parts["by_undrawn"].items()
+    return {band: scale * part[key] for band, part in bands if part.get(key) is not None}

@@ -1,0 +1,1 @@
+"""The network: what it is shown, its trunks and layers."""

@@ -1,0 +1,98 @@
+"""What the network is shown: the edges [B, A], and what can be counted on the board.
+
+The structure `found` of the positions [B] is None for a network that sees edges alone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from jaxzero.game import DotsAndBoxes, box_sides
+from jaxzero.game.structure import Structure
+from jaxzero.network.features import (
+    LENGTHS_PLANE,
+    PLANES,
+    STRUCTURE_PLANES,
+    StructureFeatures,
+    board_planes,
+    on_dots,
+    structure_features,
+    structure_planes,
+    unpack_planes,
+)
+
+PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
+SIDES_CODES = 5  # of a box: 0 to 4 drawn sides
+
+
+def edge_inputs(
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+) -> tuple[jax.Array]:
+    """Return the inputs of a dense trunk: [B, A] bool to [B, K]."""
+    # Centred bits: an empty board is as far from zero as a full one.
+    inputs = drawn.astype(dtype) * 2 - 1
+    if found is None:
+        return (inputs,)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    # Lengths of chains say nothing new to a trunk that sees the whole board at once.
+    more = (seen.edges, seen.boxes, seen.counts, seen.joined)
+    flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
+    return (jnp.concatenate([inputs, *flat], axis=-1),)
+
+
+def grid_inputs(
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+) -> tuple[jax.Array, jax.Array]:
+    """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 without a structure.
+
+    `grid_planes` of the planes count, those after them are 0: a GPU convolves whole groups.
+    """
+    used = grid_planes(found is not None)
+    width = -(-used // PLANES_GROUP) * PLANES_GROUP
+    words = jax.vmap(partial(board_planes, game))(drawn)
+    if found is None:
+        return unpack_planes(words, width).astype(dtype), jnp.zeros((len(drawn), 0), dtype)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    words |= jax.vmap(partial(structure_planes, game))(seen) << len(PLANES)
+    planes = unpack_planes(words, width).astype(dtype)
+    lengths = jax.vmap(partial(on_dots, game))(seen.lengths).astype(dtype)
+    is_length = jnp.arange(width) == len(PLANES) + LENGTHS_PLANE
+    planes = jnp.where(is_length[None, None, None], lengths[..., None], planes)
+    return planes, seen.counts.astype(dtype)
+
+
+def grid_planes(structure: bool) -> int:
+    """Return how many planes of `grid_inputs` count, with the structure or without."""
+    return len(PLANES) + (STRUCTURE_PLANES if structure else 0)
+
+
+def graph_inputs(
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Return nodes [B, N, F], the outside last, edges [B, A, E], counts [B, C] and drawn [B, A].
+
+    E and C are 0 without a structure.
+    """
+    batch = len(drawn)
+    sides = jax.vmap(partial(box_sides, game))(drawn)
+    boxes = jax.nn.one_hot(sides, SIDES_CODES, dtype=dtype)
+    edges = jnp.zeros((batch, game.num_edges, 0), dtype)
+    counts = jnp.zeros((batch, 0), dtype)
+    if found is not None:
+        seen = jax.vmap(partial(structure_features, game))(drawn, found)
+        boxes = jnp.concatenate([boxes, _box_features(seen, dtype)], axis=-1)
+        edges, counts = seen.edges.astype(dtype), seen.counts.astype(dtype)
+    # One more row, the outside, and one more column, which tells it from the boxes.
+    boxes = jnp.pad(boxes.reshape(batch, game.num_boxes, -1), ((0, 0), (0, 0), (0, 1)))
+    outside = jax.nn.one_hot(boxes.shape[-1] - 1, boxes.shape[-1], dtype=dtype)
+    outside = jnp.broadcast_to(outside, (batch, 1, boxes.shape[-1]))
+    return jnp.concatenate([boxes, outside], axis=1), edges, counts, drawn
+
+
+def _box_features(seen: StructureFeatures, dtype: jnp.dtype) -> jax.Array:
+    """Return what is known of every box: [B, rows, cols, K + J + 1]."""
+    parts = seen.boxes, seen.joined, seen.lengths[..., None]
+    return jnp.concatenate([part.astype(dtype) for part in parts], axis=-1)

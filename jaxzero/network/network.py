@@ -1,0 +1,212 @@
+"""The network: from drawn edges to a policy and a distribution of the remaining margin.
+
+A trunk turns its inputs (`inputs.py`) into logits of the edges [B, A] and of the margin [B, M]. All
+trunks read both heads from the blocks' output and a summary of the whole board, as parity is not
+local. The last layers of the heads compute in float32, whatever the blocks do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from jaxzero.config import NetworkConfig
+from jaxzero.game import DotsAndBoxes
+from jaxzero.game.structure import Structure, structure
+from jaxzero.network.features import edges_from_planes, margin_bins, margin_mask
+from jaxzero.network.graph import graph
+from jaxzero.network.inputs import edge_inputs, graph_inputs, grid_inputs, grid_planes
+from jaxzero.network.layers import (
+    PREPARED,
+    AttentionBlock,
+    Conv3x3,
+    ConvBlock,
+    DenseBlock,
+    compute_dtype,
+    convolution_form,
+    pooled,
+)
+from jaxzero.network.parts import in_parts
+
+Inputs = tuple[jax.Array, ...]  # [B, ...]
+Logits = tuple[jax.Array, ...]  # [B, A] of the edges, [B, M] of the margin, conv: of the safe end
+
+
+class Trunk(NamedTuple):
+    """What is shown to the layers, and the layers; these are called inside a module."""
+
+    inputs: Callable[[DotsAndBoxes, jax.Array, Structure | None, jnp.dtype], Inputs]
+    layers: Callable[..., Logits]  # (game, config, *inputs)
+
+
+def dense(game: DotsAndBoxes, config: NetworkConfig, edges: jax.Array) -> Logits:
+    """Connect everything with everything."""
+    dtype = edges.dtype
+    x = nn.Dense(config.channels, dtype=dtype)(edges)
+    for _ in range(config.blocks):
+        x = DenseBlock(config.channels, dtype)(x)
+    x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
+    return (
+        nn.Dense(game.num_edges, dtype=jnp.float32, name="policy")(x),
+        nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(x),
+    )
+
+
+def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: jax.Array) -> Logits:
+    """Convolve on the grid of dots; a square speaks for the edges to its right and below."""
+    dtype, form = planes.dtype, convolution_form(config, len(planes))
+    structure_seen = counts.shape[-1] > 0
+    x = Conv3x3(config.channels, form, dtype, inputs=grid_planes(structure_seen))(planes)
+    if structure_seen:
+        x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
+    x = nn.relu(x)
+    for block in range(config.blocks):
+        x = ConvBlock(config, form, dtype, config.pools_after(block))(x)
+    if config.attention_heads:
+        x = AttentionBlock(config.attention_heads, dtype)(x)
+    board = jnp.concatenate([pooled(x), counts], axis=-1)
+    # Both heads see the whole board: parity is not local.
+    hidden = nn.Dense(config.channels, dtype=dtype)(x)
+    hidden = nn.relu(hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None, None])
+    policy = nn.Dense(2, dtype=jnp.float32, name="policy")(hidden)
+    summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
+    margin = nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(summary)
+    if not config.safe_end:
+        return edges_from_planes(game, policy), margin
+    safe_end = nn.Dense(2 + CHAIN_CLASSES, dtype=jnp.float32, name="safe_end")(summary)
+    return edges_from_planes(game, policy), margin, safe_end
+
+
+HEADS = ("policy", "margin", "safe_end")  # names of the last layers
+CHAIN_CLASSES = 8  # numbers of long chains and loops: 0 to 6, and more
+TRUNKS = {
+    "conv": Trunk(grid_inputs, conv),
+    "dense": Trunk(edge_inputs, dense),
+    "graph": Trunk(graph_inputs, graph),
+}
+
+
+# Finite, because mctx subtracts maxima and -inf minus -inf is not a number.
+IMPOSSIBLE = -1e9
+
+
+class Prediction(NamedTuple):
+    """What the network says about a batch of positions, for the side to move."""
+
+    policy_logits: jax.Array  # [B, A] float32, drawn edges at IMPOSSIBLE
+    margin_logits: jax.Array  # [B, M] float32, margins that cannot be at IMPOSSIBLE
+    # [B, 2 + 8] float32 with `network.safe_end`, else (): whether the side to move or the other one
+    # is to move when no safe edge is left, and how many long chains and loops there are then.
+    safe_end_logits: jax.Array | tuple = ()
+
+
+class Network(nn.Module):
+    """Residual network with one of the `TRUNKS`. Batched: takes drawn edges [B, A] bool."""
+
+    game: DotsAndBoxes
+    config: NetworkConfig
+
+    def __call__(self, drawn: jax.Array, found: Structure | None = None) -> Prediction:
+        """Evaluate positions; `found` spares the work where their structure is known: [B]."""
+        return self.predict(drawn, self.layers(*self.inputs(drawn, found)))
+
+    def inputs(self, drawn: jax.Array, found: Structure | None) -> Inputs:
+        """Return what the layers are shown of positions; no parameter takes part in it."""
+        chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
+        chex.assert_type(drawn, bool, custom_message="drawn")
+        if self.config.features == "raw":
+            found = None
+        elif found is None:
+            found = jax.vmap(partial(structure, self.game))(drawn)
+        return TRUNKS[self.config.trunk].inputs(self.game, drawn, found, compute_dtype(self.config))
+
+    @nn.compact
+    def layers(self, *inputs: jax.Array) -> Logits:
+        """Return the logits of positions from their inputs."""
+        return TRUNKS[self.config.trunk].layers(self.game, self.config, *inputs)
+
+    def predict(self, drawn: jax.Array, logits: Logits) -> Prediction:
+        """Leave out of the logits of positions what cannot be."""
+        policy_logits, margin_logits, *others = logits
+        possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
+        return Prediction(
+            policy_logits=jnp.where(drawn, IMPOSSIBLE, policy_logits.astype(jnp.float32)),
+            margin_logits=jnp.where(possible, margin_logits.astype(jnp.float32), IMPOSSIBLE),
+            safe_end_logits=others[0] if others else (),
+        )
+
+
+def evaluate_some(
+    network: Network,
+    params: chex.ArrayTree,
+    drawn: jax.Array,
+    found: Structure | None,
+    needed: jax.Array,
+    sizes: tuple[int, ...],
+) -> Prediction:
+    """Evaluate positions [B, A]; those not `needed` [B] bool may get any logits.
+
+    The layers take the others in parts of `sizes`. Inputs cost little and are made for all.
+    """
+
+    def layers(*inputs: jax.Array) -> Logits:
+        return network.apply(params, *inputs, method="layers")
+
+    inputs = network.apply(params, drawn, found, method="inputs")
+    logits = in_parts(sizes, layers, inputs, needed)
+    return network.apply(params, drawn, logits, method="predict")
+
+
+def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex.ArrayTree:
+    """Return variables that evaluate batches of `batch` positions like `params`, but faster.
+
+    What each evaluation would do to the weights is done once: matrices and kernels are cast to the
+    format of the activations, and kernels transformed where the convolution wants them so.
+    """
+    dtype = compute_dtype(network.config)
+    drawn = jnp.zeros((batch, network.game.num_edges), bool)
+    _, prepared = network.apply(params, drawn, mutable=[PREPARED])
+
+    def cast_one(path: tuple, leaf: jax.Array) -> jax.Array:
+        # Normalisations and the last layers of the heads act in float32.
+        wide = leaf.ndim < 2 or any(part.key in HEADS for part in path)
+        return leaf if wide else leaf.astype(dtype)
+
+    cast = jax.tree_util.tree_map_with_path(cast_one, params)
+    return {**cast, **prepared}
+
+
+def init_params(network: Network, key: jax.Array) -> chex.ArrayTree:
+    """Draw fresh float32 parameters."""
+    drawn = jnp.zeros((1, network.game.num_edges), bool)
+    if isinstance(key, jax.core.Tracer):  # compiled by the caller, if at all
+        return network.init(key, drawn)
+    # Compiled, because then what the network would compute is left out: 1 s in place of 12. It runs
+    # once, so the compiler need not try hard.
+    return _init_program(network)(key, drawn)
+
+
+@lru_cache(maxsize=8)
+def _init_program(network: Network) -> Callable:
+    return jax.jit(network.init, compiler_options={"xla_backend_optimization_level": 1})
+
+
+def count_params(params: chex.ArrayTree) -> int:
+    """Count the numbers in a tree of parameters."""
+    return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def margin_probabilities(prediction: Prediction) -> jax.Array:
+    """Return the distribution of the remaining margin: [B, M]."""
+    return jax.nn.softmax(prediction.margin_logits, axis=-1)
+
+
+def expected_margin(game: DotsAndBoxes, prediction: Prediction) -> jax.Array:
+    """Return the expected remaining margin of the side to move, in boxes: [B]."""
+    return margin_probabilities(prediction) @ margin_bins(game).astype(jnp.float32)

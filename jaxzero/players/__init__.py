@@ -1,0 +1,1 @@
+"""Who chooses moves, behind one interface."""

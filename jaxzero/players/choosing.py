@@ -1,0 +1,154 @@
+"""Choosing edges in any position from what is known about the position to search in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, State, is_over
+from jaxzero.network.features import margin_bins
+from jaxzero.network.network import (
+    Network,
+    expected_margin,
+    inference_copy,
+    margin_probabilities,
+)
+from jaxzero.search.gumbel import Rounds, SearchResult
+from jaxzero.search.search import Evaluate, game_of, network_evaluator, search
+
+
+class Choice(NamedTuple):
+    """What to play in a batch of positions."""
+
+    edge: jax.Array  # [B] int32, the edge to draw
+    value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
+
+
+Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to one move each [B] int32
+Chooser = Callable[[State, chex.ArrayTree], Choice]  # (searched positions [B], their views [B])
+
+
+def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State) -> Choice:
+    """Choose an edge in every position of a batch (State [B]), with free boxes or without."""
+    rules = game_of(settings)
+    (move, value), view = decide(game, settings, chooser, state)
+    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
+    return Choice(edge, jax.vmap(rules.total)(view, value, value))
+
+
+def decide(
+    game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State
+) -> tuple[Choice, chex.ArrayTree]:
+    """Choose in the position that is searched for each one of a batch (State [B]).
+
+    Returns the choices [B] and the views [B] of the positions of the batch.
+    """
+    chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
+    rules = game_of(settings)
+    view = jax.vmap(partial(rules.view, game))(state.drawn)
+    searched = jax.vmap(rules.searched)(state, view)
+    move, value = chooser(searched, view)
+    return Choice(move, jnp.where(is_over(searched), 0.0, value)), view
+
+
+def pick_best(logits: jax.Array) -> jax.Array:
+    """Return the most likely move of each game: [B] int32."""
+    return jnp.argmax(logits, axis=-1).astype(jnp.int32)
+
+
+def pick_at_random(temperature: float, keys: jax.Array, logits: jax.Array) -> jax.Array:
+    """Return a move of each game, as likely as its policy to the power 1 / temperature: [B] int32.
+
+    `keys` [B] decide: a game does not depend on the batch it is played in.
+    """
+    return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
+
+
+def without_noise(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluate: Evaluate,
+    params: chex.ArrayTree,
+    rounds: Rounds | None = None,
+) -> Callable[[State, chex.ArrayTree], SearchResult]:
+    """Return a search of positions with known views that draws no random number."""
+    key = jax.random.key(0)  # not used
+    return lambda state, view: search(
+        game, settings, evaluate, params, key, state, view=view, gumbel_scale=0.0, rounds=rounds
+    )
+
+
+def by_search(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluate: Evaluate,
+    params: chex.ArrayTree,
+    pick: Pick | None = None,
+    rounds: Rounds | None = None,
+) -> Chooser:
+    """Return the choice of a search without noise, or with `pick` a move of its policy."""
+    look = without_noise(game, settings, evaluate, params, rounds)
+
+    def chooser(state: State, view: chex.ArrayTree) -> Choice:
+        found = look(state, view)
+        move = found.edge if pick is None else pick(jnp.log(found.policy))
+        return Choice(move, found.value * game.num_boxes)
+
+    return chooser
+
+
+def search_one(
+    network: Network,
+    settings: SearchConfig,
+    params: chex.ArrayTree,
+    drawn: jax.Array,
+    rounds: Rounds | None = None,
+) -> tuple[Choice, SearchResult]:
+    """Search ONE position [A] bool without noise: its choice [], and the search as a batch of 1."""
+    game, evaluate, seen = network.game, network_evaluator(network, settings), []
+    params = inference_copy(network, params, 1)
+    look = without_noise(game, settings, evaluate, params, rounds)
+
+    def chooser(state: State, view: chex.ArrayTree) -> Choice:
+        seen.append(look(state, view))
+        return Choice(seen[0].edge, seen[0].value * game.num_boxes)
+
+    zero = jnp.zeros(1, jnp.int32)
+    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
+    return Choice(choice.edge[0], choice.value[0]), seen[0]
+
+
+def by_policy(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, pick: Pick = pick_best
+) -> Chooser:
+    """Return the choice of a network without search."""
+    game, rules = network.game, game_of(settings)
+
+    def chooser(state: State, view: chex.ArrayTree) -> Choice:
+        found = jax.vmap(rules.structure_of_searched)(view)
+        prediction = network.apply(params, state.drawn, found)
+        logits = jax.vmap(partial(rules.prior, game))(view, prediction.policy_logits)
+        return Choice(pick(logits), expected_margin(game, prediction))
+
+    return chooser
+
+
+def win_probability(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
+) -> jax.Array:
+    """Return the probability of a positive remaining margin in any positions [B, A]: [B]."""
+    game, rules = network.game, game_of(settings)
+    zeros = jnp.zeros(len(drawn), jnp.int32)
+    view = jax.vmap(partial(rules.view, game))(drawn)
+    searched = jax.vmap(rules.searched)(State(drawn, zeros, zeros), view)
+    prediction = network.apply(params, searched.drawn)
+    value = jnp.where(is_over(searched), 0.0, expected_margin(game, prediction))
+    of_bins = jax.vmap(rules.total, in_axes=(None, None, 0))
+    margins = jax.vmap(of_bins, in_axes=(0, 0, None))(view, value, margin_bins(game))  # [B, M]
+    return jnp.sum(margin_probabilities(prediction) * (margins > 0), axis=-1)

@@ -1,0 +1,153 @@
+"""The expert: a network and the exact solver share the time of a decision.
+
+A short search orders the moves and guesses the value. From there a thread tries to prove the value,
+while a longer search of the network runs beside it. Once the value is proven, the expert draws an
+exact best edge: of several the one that the search prefers, so that a weaker opponent has problems
+to solve. Where time ends before, the expert leaves out the edges that are proven to be worth less
+than the proven lower bound, and draws what the search prefers of the others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+
+import chex
+import jax
+import numpy as np
+
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes
+from jaxzero.network.network import Network
+from jaxzero.players import single
+from jaxzero.players.single import Thought
+from jaxzero.solver import endgame, proof
+from jaxzero.solver.cancellation import check_cancelled, holding, result_of
+from jaxzero.solver.endgame import TranspositionTable
+
+# Simulations of a search. The first orders the moves at once, and shows how fast the network is.
+SIMULATIONS = (16, 64, 256, 1024, 4096)
+# Shares of the time for a decision.
+PROOF_ALONE = 0.3  # until then the solver has the cores for itself
+LONG_SEARCH = 0.2  # what a long search may take; beside the solver it takes more
+PROOF_ENDS = 0.9  # the rest is for the edges that keep what is proven
+PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
+ENTRIES = 2**21  # positions of a transposition table, 64 MiB
+
+
+@dataclass(frozen=True)
+class Expert:
+    """A network and the time for a decision."""
+
+    network: Network
+    params: chex.ArrayTree  # on the device
+    settings: SearchConfig
+    seconds: float
+    durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
+
+    def think(self, simulations: int, drawn: np.ndarray) -> Thought:
+        """Search one position [A] bool; remember how long that takes at best."""
+        begin = time.monotonic()
+        found = single.think(self.network, self.settings, self.params, drawn, simulations)
+        seconds = time.monotonic() - begin
+        self.durations[simulations] = min(seconds, self.durations.get(simulations, seconds))
+        return found
+
+
+def new_expert(
+    network: Network, params: chex.ArrayTree, settings: SearchConfig, seconds: float
+) -> Expert:
+    """Return an expert. Raises: InputError for a board beyond 7x7."""
+    endgame.check_board(network.game)
+    return Expert(network, jax.device_put(params), settings, seconds)
+
+
+def _warm_up(game: DotsAndBoxes) -> None:
+    """Compile the solver, which would take the time of the first decision."""
+    last_ply = np.arange(game.num_edges) > 0
+    problem = proof.new_problem(game, last_ply, endgame.new_table(2))
+    proof.prove_value(problem, 0.0)
+    proof.first_worth(problem, problem.value, [0])
+
+
+def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
+    with holding(_turn(expert.network.game)):
+        simulations = prepare(expert)
+        return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
+
+
+def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
+    """Choose an edge in one position [A] bool; a long search has so many `simulations`."""
+    check_cancelled()  # others may have taken their time
+    begin = time.monotonic()
+    if np.count_nonzero(~drawn) > PROVEN_UNDRAWN:
+        return int(expert.think(simulations, drawn).edge)
+    problem = problem_of(expert, drawn)
+
+    def at(share: float) -> float:
+        return begin + share * expert.seconds
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            opinion = expert.think(SIMULATIONS[0], drawn)
+            proving = pool.submit(proof.prove_value, problem, float(opinion.value))
+            with suppress(TimeoutError):
+                result_of(proving, max(0.0, at(PROOF_ALONE) - time.monotonic()))
+            if not proving.done() and simulations > SIMULATIONS[0]:
+                opinion = expert.think(simulations, drawn)
+            proof.finish(problem, proving, at(PROOF_ENDS))
+            order = preference(opinion, drawn)
+            looking = pool.submit(proof.first_worth, problem, int(problem.bounds[0]), order)
+            return proof.finish(problem, looking, at(1.0))
+        finally:
+            problem.stop()
+
+
+def problem_of(expert: Expert, drawn: np.ndarray) -> proof.Problem:
+    """Return the problem of a position [A] bool, with the table of all decisions on its board."""
+    game = expert.network.game
+    return proof.new_problem(game, drawn, _table(game))
+
+
+def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
+    """Return the undrawn edges of a position [A] bool, the preferred first."""
+    rank = np.where(drawn, -1.0, opinion.policy)
+    rank[opinion.edge] = 2.0
+    return np.argsort(-rank, kind="stable")[: np.count_nonzero(~drawn)].tolist()
+
+
+def prepare(expert: Expert) -> int:
+    """Compile search and solver; return how many simulations a long search has."""
+    if SIMULATIONS[0] not in expert.durations:
+        _warm_up(expert.network.game)
+        check_cancelled()
+        empty = np.zeros(expert.network.game.num_edges, bool)
+        single.think(expert.network, expert.settings, expert.params, empty, SIMULATIONS[0])
+        for _ in range(2):
+            expert.think(SIMULATIONS[0], empty)
+    return longest(expert)
+
+
+def longest(expert: Expert) -> int:
+    """Return the most simulations that fit into the time of a long search."""
+    shortest, allowed = SIMULATIONS[0], LONG_SEARCH * expert.seconds
+    cost = expert.durations[shortest] / shortest  # of a simulation
+    fits = [n for n in SIMULATIONS if expert.durations.get(n, cost * n) <= allowed]
+    return max(fits, default=shortest)
+
+
+@cache
+def _turn(game: DotsAndBoxes) -> threading.Lock:
+    """Return the lock of a board: one decision at a time, as experts share the table."""
+    return threading.Lock()
+
+
+@lru_cache(maxsize=2)
+def _table(game: DotsAndBoxes) -> TranspositionTable:
+    """Return the table of a board, which lasts from move to move."""
+    return endgame.new_table(ENTRIES)

@@ -1,0 +1,389 @@
+"""Players: whatever chooses moves, behind one interface, batched on the device where possible.
+
+`random`, `greedy`, `policy` and `search` run on the device, `alphabeta` and `perfect` on the host.
+`expert` uses both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.config import SearchConfig
+from jaxzero.config.ranges import split_list
+from jaxzero.errors import InputError, as_field, nearest, shortened
+from jaxzero.game import (
+    DotsAndBoxes,
+    State,
+    fullest_beside,
+    legal_edges,
+    most_sides_beside,
+    random_edge,
+)
+from jaxzero.network.network import Network, inference_copy
+from jaxzero.players import single
+from jaxzero.players.choosing import (
+    Choice,
+    Chooser,
+    by_policy,
+    by_search,
+    choose,
+    decide,
+    pick_at_random,
+    pick_best,
+)
+from jaxzero.search.search import network_evaluator
+from jaxzero.solver.endgame import check_board, new_table, solve_many
+
+Act = Callable[[chex.ArrayTree, jax.Array, State], jax.Array]
+HostAct = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Decide = Callable[[chex.ArrayTree, jax.Array, State], Choice]
+KNOWN = {
+    "random": "any legal edge",
+    "greedy": "takes a box, else gives none away, else anything",
+    "alphabeta:DEPTH": "looks DEPTH plies ahead and counts boxes",
+    "perfect": "the exact solver, random among the best moves",
+    "perfect:SHARE": "the same with this share of random moves, such as perfect:0.1",
+    "policy": "the network without search",
+    "search:SIMULATIONS": "the network with search",
+    "expert:SECONDS": "network and exact solver together, with this time for a decision",
+}
+LEARNT = ("policy", "search", "expert")  # names of players with a network begin so
+# Boards up to 3x4 are always solved. On larger ones a position is tried from so many undrawn edges
+# on and gets so many nodes, some 0.1 s: nearly always enough at 36 undrawn edges of 5x5.
+ALWAYS_SOLVED_EDGES = 31
+TRIED_UNDRAWN = 38
+NODE_LIMIT = 200_000
+LONGEST_DECISION = 3600  # seconds
+MOST_COUNT = 100_000  # simulations, or plies of depth
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
+class Player:
+    """A named way to choose moves.
+
+    On the device, `act(params, keys [B], State [B])` returns edges [B] int32 and can be jitted.
+    With `on_host`, `act(seeds [B] uint32, drawn [B, A] bool)` takes and returns NumPy arrays.
+    A player that looks at quiet positions alone also has `decide`, with the arguments of `act`. It
+    returns move and value [B] of the quiet positions; all edges up to this move follow from them,
+    as `quiet_game.edge_to_draw` says.
+    `one(params, drawn [A] bool)` returns the same edge of one position, by a program that players
+    share.
+    Randomness comes from the key or seed of each game alone, so a game does not depend on the
+    batch it is played in.
+    """
+
+    name: str
+    act: Act | HostAct
+    params: chex.ArrayTree = field(default=(), repr=False)
+    on_host: bool = False
+    decide: Decide | None = None
+    board: DotsAndBoxes | None = None  # that it plays; None: any
+    one: Callable[[chex.ArrayTree, np.ndarray], int] | None = None
+
+    def choose(self, keys: jax.Array, state: State) -> np.ndarray:
+        """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit.
+
+        Raises: InputError for a batch of another board and where the player breaks the rules.
+        """
+        drawn = np.array(state.drawn)  # what comes from the device cannot be written to
+        if self.board and self.board.num_edges != drawn.shape[-1]:
+            raise InputError(f"player: {self.name} plays {self.board}, not {drawn.shape[-1]} edges")
+        if self.on_host:
+            edges = self.act(seeds(keys), drawn.copy())
+        elif self.one and len(drawn) == 1:
+            edges = np.array([self.one(self.params, drawn[0])])
+        else:
+            # Compiled once for a player that is made once: jit remembers by function.
+            edges = jax.jit(self.act)(self.params, keys, state)
+        edges = np.asarray(self.checked(edges, len(drawn)))
+        for edge, row in zip(edges.tolist(), drawn, strict=True):
+            if not row.all() and (edge not in range(len(row)) or row[edge]):
+                raise InputError(f"player: {self.name} drew edge {edge}, which it may not draw")
+        return edges
+
+    def checked(self, edges: Any, games: int) -> Any:
+        """Return what `act` returned. Raises: InputError unless it is one edge for each game."""
+        if not hasattr(edges, "dtype"):
+            edges = np.asarray(edges)
+        if edges.shape != (games,) or not np.issubdtype(edges.dtype, np.integer):
+            found = f"{edges.dtype}{list(edges.shape)}"
+            raise InputError(f"player: {self.name} returned {found}, not int32[{games}], its edges")
+        return edges
+
+
+def seeds(keys: jax.Array) -> np.ndarray:
+    """Return a seed for NumPy per key: [B] uint32."""
+    return np.asarray(_bits(keys))
+
+
+_bits = jax.jit(jax.vmap(jax.random.bits))
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
+class Agent:
+    """What the learning players need: a network, its weights and the settings of the search."""
+
+    network: Network
+    params: chex.ArrayTree = field(repr=False)
+    settings: SearchConfig
+    temperature: float = 0.0  # of `policy` and `search`; above 0 their moves are random
+
+
+Maker = Callable[[str, str, DotsAndBoxes, Agent | None], Player]
+
+
+def make_player(
+    name: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
+) -> Player:
+    """Return the player that `name`, given as `field`, describes, such as `greedy` or `search:64`.
+
+    Raises: InputError for an unknown name, a bad argument, a player that needs a network where
+    there is none, or one that cannot play on this board.
+    """
+    kind, _, argument = name.partition(":")
+    makers: dict[str, Maker] = {
+        "random": _random,
+        "greedy": _greedy,
+        "alphabeta": _alphabeta,
+        "perfect": _perfect,
+        "policy": _policy,
+        "search": _search,
+        "expert": _expert,
+    }
+    if kind not in makers:
+        raise InputError(
+            f"{field}: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
+            f"(known: {', '.join(KNOWN)})"
+        )
+    with as_field(field, "player", name):
+        return replace(makers[kind](name, argument, game, agent), board=game)
+
+
+def make_players(
+    names: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "players"
+) -> list[Player]:
+    """Return the players of a list, given as `field`, of names with commas between them."""
+    return [make_player(name, game, agent, field) for name in split_list(field, names)]
+
+
+def _refuse_argument(name: str, argument: str) -> None:
+    if argument:
+        raise InputError(f"player: {shortened(repr(name))} takes no argument")
+
+
+def _count(name: str, argument: str, example: str) -> int:
+    if not re.fullmatch("[0-9]{1,6}", argument) or not 1 <= int(argument) <= MOST_COUNT:
+        words = f"needs a whole number >= 1 and <= {MOST_COUNT}, such as {example}"
+        raise InputError(f"player: {shortened(repr(name))} {words}")
+    return int(argument)
+
+
+def _needed(name: str, game: DotsAndBoxes, agent: Agent | None) -> Agent:
+    if agent is None:
+        raise InputError(f"player: {shortened(repr(name))} needs a trained network")
+    if agent.network.game != game:
+        raise InputError(f"player: {name!r} has a network of {agent.network.game}, not of {game}")
+    return agent
+
+
+def _random(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    _refuse_argument(name, argument)
+    return Player(name, _act_random)
+
+
+def _act_random(_params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
+    return jax.vmap(random_edge)(keys, state)
+
+
+def _greedy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    _refuse_argument(name, argument)
+    return Player(name, partial(_act_greedy, game))
+
+
+def _act_greedy(
+    game: DotsAndBoxes, _params: chex.ArrayTree, keys: jax.Array, state: State
+) -> jax.Array:
+    return jax.vmap(partial(greedy_edge, game))(keys, state)
+
+
+def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
+    """Take a box if one is there, else give none away, else anything; random among equals: [].
+
+    Plays one game.
+    """
+    sides = most_sides_beside(game, state.drawn)
+    rank = jnp.where(sides == 3, 2, jnp.where(sides == 2, 0, 1))
+    rank = jnp.where(legal_edges(state), rank, -1)
+    logits = jnp.where(rank == rank.max(), 0.0, -jnp.inf)
+    return jax.random.categorical(key, logits).astype(jnp.int32)
+
+
+def _alphabeta(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    depth = _count(name, argument, "alphabeta:3")
+    return Player(name, partial(_act_alphabeta, game, depth), on_host=True)
+
+
+def _act_alphabeta(
+    game: DotsAndBoxes, depth: int, seeds: np.ndarray, drawn: np.ndarray
+) -> np.ndarray:
+    from jaxzero.solver.alphabeta import choose_edges  # compiles, so only when it moves
+
+    return choose_edges(game, depth, seeds, drawn)
+
+
+def _perfect(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    try:
+        share = float(argument or 0)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise InputError(
+            f"player: {shortened(repr(name))} needs a share of random moves, such as perfect:0.1"
+        )
+    check_board(game)
+    return Player(name, partial(_act_perfect, game, share), on_host=True)
+
+
+def _act_perfect(
+    game: DotsAndBoxes, random_share: float, seeds: np.ndarray, drawn: np.ndarray
+) -> np.ndarray:
+    """Choose a best edge in every position, at random among the best: [B] int32.
+
+    With probability `random_share` the edge is a random legal one instead. Where the solver runs
+    out of nodes, a random edge that gives no box away is chosen. `seeds` [B] uint32, `drawn`
+    [B, A] bool.
+    """
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    slips = np.array([generator.random() < random_share for generator in generators], bool)
+    candidates = ~drawn
+    small = game.num_edges <= ALWAYS_SOLVED_EDGES
+    tried = ~slips & (small | (candidates.sum(axis=1) <= TRIED_UNDRAWN))
+    solved = np.zeros(len(drawn), bool)
+    if tried.any():
+        limit = None if small else NODE_LIMIT
+        _, best, solved[tried] = solve_many(
+            game, drawn[tried], node_limit=limit, table=_table(game)
+        )
+        candidates[solved] = best[solved[tried]]
+    unknown = ~slips & ~solved
+    candidates[unknown] = careful_edges(game, drawn[unknown])
+    return np.array(
+        [
+            generator.choice(np.flatnonzero(row))
+            for generator, row in zip(generators, candidates, strict=True)
+        ],
+        np.int32,
+    )
+
+
+def careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the edges that close a box, else those that give none away, else all: [B, A] bool."""
+    fullest = fullest_beside(game, drawn)
+    closing, safe = ~drawn & (fullest == 3), ~drawn & (fullest < 2)
+    chosen = np.where(safe.any(axis=1, keepdims=True), safe, ~drawn)
+    return np.where(closing.any(axis=1, keepdims=True), closing, chosen)
+
+
+@lru_cache(maxsize=4)
+def _table(game: DotsAndBoxes):
+    """Return the transposition table that all games on a board share."""
+    return new_table(2**20)
+
+
+def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    _refuse_argument(name, argument)
+    agent = _needed(name, game, agent)
+    one = None if agent.temperature else single.choose_by_policy
+    return _network_player(name, agent, agent.settings, _by_policy, one)
+
+
+def _by_policy(
+    network: Network,
+    settings: SearchConfig,
+    temperature: float,
+    params: chex.ArrayTree,
+    keys: jax.Array,
+) -> Chooser:
+    pick = partial(pick_at_random, temperature, keys) if temperature else pick_best
+    return by_policy(network, settings, params, pick)
+
+
+def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    simulations = _count(name, argument, "search:64")
+    agent = _needed(name, game, agent)
+    settings = replace(agent.settings, simulations=simulations)
+    varied = agent.temperature or settings.engine != "rounds"
+    one = None if varied else partial(single.think, simulations=simulations)
+    return _network_player(name, agent, settings, _by_search, one)
+
+
+def _by_search(
+    network: Network,
+    settings: SearchConfig,
+    temperature: float,
+    params: chex.ArrayTree,
+    keys: jax.Array,
+) -> Chooser:
+    pick = partial(pick_at_random, temperature, keys) if temperature else None
+    evaluate = network_evaluator(network, settings)
+    params = inference_copy(network, params, len(keys))
+    return by_search(network.game, settings, evaluate, params, pick)
+
+
+def _network_player(
+    name: str,
+    agent: Agent,
+    settings: SearchConfig,
+    by: Callable[..., Chooser],
+    one: Callable[..., Choice | single.Thought] | None,
+) -> Player:
+    """Return the player that chooses by `by`, or alone by `one`."""
+    act, of_turn = _deciders(by, agent.network, settings, agent.temperature)
+
+    def alone(params: chex.ArrayTree, drawn: np.ndarray) -> int:
+        return int(one(agent.network, settings, params, drawn).edge)
+
+    decide_ = of_turn if settings.nodes == "quiet" else None
+    return Player(name, act, agent.params, decide=decide_, one=one and alone)
+
+
+@lru_cache(maxsize=8)
+def _deciders(
+    by: Callable[..., Chooser], network: Network, settings: SearchConfig, temperature: float
+) -> tuple[Callable, Callable]:
+    """Return how `by` acts and decides: the same functions, and programs, for players alike."""
+    chooser_of = partial(by, network, settings, temperature)
+
+    def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
+        return choose(network.game, settings, chooser_of(params, keys), state).edge
+
+    def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
+        return decide(network.game, settings, chooser_of(params, keys), state)[0]
+
+    return act, of_turn
+
+
+def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    try:
+        seconds = float(argument)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST_DECISION:
+        raise InputError(
+            f"player: {shortened(repr(name))} needs seconds for a decision, above 0 and at most "
+            f"{LONGEST_DECISION}, such as expert:1"
+        )
+    agent = _needed(name, game, agent)
+    from jaxzero.players import expert
+
+    made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
+    return Player(name, partial(expert.choose_edges, made), on_host=True)

@@ -1,0 +1,169 @@
+"""Positions as people ask for them: a few compiled programs for every number of simulations.
+
+One position has one program. Many are searched together in batches of two sizes; what fills a batch
+are finished games, which take no simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxzero.config import SearchConfig
+from jaxzero.config.ranges import MOST_SIMULATIONS
+from jaxzero.game import State
+from jaxzero.host.programs import kept_program
+from jaxzero.network.network import Network, inference_copy
+from jaxzero.players.choosing import Choice, by_policy, by_search, choose, search_one
+from jaxzero.players.recent import is_marked, of_board
+from jaxzero.search.gumbel import Rounds, padded_rounds
+from jaxzero.search.search import network_evaluator
+from jaxzero.search.tree import ROOT
+
+# Simulations of the program. Its tree has room for all of them, which costs a few MiB and no time.
+MOST = 4096
+MOST_OF_MANY = 64  # of a batch of trees, which takes memory
+BATCHES = (16, 256)  # positions
+# Simulations for which trees have room in a large batch: 256 trees of 5x5 take 260 MiB.
+MOST_OF_LARGE = 1024
+
+
+class Thought(NamedTuple):
+    """What a search says about one position."""
+
+    edge: jax.Array  # [] int32, the edge to draw
+    value: jax.Array  # [] float32, boxes still to come, side to move
+    policy: jax.Array  # [A] float32, over the moves of the position without its free boxes
+    visits: jax.Array  # [A] int32, of these moves
+    values: jax.Array  # [A] float32, of these moves, boxes
+
+
+def think(
+    network: Network,
+    settings: SearchConfig,
+    params: chex.ArrayTree,
+    drawn: np.ndarray,
+    simulations: int,
+) -> Thought:
+    """Search one position [A] bool: NumPy. The first call for a network compiles."""
+    most = room_for(simulations, MOST)
+    # Whichever engine a network learnt with: both choose the same moves, only this has the values.
+    settings = replace(settings, simulations=most, engine="rounds")
+    rounds = tuple(padded_rounds(settings, simulations))
+    return Thought(*call(_think, network, settings, params, drawn, rounds))
+
+
+def room_for(simulations: int, least: int) -> int:
+    """Return the simulations of the program for so many: `least`, or the next power of two."""
+    return min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
+
+
+def _think(
+    network: Network,
+    settings: SearchConfig,
+    params: chex.ArrayTree,
+    drawn: jax.Array,
+    rounds: tuple[jax.Array, ...],
+) -> Thought:
+    choice, found = search_one(network, settings, params, drawn, Rounds(*rounds))
+    values = found.tree.moves.values[0, ROOT] * network.game.num_boxes
+    return Thought(choice.edge, choice.value, found.policy[0], found.visits[0], values)
+
+
+def choose_by_policy(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
+) -> Choice:
+    """Choose in one position [A] bool without a search: NumPy. The first call compiles."""
+    choice = choose_many(network, settings, params, drawn[None], 0)
+    return Choice(choice.edge[0], choice.value[0])
+
+
+def edge_if_compiled(
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
+) -> int | None:
+    """Return the edge of `choose_by_policy`, None where that would have to compile."""
+    inputs = params, drawn[None], ()
+    key, _ = _key(_choose_many, network, SearchConfig(nodes=settings.nodes), inputs)
+    if not is_marked(network.game, key):
+        return None
+    return int(choose_by_policy(network, settings, params, drawn).edge)
+
+
+def choose_many(
+    network: Network,
+    settings: SearchConfig,
+    params: chex.ArrayTree,
+    drawn: np.ndarray,
+    simulations: int,
+) -> Choice:
+    """Choose in positions [B, A] bool: NumPy [B]; 0 simulations: no search."""
+    most = room_for(simulations, MOST_OF_MANY) if simulations else 0
+    if simulations:
+        settings = replace(settings, simulations=most, engine="rounds")
+        rounds = tuple(padded_rounds(settings, simulations))
+    else:
+        settings, rounds = SearchConfig(nodes=settings.nodes), ()
+    size = BATCHES[len(drawn) > BATCHES[0] and most <= MOST_OF_LARGE]
+    if len(drawn) == 1 and not simulations:
+        size = 1
+    parts = []
+    for begin in range(0, len(drawn), size):
+        rows = drawn[begin : begin + size]
+        padded = np.ones((size, drawn.shape[1]), bool)
+        padded[: len(rows)] = rows
+        choice = call(_choose_many, network, settings, params, padded, rounds)
+        parts.append([field[: len(rows)] for field in choice])
+    return Choice(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _choose_many(
+    network: Network,
+    settings: SearchConfig,
+    params: chex.ArrayTree,
+    drawn: jax.Array,
+    rounds: tuple[jax.Array, ...],
+) -> Choice:
+    params = inference_copy(network, params, len(drawn))
+    chooser = by_policy(network, settings, params)
+    if rounds:
+        evaluate = network_evaluator(network, settings)
+        known = Rounds(*rounds)
+        chooser = by_search(network.game, settings, evaluate, params, rounds=known)
+    zeros = jnp.zeros(len(drawn), jnp.int32)
+    return choose(network.game, settings, chooser, State(drawn, zeros, zeros))
+
+
+def call(function: Callable, network: Network, settings: SearchConfig, *inputs: Any) -> Any:
+    """Return the NumPy arrays of `function(network, settings, *inputs)`, a tuple.
+
+    It is compiled once for a network and for inputs of these shapes on these devices, as long as
+    its board is kept.
+    """
+    key, shapes = _key(function, network, settings, inputs)
+    bound = partial(function, network, settings)
+    kept = of_board(network.game)
+    program = kept.get(key, lambda: kept_program(bound, *shapes).lower(*shapes).compile())
+    return jax.device_get(program(*inputs))
+
+
+def _key(
+    function: Callable, network: Network, settings: SearchConfig, inputs: tuple
+) -> tuple[Hashable, tuple]:
+    """Return the name of a compiled program, and the shapes of its inputs."""
+    shapes = jax.tree.map(_shape, inputs)
+    return (function, network, settings, *jax.tree.leaves(shapes)), shapes
+
+
+def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:
+    """Return the shape of an array, and where it lies if it must stay there."""
+    placed = isinstance(leaf, jax.Array) and leaf.committed
+    shape = jax.api_util.shaped_abstractify(leaf)
+    sharding = leaf.sharding if placed else None
+    return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)

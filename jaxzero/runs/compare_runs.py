@@ -1,0 +1,267 @@
+"""Runs compared: wrong moves on solved positions against games and minutes of training.
+
+Runs that differ only in their seed form one group, with a mean and an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import cycle
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+from scipy.stats import t
+from tabulate import tabulate
+
+from jaxzero.cli import dotted, load_config
+from jaxzero.config import Config
+from jaxzero.errors import InputError
+from jaxzero.host.files import save_figure
+from jaxzero.host.readers import check_mapping, read_mapping
+from jaxzero.runs.metrics import read_metrics
+from jaxzero.runs.run_dir import CONFIG_FILE, check_run
+from jaxzero.runs.starts import differences, starts_that_trained
+from jaxzero.runs.summary import SUMMARY_FILE
+from jaxzero.runs.weights import Effort, effort_before, initial_name
+
+LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
+PREFIX, SUFFIX = "suite/", "/optimal_share"
+STYLES = ("--", "-", ":", "-.")  # lines of the players
+SUMMARY = {"iterations": int, "games": int, "minutes": int | float, "suite": dict}
+FLOOR = 0.05  # percent; a suite of some thousand positions cannot measure less
+# Settings that do not change the training.
+SILENT = ("seed", "devices", "checkpoint_every", "keep_checkpoints", "save_replay")
+
+
+class Measurement(NamedTuple):
+    """One evaluation of a run; games and minutes include those of its initial weights."""
+
+    games: int
+    minutes: float  # of self-play and learning
+    wrong: dict[str, float]  # by player: share of wrong moves on solved positions, percent
+
+
+class MeasuredRun(NamedTuple):
+    """A run and its measurements."""
+
+    run_dir: Path
+    settings: dict[str, Any]  # by dotted name
+    measurements: list[Measurement]
+    iterations: int
+    finished: bool  # it has come as far as its config says
+
+
+class RunGroup(NamedTuple):
+    """Runs with the same settings."""
+
+    name: str
+    runs: list[MeasuredRun]
+
+
+def read_run(run_dir: Path) -> MeasuredRun:
+    """Read a run. Raises: InputError if there is none or it has no measurement."""
+    check_run("runs", run_dir)
+    try:
+        past = effort_before(run_dir)
+        metrics = read_metrics(run_dir)
+    except InputError as error:
+        raise InputError(str(error).replace("run_dir:", "runs:", 1)) from error
+    config = load_config(run_dir / CONFIG_FILE)
+    settings = dict(dotted(asdict(config)))
+    settings["weights"] = initial_name(run_dir) or "none"
+    measurements = [
+        Measurement(
+            past.games + int(line["speed/games"]), past.minutes + line["speed/minutes"], wrong
+        )
+        for line in metrics
+        if (wrong := _wrong(line)) and {"speed/games", "speed/minutes"} <= line.keys()
+    ]
+    measurements += _at_the_end(run_dir, past, measurements)
+    if not measurements:
+        raise InputError(f"runs: {run_dir} was never measured on solved positions")
+    iterations = max((line["iteration"] for line in metrics), default=0)
+    return MeasuredRun(run_dir, settings, measurements, iterations, is_complete(config, run_dir))
+
+
+def _at_the_end(
+    run_dir: Path, past: Effort, before: Sequence[Measurement]
+) -> Iterator[Measurement]:
+    """Yield the final measurement of a complete run, unless the last iteration had one."""
+    summary = _summary(run_dir)
+    games = past.games + summary.get("games", 0)
+    scores = {} if before and before[-1].games >= games else summary.get("suite", {})
+    wrong, path = {}, run_dir / SUMMARY_FILE
+    for name, score in scores.items():
+        parts = check_mapping("runs", path, score, {"all": dict})["all"]
+        share = check_mapping("runs", path, parts, {"optimal_share": float})["optimal_share"]
+        wrong[name] = 100 - 100 * share
+    if wrong:
+        yield Measurement(games, past.minutes + summary["minutes"], wrong)
+
+
+def is_complete(config: Config, run_dir: Path) -> bool:
+    """Return whether a run has come as far as `config` says and was measured there."""
+    done = _summary(run_dir)
+    return bool(done) and config.fraction_done(done["iterations"], done["minutes"]) == 1
+
+
+def _summary(run_dir: Path) -> dict[str, Any]:
+    """Return what a complete run has written, nothing for any other. Raises: InputError."""
+    path = run_dir / SUMMARY_FILE
+    return read_mapping("runs", path, SUMMARY) if path.exists() else {}
+
+
+def _wrong(line: dict[str, Any]) -> dict[str, float]:
+    """Return the percent of wrong moves of each player in one line of metrics."""
+    keys = [key for key in line if key.startswith(PREFIX) and key.endswith(SUFFIX)]
+    return {key[len(PREFIX) : -len(SUFFIX)]: 100 - 100 * line[key] for key in keys}
+
+
+def group_runs(runs: Sequence[MeasuredRun]) -> list[RunGroup]:
+    """Group runs that differ only in their seed; the name holds the settings unlike the others."""
+    kept = [{k: v for k, v in run.settings.items() if k not in SILENT} for run in runs]
+    names = dict.fromkeys(name for settings in kept for name in settings)
+    # The value of most runs stays out of the name.
+    values = {name: [settings.get(name) for settings in kept] for name in names}
+    usual = {name: max(given, key=given.count) for name, given in values.items()}
+    groups: dict[str, list[MeasuredRun]] = {}
+    for run, settings in zip(runs, kept, strict=True):
+        unusual = [f"{k} {settings.get(k)}" for k in names if settings.get(k) != usual[k]]
+        group = groups.setdefault(", ".join(unusual) or "-", [])
+        seed = run.settings["seed"]
+        if same := next((other for other in group if other.settings["seed"] == seed), None):
+            raise InputError(
+                f"runs: {same.run_dir} and {run.run_dir} have the same settings and seed {seed}: "
+                "there is no mean of seeds; --names keeps them apart"
+            )
+        group.append(run)
+    if len(runs) == 1:
+        return [RunGroup(str(runs[0].run_dir), list(runs))]
+    return [RunGroup(name, found) for name, found in groups.items()]
+
+
+def ends(group: RunGroup) -> list[Measurement]:
+    """Return the last measurement of each run: of those that are finished, if any is."""
+    finished = [run for run in group.runs if run.finished]
+    return [run.measurements[-1] for run in finished or group.runs]
+
+
+def players(groups: Sequence[RunGroup]) -> list[str]:
+    """Return the players that were measured in any run."""
+    found = (one.wrong for group in groups for run in group.runs for one in run.measurements)
+    return list(dict.fromkeys(name for wrong in found for name in wrong))
+
+
+def final(group: RunGroup, player: str) -> tuple[float, float] | None:
+    """Return the mean of the percentages of wrong moves at the `ends`, and its uncertainty.
+
+    That is half of the 95 % interval by Student's t, nan for one run.
+    """
+    last = [end.wrong[player] for end in ends(group) if player in end.wrong]
+    if len(last) < 2:
+        return (last[0], math.nan) if last else None
+    half = t.ppf(0.975, len(last) - 1) * stdev(last) / math.sqrt(len(last))
+    return fmean(last), float(half)
+
+
+def first_below(run: MeasuredRun, player: str, percent: float) -> Measurement | None:
+    """Return the first measurement with at most `percent` wrong moves."""
+    return next((m for m in run.measurements if m.wrong.get(player, 100.0) <= percent), None)
+
+
+def format_runs(groups: Sequence[RunGroup]) -> str:
+    """Return a line per group: its runs, games, minutes and the wrong moves at the end.
+
+    Means are those of the finished runs, where there are any.
+    """
+    who, rows = players(groups), []
+    for group in groups:
+        games = fmean(end.games for end in ends(group))
+        minutes = fmean(end.minutes for end in ends(group))
+        unfinished = sum(not run.finished for run in group.runs)
+        runs = f"{len(group.runs)}" + f", {unfinished} unfinished" * bool(unfinished)
+        wrong = [_spread(final(group, player)) for player in who]
+        rows.append([group.name, runs, f"{games:,.0f}", f"{minutes:.1f}", *wrong])
+    heads, left = ["setting", "runs", "games", "minutes", *who], ("left",)
+    return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
+
+
+def _spread(found: tuple[float, float] | None) -> str:
+    if found is None:
+        return ""
+    mean, half = found
+    if math.isnan(half):
+        return f"{mean:.2f} %"
+    return f"{mean:.2f} % [{max(0.0, mean - half):.2f}, {min(100.0, mean + half):.2f}]"
+
+
+def format_starts(groups: Sequence[RunGroup]) -> str:
+    """Return a line for each part of machine and software that was not alike in all runs."""
+    runs = [run for group in groups for run in group.runs]
+    starts = [
+        (str(run.run_dir), start)
+        for run in runs
+        for start in starts_that_trained(run.run_dir, run.iterations)
+    ]
+    return "\n".join(differences(starts))
+
+
+def levels(group: RunGroup) -> str:
+    """Return a line per level of wrong moves: when the first run of a group, named, reached it."""
+    run, who = group.runs[0], players([group])
+    lines = []
+    for level in LEVELS:
+        found = {player: first_below(run, player, level) for player in who}
+        if any(found.values()):
+            words = (
+                f"{player}: {one.games:,} games, {one.minutes:.1f} min"
+                for player, one in found.items()
+                if one
+            )
+            lines.append(f"  at most {level} % wrong   {'   '.join(words)}")
+    name = f"{group.name}: {run.run_dir}" if len(group.runs) > 1 else group.name
+    return "\n".join([name, *lines])
+
+
+def draw_runs(path: Path, groups: Sequence[RunGroup]) -> None:
+    """Draw the wrong moves of every run into a PNG: groups by colour, players by line style."""
+    figure = Figure(figsize=(13, 5.5), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, field in zip(axes, ("minutes", "games"), strict=True):
+        _draw(axis, groups, field)
+        axis.set_xlabel(f"{field} of self-play and learning")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.grid(alpha=0.3, which="both")
+        for scale in (axis.xaxis, axis.yaxis):
+            scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            scale.set_major_formatter("{x:,g}")
+            scale.set_minor_formatter(NullFormatter())
+    axes[0].set_ylabel("wrong moves on solved positions, %")
+    handles, labels = axes[0].get_legend_handles_labels()
+    columns = min(3, len(players(groups)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
+    save_figure(path, figure)
+
+
+def _draw(axis: Axes, groups: Sequence[RunGroup], field: str) -> None:
+    for player, style in zip(players(groups), cycle(STYLES), strict=False):
+        for number, group in enumerate(groups):
+            for seed, run in enumerate(group.runs):
+                shown = [one for one in run.measurements if player in one.wrong]
+                axis.plot(
+                    [getattr(one, field) for one in shown],
+                    [max(FLOOR, one.wrong[player]) for one in shown],
+                    style,
+                    color=f"C{number % 10}",
+                    marker="o",
+                    markersize=2.5,
+                    linewidth=1.2,
+                    label=None if seed else f"{group.name}, {player}",
+                )

@@ -1,0 +1,1 @@
+"""The tree search: rounds of simulations over the games of a batch."""

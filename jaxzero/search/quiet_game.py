@@ -1,0 +1,131 @@
+"""The quiet game as the search sees it: quiet positions are nodes, safe edges and openings moves.
+
+A position without a free box is quiet. Who faces free boxes takes them all, or declines the last
+two or four; the value of the quiet position behind them decides. So the search spends no simulation
+on captures. When a node's value changes, the decision on the way to it is taken again.
+
+`plain_game` has the same functions; the setting `search.nodes` chooses. All are for ONE game.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxzero.game import DotsAndBoxes, State, is_over
+from jaxzero.game.quiet import (
+    FreeBoxes,
+    captured,
+    closing_edge,
+    declines,
+    equivalence,
+    fold,
+    free_boxes,
+    once_quiet,
+    open_up,
+    quiet_moves,
+    settle,
+    spread,
+    whole_value,
+)
+from jaxzero.game.structure import Structure, structure
+from jaxzero.network.network import IMPOSSIBLE
+
+View = Structure
+
+OUTCOME_DEPENDS_ON_VALUE = True
+TINY = 1e-30  # smaller priors count as this; keeps the logarithm finite
+
+
+class Node(NamedTuple):
+    """A quiet position in the search tree, and the free boxes on the way to it."""
+
+    state: State  # as if all free boxes were taken; the search reads the edges only
+    free: FreeBoxes
+
+
+def view(game: DotsAndBoxes, drawn: jax.Array) -> View:
+    """Return what the rules say about a position with these drawn edges [A]."""
+    return structure(game, drawn)
+
+
+def legal(game: DotsAndBoxes, view: View) -> jax.Array:
+    """Return the moves of the quiet position: [A] bool."""
+    return quiet_moves(game, view)
+
+
+def prior(game: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
+    """Return the logits of the moves from those of the edges: [A] to [A].
+
+    Probabilities of edges that are the same move add up.
+    """
+    together = fold(game, view, jax.nn.softmax(logits))
+    return jnp.where(quiet_moves(game, view), jnp.log(jnp.maximum(together, TINY)), IMPOSSIBLE)
+
+
+def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
+    """Return the policy over edges that belongs to a policy over moves: [A] to [A]."""
+    return spread(game, view, equivalence(game, view), policy)
+
+
+def searched(state: State, view: View) -> State:
+    """Return the position that is searched for a position: all free boxes are taken."""
+    return settle(state, view, jnp.zeros((), bool))
+
+
+def structure_of_searched(view: View) -> Structure | None:
+    """Return the structure of the searched position where it is known."""
+    return once_quiet(view)
+
+
+def resolve(state: State, view: View, value: jax.Array) -> State:
+    """Return the searched position once captures are decided by its value [] in boxes."""
+    return settle(state, view, declines(view, value))
+
+
+def total(view: View, value: jax.Array, margin: jax.Array) -> jax.Array:
+    """Return the remaining margin of a position when its searched position ends with `margin`."""
+    return whole_value(view, margin, declines(view, value))
+
+
+def edge_to_draw(
+    game: DotsAndBoxes, drawn: jax.Array, view: View, value: jax.Array, move: jax.Array
+) -> jax.Array:
+    """Return the edge to draw now, given value and best move of the searched position: [] int32.
+
+    The quiet position stays the same until its free boxes are gone, so all edges of one capture
+    follow one decision.
+    """
+    closing = closing_edge(game, drawn, view, declines(view, value))
+    return jnp.where(view.taken > 0, closing, move)
+
+
+def play(game: DotsAndBoxes, state: State, move: jax.Array) -> tuple[State, View]:
+    """Play a move in a searched position; return the next position and its view."""
+    return open_up(game, state, move)
+
+
+def root(state: State, view: View) -> Node:
+    """Return the root of a search."""
+    return Node(state, free_boxes(view))
+
+
+def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
+    """Return the node behind a move, and the view of the position before its captures."""
+    faced, view = open_up(game, node.state, move)
+    return Node(searched(faced, view), free_boxes(view)), view
+
+
+def outcome(game: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return reward and discount of the move to a node, given its value [], boxes / board boxes.
+
+    The opponent takes or declines the free boxes, whichever is worth more. With `cnt` free boxes of
+    which `s` can be declined and the value V of the node in boxes, the move is worth -(cnt + V), or
+    -(cnt - s + |V + s|) where s > 0.
+    """
+    decline = declines(node.free, value * game.num_boxes)
+    reward = -captured(node.free, decline) / game.num_boxes
+    sign = jnp.where(decline, 1.0, -1.0)
+    return reward, jnp.where(is_over(node.state), 0.0, sign)

@@ -1,0 +1,118 @@
+"""The tree search of a batch of games: what a node is, who evaluates it, which engine searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, State, is_over
+from jaxzero.game.structure import Structure
+from jaxzero.network.network import Network, evaluate_some, expected_margin
+from jaxzero.network.parts import SIZES, computes_what_is_used
+from jaxzero.search import gumbel, mctx_search, plain_game, quiet_game
+from jaxzero.search.gumbel import SearchResult
+from jaxzero.search.tree import Root
+
+
+class Evaluation(NamedTuple):
+    """Prior and value of a batch of positions, for the side to move."""
+
+    prior_logits: jax.Array  # [B, A] float32, illegal edges hugely negative
+    value: jax.Array  # [B] float32, utility still to come, -1 to 1
+
+
+# (params, State [B], their structure [B] where it is known)
+Evaluate = Callable[[chex.ArrayTree, State, Structure | None], Evaluation]
+
+
+def game_of(settings: SearchConfig) -> ModuleType:
+    """Return the module that says which positions are nodes."""
+    return quiet_game if settings.nodes == "quiet" else plain_game
+
+
+def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
+    """Return an evaluator whose value is the expected margin, in boards."""
+    game = network.game
+
+    def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
+        needed = ~is_over(state)
+        if computes_what_is_used(settings) and len(needed) <= max(SIZES):
+            prediction = evaluate_some(network, params, state.drawn, found, needed, SIZES)
+        else:
+            prediction = network.apply(params, state.drawn, found)
+        value = expected_margin(game, prediction) / game.num_boxes
+        # Nothing is left to win once the game is over; the masked margins say so already,
+        # but the sign of the final margin was paid out as a reward.
+        return Evaluation(prediction.policy_logits, jnp.where(needed, value, 0.0))
+
+    return evaluate
+
+
+def search(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluate: Evaluate,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: State,
+    *,
+    view: chex.ArrayTree | None = None,
+    gumbel_scale: float = 1.0,
+    rounds: gumbel.Rounds | None = None,
+) -> SearchResult:
+    """Search a batch of positions (State [B]) with Gumbel MuZero planning on the true rules.
+
+    `view` spares the work where the view of the positions, or of those they are searched for, is
+    known. `gumbel_scale` 1 explores at the root, 0 is deterministic play. With `rounds` as data of
+    `gumbel.padded_rounds` one program serves all numbers of simulations up to that of `settings`.
+    With `settings.nodes` quiet the positions must be quiet, and edge, policy and visits are over
+    the moves of the quiet game.
+    Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
+    """
+    chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
+    chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
+    rules = game_of(settings)
+    outcome = jax.vmap(partial(rules.outcome, game))
+    expand = jax.vmap(partial(rules.expand, game))
+    prior = jax.vmap(partial(rules.prior, game))
+    structure_of = jax.vmap(rules.structure_of_searched)
+
+    def expand_and_evaluate(node, move, used=None):
+        node, view = expand(node, move)
+        state = node.state
+        if used is not None:  # as little to evaluate as in a game that is over
+            state = state._replace(drawn=state.drawn | ~used[:, None])
+        evaluation = evaluate(params, state, structure_of(view))
+        count = len(move)
+        chex.assert_shape(evaluation.prior_logits, (count, game.num_edges))
+        chex.assert_shape(evaluation.value, (count,))
+        return node, prior(view, evaluation.prior_logits), evaluation.value
+
+    if view is None:
+        view = jax.vmap(partial(rules.view, game))(state.drawn)
+    # As if the opponent had passed: so the root is evaluated where all nodes are.
+    passed = State(state.drawn, -state.margin, 1 - state.player)
+    games, expanded = len(state.margin), None
+    in_one = games <= (settings.evaluation_batch or games)
+    if in_one and not computes_what_is_used(settings) and rounds is None:
+        # One more place to compile, but a GPU need not analyse the positions again.
+        first = evaluate(params, state, structure_of(view))
+        expanded = jax.vmap(rules.root)(state, view), prior(view, first.prior_logits), first.value
+    root = Root(
+        before=jax.vmap(rules.root)(passed, view),
+        legal=jax.vmap(partial(rules.legal, game))(view),
+        expanded=expanded,
+    )
+    # Values are in boxes by the boxes on the board.
+    value_scale = settings.value_scale_per_box * game.num_boxes
+    problem = settings, value_scale, expand_and_evaluate, outcome, key, root, gumbel_scale
+    if settings.engine == "mctx":
+        return mctx_search.plan(*problem, rules.OUTCOME_DEPENDS_ON_VALUE)
+    return gumbel.plan(*problem, rounds)

@@ -1,0 +1,133 @@
+"""Variables of the environment that jax reads: what is wrong is one line that names them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import jax
+import pytest
+from script_runner import ROOT
+
+from jaxzero.cli import run_script
+from jaxzero.errors import InputError
+from jaxzero.host.environment import check_devices, check_environment
+
+WRONG = {
+    "JAX_NUM_CPU_DEVICES": ("banana", "", "0", "-1", "1.5", "1000000", "9" * 999),
+    "XLA_CLIENT_MEM_FRACTION": ("banana", "0", "-1", "90", "nan", "inf"),
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": ("banana", "2"),
+    "XLA_PYTHON_CLIENT_PREALLOCATE": ("banana", "no", "FALSE"),
+}
+RIGHT = {
+    "JAX_NUM_CPU_DEVICES": ("1", "2", "16"),
+    "XLA_CLIENT_MEM_FRACTION": ("", "0.9", "1", ".5"),
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": ("0.5",),
+    "XLA_PYTHON_CLIENT_PREALLOCATE": ("", "true", "false", "0", "1"),
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_set(monkeypatch):
+    for name in WRONG:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, vs in WRONG.items() for v in vs])
+def test_what_jax_would_misread_is_refused(name, value, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=f"^{name}: "):
+        check_environment()
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, vs in RIGHT.items() for v in vs])
+def test_what_jax_reads_passes(name, value, monkeypatch):
+    monkeypatch.setenv(name, value)
+    check_environment()
+
+
+def test_variables_of_notebooks_and_parsers_change_nothing(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    monkeypatch.setenv("JSONARGPARSE_DEBUG", "1")
+    check_environment()
+    assert os.environ["MPLBACKEND"] == "agg" and "JSONARGPARSE_DEBUG" not in os.environ
+
+
+@pytest.mark.parametrize("name", ["JAX_PLATFORMS", "JAX_PLATFORM_NAME"])
+def test_a_platform_is_refused_by_the_name_of_its_variable(name, monkeypatch):
+    def refuse():
+        raise RuntimeError("Unknown backend banana")
+
+    monkeypatch.setenv(name, "banana")
+    monkeypatch.setattr(jax, "devices", refuse)
+    with pytest.raises(InputError, match=f"^{name}: 'banana': Unknown backend"):
+        check_devices()
+
+
+def test_two_names_of_one_setting_are_refused(monkeypatch):
+    for name in ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"):
+        monkeypatch.setenv(name, "0.5")
+    with pytest.raises(InputError, match=r"^XLA_PYTHON_CLIENT_MEM_FRACTION: .* XLA_CLIENT_"):
+        check_environment()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("JAX_NUM_CPU_DEVICES", "banana"),
+        ("JAX_PLATFORMS", "banana"),
+        ("JAX_PLATFORMS", "cuda"),
+        ("JAX_DEFAULT_MATMUL_PRECISION", "banana"),
+        ("JAX_ENABLE_X64", "banana"),
+        ("JAX_COMPILATION_CACHE_DIR", "banana://x"),
+    ],
+)
+def test_a_script_ends_with_a_line_about_the_variable(name, value):
+    if value == "cuda" and any(device.platform == "gpu" for device in jax.devices()):
+        pytest.skip("there is one")
+    command = [sys.executable, "scripts/solve.py", *"--rows 1 --cols 1".split()]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), name: value}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2 and re.fullmatch(f"error: {name}: .*{value}.*\n", done.stderr)
+
+
+@pytest.mark.parametrize("has_build", [False, True])
+def test_a_gpu_without_the_build_for_it_names_the_command(has_build, monkeypatch):
+    def devices():
+        raise AssertionError  # as jax 0.10 does without the plugin, and without a word
+
+    monkeypatch.setattr(jax, "devices", devices)
+    monkeypatch.setattr("jaxzero.host.environment.has_cuda_build", lambda: has_build)
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    with pytest.raises(InputError, match=r"^JAX_PLATFORMS: 'cuda'") as refused:
+        check_devices()
+    assert ('pip install -e ".[cuda13]"' in str(refused.value)) != has_build
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+@pytest.mark.parametrize(
+    "message", ["RESOURCE_EXHAUSTED: 9 GiB", "INTERNAL: x: CUDA_ERROR_OUT_OF_MEMORY: out of memory"]
+)
+def test_a_full_gpu_names_what_lets_jax_reserve_less(message, backend, monkeypatch, capsys):
+    def main(_words):
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(sys, "argv", ["script"])
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    with pytest.raises(SystemExit) as ended:
+        run_script(main)
+    said = capsys.readouterr().err
+    assert ended.value.code == 1 and said.count("\n") == 1 and message[:9] in said
+    for name in ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_PREALLOCATE", "nvidia-smi"):
+        assert (name in said) == (backend == "gpu")
+
+
+def test_other_errors_of_the_program_stay_errors(monkeypatch):
+    def main(_words):
+        raise RuntimeError("other")
+
+    monkeypatch.setattr(sys, "argv", ["script"])
+    with pytest.raises(RuntimeError, match=r"^other$"):
+        run_script(main)

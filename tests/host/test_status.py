@@ -1,0 +1,177 @@
+"""A silent script says what it is doing, on standard error alone."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxzero.host import status
+from jaxzero.host.status import CLEAR, MARK, doing, mute, spell, status_lines, waiting
+
+ROOT = Path(__file__).parents[2]
+GUARD = 60.0  # seconds
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(status, "SILENCE", 0.05)
+    monkeypatch.setattr(status, "TICK", 0.01)
+
+
+def said(capfd, enough: str) -> str:
+    """Return what comes on standard error until it holds `enough`."""
+    text, deadline = "", time.monotonic() + GUARD
+    while enough not in text:
+        assert time.monotonic() < deadline, text
+        text += capfd.readouterr().err
+        time.sleep(0.01)
+    return text
+
+
+def test_the_innermost_task_is_named_and_standard_output_gets_nothing(capfd):
+    with status_lines("outside"):
+        said(capfd, f"{MARK}outside: 0 s\n")
+        with doing("solving"):
+            with doing("reading"):
+                said(capfd, f"{MARK}reading: 0 s\n")
+            said(capfd, f"{MARK}solving: 0 s\n")
+        said(capfd, f"{MARK}outside: ")
+    assert capfd.readouterr().out == ""
+
+
+def test_nothing_is_left_after_the_block(capfd):
+    before = sys.stdout, sys.stderr
+    with pytest.raises(ZeroDivisionError), status_lines("outside"), doing("dividing"):
+        assert (sys.stdout, sys.stderr) != before
+        raise ZeroDivisionError
+    assert (sys.stdout, sys.stderr) == before
+    assert not any(thread.name == "status" for thread in threading.enumerate())
+    capfd.readouterr()
+    time.sleep(0.2)
+    assert capfd.readouterr().err == ""
+
+
+def test_nobody_is_disturbed_while_the_script_waits_or_prints(capfd, monkeypatch):
+    with status_lines("outside"):
+        with waiting():
+            capfd.readouterr()
+            time.sleep(0.3)
+            assert capfd.readouterr().err == ""
+        monkeypatch.setattr(status, "SILENCE", 30.0)
+        print("a word")
+        time.sleep(0.2)
+        assert capfd.readouterr() == ("a word\n", "")
+        monkeypatch.setattr(status, "SILENCE", 0.05)
+        mute()
+        time.sleep(0.2)
+        assert capfd.readouterr().err == ""
+
+
+def test_other_threads_name_nothing(capfd):
+    began, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with doing("elsewhere"):
+            began.set()
+            ended.wait(GUARD)
+
+    with status_lines("outside"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        began.wait(GUARD)
+        text = said(capfd, MARK) + said(capfd, MARK)
+        ended.set()
+        thread.join()
+    assert "elsewhere" not in text
+
+
+def test_lines_become_more_seldom_with_the_age_of_the_script(capfd, monkeypatch):
+    monkeypatch.setattr(status, "OF_AGE", 1e9)
+    with status_lines("outside"):
+        capfd.readouterr()
+        time.sleep(0.3)
+        assert capfd.readouterr().err == ""
+
+
+SCRIPT = """
+import sys, time
+from jaxzero import status
+status.SILENCE, status.TICK = 0.1, 0.01
+from jaxzero.cli import run_script
+def main(arguments):
+    with open(arguments[0], "w") as file:  # takes the number of standard error where it is closed
+        time.sleep(1)
+        print("a word", flush=True)
+        time.sleep(1)
+    sys.exit(3)
+run_script(main)
+"""
+
+
+def command(path: Path) -> list[str]:
+    return [sys.executable, "-c", SCRIPT, str(path)]
+
+
+def test_a_closed_standard_error_is_not_taken_for_another_file(tmp_path):
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command(tmp_path / "file")]
+    done = subprocess.run(shell, cwd=ROOT, stdout=subprocess.PIPE, timeout=GUARD)
+    assert (done.returncode, done.stdout) == (3, b"a word\n")
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+def test_a_reader_that_went_away_ends_nothing(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = command(tmp_path / "file")
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=writer, timeout=GUARD)
+    os.close(writer)
+    assert (done.returncode, done.stdout) == (3, b"a word\n")
+
+
+def test_a_terminal_has_one_line_that_other_words_replace(tmp_path):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command(tmp_path / "file"), cwd=ROOT, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    try:
+        while part := os.read(ours, 4096):
+            seen += part
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait(GUARD) == 3
+    text = seen.decode()
+    assert text.count("\n") == 1 and text.endswith(CLEAR)
+    before, after = text.split("a word\r\n")
+    assert before.endswith(CLEAR) and before.count(MARK) > 1 and after.count(MARK) > 1
+
+
+def test_a_terminal_that_is_stopped_stops_no_script(tmp_path):
+    ours, theirs = pty.openpty()
+    os.write(ours, b"\x13")  # Ctrl-S; a connection that hangs is the same
+    process = subprocess.Popen(
+        command(tmp_path / "file"), cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs
+    )
+    os.close(theirs)
+    out, _ = process.communicate(timeout=GUARD)
+    os.close(ours)
+    assert (process.returncode, out) == (3, b"a word\n")
+
+
+def test_letters_of_double_width_stay_in_one_line():
+    assert status._fitting("abc", 4) == "abc"
+    assert status._fitting("\u4e2d\u6587\u5b57", 6) == "\u4e2d\u6587"
+
+
+def test_times_in_words():
+    assert [spell(seconds) for seconds in (0.4, 99.4, 100, 3725)] == [
+        *("0 s", "99 s"),
+        *("0:01:40", "1:02:05"),
+    ]

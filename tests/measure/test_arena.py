@@ -1,0 +1,303 @@
+"""Matches: fair, routed by turn, independent of the batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from referee import Referee
+
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
+from jaxzero.game.quiet import most_decisions
+from jaxzero.measure.arena import (
+    MatchResult,
+    draw_openings,
+    play_games,
+    play_match,
+    play_recorded_match,
+    wilson_interval,
+)
+from jaxzero.network.network import Network, init_params
+from jaxzero.players.players import Agent, Player, greedy_edge, make_player
+
+GAME = DotsAndBoxes(2, 2)
+RANDOM, GREEDY = (make_player(name, GAME) for name in ("random", "greedy"))
+
+
+def first_legal(_params, _keys, state: State) -> jax.Array:
+    return jnp.argmin(state.drawn, axis=-1).astype(jnp.int32)
+
+
+def last_legal(_params, _keys, state: State) -> jax.Array:
+    return GAME.num_edges - 1 - jnp.argmin(state.drawn[:, ::-1], axis=-1).astype(jnp.int32)
+
+
+FIRST, LAST = Player("first", first_legal), Player("last", last_legal)
+
+
+def test_a_deterministic_player_meets_itself_evenly():
+    """Same moves in both seats of a pair: what is won in one is lost in the other."""
+    result = play_match(GAME, FIRST, FIRST, games=64, opening_plies=6, seed=3)
+    assert result.wins == result.losses
+    assert result.margin == 0
+    assert result.points == 0.5
+
+
+ILLEGAL = {
+    "drawn": lambda drawn: jnp.zeros(len(drawn), jnp.int32),
+    "below 0": lambda drawn: jnp.full(len(drawn), -1),
+    "beyond": lambda drawn: jnp.full(len(drawn), GAME.num_edges),
+    "a fraction": lambda drawn: jnp.argmin(drawn, axis=-1) + 0.5,
+    "policies": lambda drawn: jnp.zeros(drawn.shape),
+    "one for all": lambda drawn: jnp.int32(0),
+}
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+@pytest.mark.parametrize("on_host", [False, True])
+def test_a_player_that_breaks_the_rules_is_named(name, on_host):
+    choose = ILLEGAL[name]
+    wrong = Player("wrong", lambda _params, _keys, state: choose(state.drawn))
+    if on_host:
+        wrong = Player("wrong", lambda _seeds, drawn: choose(jnp.asarray(drawn)), on_host=True)
+    for players in ((wrong, FIRST), (FIRST, wrong)):
+        with pytest.raises(InputError, match=r"^player: wrong "):
+            play_match(GAME, *players, games=4, opening_plies=3, seed=0)
+    state = State(*(jnp.array([x]) for x in (np.arange(GAME.num_edges) < 1, 0, 0)))
+    with pytest.raises(InputError, match=r"^player: wrong "):
+        wrong.choose(jax.random.split(jax.random.key(0), 1), state)
+
+
+def test_players_of_another_board_are_named():
+    other = DotsAndBoxes(1, 3)
+    for players in ((GREEDY, make_player("greedy", other)), (make_player("greedy", other), GREEDY)):
+        with pytest.raises(InputError, match=r"^player: greedy plays 1x3"):
+            play_match(GAME, *players, 2, 0, 0)
+    with pytest.raises(InputError, match=r"^player: greedy plays 2x2"):
+        GREEDY.choose(jax.random.split(jax.random.key(0), 2), initial_states(other, 2))
+
+
+def test_swapping_the_players_swaps_the_result():
+    one = play_match(GAME, FIRST, LAST, 64, 4, 0)
+    two = play_match(GAME, LAST, FIRST, 64, 4, 0)
+    assert (one.wins, one.draws, one.losses) == (two.losses, two.draws, two.wins)
+    assert one.margin == -two.margin
+
+
+def test_the_moves_of_a_match_give_its_result():
+    result, moves = play_recorded_match(GAME, GREEDY, RANDOM, 24, 20, 3, at_once=8)
+    assert result == play_match(GAME, GREEDY, RANDOM, 24, 20, 3)
+    openings = draw_openings(GAME, 12, 20, 3).drawn
+    margins = []
+    for number, game in enumerate(moves.tolist()):
+        assert sorted(game) == list(range(GAME.num_edges))
+        opening = openings[number // 2]
+        assert set(game[: opening.sum()]) == set(np.flatnonzero(opening))
+        referee = Referee(GAME)
+        for edge in game:
+            referee.play(edge)
+        first, second = referee.scores if number % 2 == 0 else referee.scores[::-1]
+        margins.append(first - second)
+    assert MatchResult.of(np.array(margins), result.repeats) == result
+
+
+def test_games_do_not_depend_on_the_batch():
+    def margins(games: int) -> np.ndarray:
+        openings = draw_openings(GAME, games // 2, 4, seed=6)
+        numbers = np.arange(games)
+        return play_games(GAME, (GREEDY, RANDOM), openings, jax.random.key(5), numbers)[0]
+
+    np.testing.assert_array_equal(margins(8), margins(32)[:8])
+    whole, parts = (play_match(GAME, GREEDY, RANDOM, 24, 4, 0, at_once) for at_once in (0, 8))
+    assert whole == parts
+
+
+def counting(player: Player) -> tuple[Player, list[int]]:
+    """Return a player that notes in how many positions it is asked to decide."""
+    asked = []
+
+    def counted(function):
+        def decide(params, keys, state: State):
+            jax.debug.callback(lambda drawn: asked.append(len(drawn)), state.drawn)
+            return function(params, keys, state)
+
+        return decide
+
+    decide = counted(player.decide) if player.decide else None
+    return replace(player, act=counted(player.act), decide=decide), asked
+
+
+def test_players_are_asked_where_they_are_to_move():
+    """At most half a batch more, when the first games are over."""
+    (one, asked), (other, asked_too), games = counting(FIRST), counting(LAST), 64
+    openings = draw_openings(GAME, games // 2, 0, seed=6)
+    _, moves = play_games(GAME, (one, other), openings, jax.random.key(5), np.arange(games))
+    jax.effects_barrier()
+    assert moves.size <= sum(asked + asked_too) <= moves.size + games // 2
+    assert sum(asked) < 0.75 * moves.size
+
+
+def quiet_player(game: DotsAndBoxes) -> Player:
+    """Return a search of the quiet game whose values decide captures both ways."""
+    network = Network(game, NetworkConfig(trunk="dense", channels=16, blocks=1))
+    noise = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda leaf: leaf + 0.5 * noise.normal(size=leaf.shape),
+        init_params(network, jax.random.key(1)),
+    )
+    settings = SearchConfig(nodes="quiet", simulations=4)
+    return make_player("search:4", game, Agent(network, params, settings))
+
+
+def test_captures_follow_from_the_decision_that_they_belong_to():
+    """The moves are those of a player that is asked at every edge, for half as many searches."""
+    game, games = DotsAndBoxes(3, 3), 32
+    player = quiet_player(game)
+    at_every_edge, (once, asked) = replace(player, decide=None), counting(player)
+    openings, numbers = draw_openings(game, games // 2, 4, seed=6), np.arange(games)
+    play = partial(play_games, game, openings=openings, key=jax.random.key(5), numbers=numbers)
+    _, expected = play((at_every_edge, at_every_edge))
+    for players in ((once, once), (once, at_every_edge), (at_every_edge, once)):
+        asked.clear()
+        np.testing.assert_array_equal(play(players)[1], expected)
+        jax.effects_barrier()
+        most = games * (most_decisions(game) + 1) // (1 if players == (once, once) else 2)
+        assert 0 < sum(asked) <= most + games
+
+
+@pytest.mark.parametrize("move", [0, 99, -1])
+def test_a_player_that_draws_no_edge_is_named(move):
+    def act(_params, _keys, state: State) -> jax.Array:
+        return jnp.where(state.drawn.sum(-1) == 3, move, first_legal(_params, _keys, state))
+
+    with pytest.raises(InputError, match=f"^player: careless chose edge {move}, which"):
+        play_match(GAME, Player("careless", act), LAST, 8, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        *(("games", wrong) for wrong in (0, -2, 3, 1.5, None, "many")),
+        *(("opening_plies", wrong) for wrong in (-1, 0.5, None, "few")),
+        *(("seed", wrong) for wrong in (-1, 2**32, 0.5, None, [0])),
+        *(("at_once", wrong) for wrong in (-1, 0.5, "all")),
+    ],
+)
+def test_impossible_numbers_of_a_match_are_named(field, wrong):
+    good = {"games": 2, "opening_plies": 0, "seed": 0, "at_once": 0}
+    with pytest.raises(InputError, match=f"^{field}: "):
+        play_match(GAME, FIRST, LAST, **good | {field: wrong})
+
+
+def test_openings_repeat_only_when_there_are_no_others():
+    drawn = draw_openings(GAME, 64, 3, seed=0).drawn
+    assert len(np.unique(drawn, axis=0)) == 64
+    few = draw_openings(GAME, 64, 1, seed=0).drawn  # the empty board and 12 edges
+    assert len(np.unique(few, axis=0)) == 13
+
+
+def test_openings_obey_the_rules():
+    """Margin and side to move are those of some order of the moves, on a board full of captures."""
+    openings = draw_openings(GAME, 64, 12, seed=1)
+    assert {0, 12} <= set(openings.drawn.sum(axis=1).tolist())
+    assert (
+        openings.drawn.sum(axis=1)[:16] == draw_openings(GAME, 16, 12, 1).drawn.sum(axis=1)
+    ).all()
+    closed = np.array([int(boxes_closed(GAME, jnp.asarray(drawn))) for drawn in openings.drawn])
+    margin, player = openings.margin, openings.player
+    assert (abs(margin) <= closed).all() and ((margin - closed) % 2 == 0).all()
+    calm = closed == 0
+    assert (player[calm] == openings.drawn.sum(axis=1)[calm] % 2).all()
+    assert (margin[closed > 1] != 0).any() and set(player.tolist()) == {0, 1}
+
+
+def test_games_that_repeat_others_do_not_narrow_the_interval():
+    """Two players without randomness from one opening play two games, however often."""
+    again = play_match(GAME, FIRST, LAST, games=64, opening_plies=0, seed=0)
+    assert (again.games, again.distinct) == (64, 2)
+    assert again.interval == wilson_interval(again.points, 2)
+    assert again.to_dict()["distinct"] == 2 and "2 games differ" in str(again)
+    assert again.mirrored().distinct == 2
+    many = play_match(GAME, FIRST, LAST, games=64, opening_plies=4, seed=0)
+    assert many.distinct == 64 and "differ" not in str(many)
+    noisy = play_match(GAME, RANDOM, LAST, games=64, opening_plies=0, seed=0)
+    assert noisy.distinct > 60
+
+
+def test_players_on_the_host_play_the_same_games():
+    """Same openings, turns and results."""
+    on_host = Player("first", lambda _seeds, drawn: np.argmin(drawn, axis=1), on_host=True)
+    assert play_match(GAME, on_host, GREEDY, 32, 5, 1) == play_match(GAME, FIRST, GREEDY, 32, 5, 1)
+    assert play_match(GAME, GREEDY, on_host, 32, 5, 1) == play_match(GAME, GREEDY, FIRST, 32, 5, 1)
+
+
+def test_players_move_when_it_is_their_turn():
+    """On 1x1 the mover of the last edge wins; whoever leaves three sides loses."""
+    game = DotsAndBoxes(1, 1)
+    result = play_match(game, FIRST, FIRST, games=4, opening_plies=0, seed=0)
+    assert (result.wins, result.losses) == (2, 2)
+    openings = draw_openings(game, 2, 0, seed=0)
+    margins, _ = play_games(game, (FIRST, FIRST), openings, jax.random.key(0), np.arange(4))
+    assert margins.tolist() == [-1, 1, -1, 1]  # second to move wins, seats alternate
+
+
+def test_greedy_beats_random():
+    game = DotsAndBoxes(3, 3)
+    result = play_match(game, make_player("greedy", game), make_player("random", game), 128, 2, 0)
+    assert result.interval[0] > 0.9
+
+
+def test_greedy_takes_then_keeps_safe_then_gives():
+    game, closing = DotsAndBoxes(1, 2), [0, 2, 4]
+    keys = jax.random.split(jax.random.key(0), 64)
+    choose = jax.jit(jax.vmap(partial(greedy_edge, game), in_axes=(0, None)))
+
+    def choices(drawn: list[int]) -> set[int]:
+        state = State(np.isin(np.arange(7), drawn), np.int32(0), np.int32(0))
+        return set(choose(keys, state).tolist())
+
+    assert choices(closing) == {5}
+    assert choices([0, 2]) == {1, 3, 6}
+    assert choices([0, 2, 1, 3]) == {4, 5, 6}
+
+
+def test_wilson_interval_by_hand():
+    low, high = wilson_interval(0.5, 100)
+    assert (low, high) == pytest.approx((0.4038, 0.5962), abs=1e-4)
+    assert wilson_interval(1.0, 10)[0] == pytest.approx(0.7225, abs=1e-4)
+    assert wilson_interval(0.0, 10)[0] == 0
+
+
+def test_results_add_up():
+    result = MatchResult.of(np.array([3, -1, 3, 0, -2, -1, 0, -4, 1, -3]))
+    assert (result.wins, result.draws, result.losses) == (3, 2, 5)
+    assert result.points == 0.4
+    assert result.margin == pytest.approx(-0.4)
+    assert result.to_dict()["games"] == 10
+    assert result.to_dict()["margins"]["first"] == {"-2": 1, "+0": 1, "+1": 1, "+3": 2}
+    assert result.mirrored().second == {2: 1, 0: 1, -1: 1, -3: 2}
+    assert result.mirrored().mirrored() == result
+
+
+def test_the_seat_decides_who_moves_first():
+    """2x2 is won by two boxes for whoever starts, between perfect players."""
+    perfect = make_player("perfect", GAME)
+    result = play_match(GAME, perfect, perfect, games=8, opening_plies=0, seed=0)
+    assert (result.first, result.second) == ({2: 4}, {-2: 4})
+
+
+@pytest.mark.parametrize("name", ["greedi", "search", "search:0", "search:x", "greedy:3", "policy"])
+def test_bad_player_names_are_refused(name):
+    with pytest.raises(InputError, match=name):
+        make_player(name, GAME)
+
+
+def test_an_unknown_player_lists_the_known():
+    with pytest.raises(InputError, match=r"did you mean greedy.*known: random, greedy"):
+        make_player("greedi", GAME)

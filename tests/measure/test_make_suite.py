@@ -1,0 +1,179 @@
+"""Positions of a suite come from the games that were asked for, and none is lost silently."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.measure import make_suite
+from jaxzero.measure.make_suite import (
+    Candidates,
+    Games,
+    Solved,
+    collect,
+    is_quiet,
+    make_suites,
+    new_positions,
+    self_play,
+    solve_all,
+)
+from jaxzero.measure.suite import BANDS, format_counts, read_suite, write_suite
+from jaxzero.players.players import make_player
+from jaxzero.solver.tablebase import ILLEGAL
+
+GAME = DotsAndBoxes(3, 3)
+SMALL = DotsAndBoxes(2, 2)
+
+
+def silent(_line: str) -> None:
+    pass
+
+
+def test_suites_are_collected_solved_and_stored(tmp_path):
+    players = {name: make_player(name, GAME) for name in ("random", "greedy")}
+    candidates = collect(GAME, players, [20], undrawn=(9, 16), seed=0)
+    left = (~candidates.drawn).sum(axis=1)
+    assert left.min() >= 9 and left.max() <= 16
+    assert len(left) == 80 and set(candidates.origin) == set(players)
+    solved = solve_all(GAME, candidates.drawn, 10**6, silent)
+    suite = make_suites(GAME, candidates, solved, decisive=False, split=False)[""]
+    assert len(suite) == 80
+    write_suite(suite, tmp_path / "new.npz")
+    again = read_suite(tmp_path / "new.npz", "new", GAME)
+    for name in ("drawn", "moves", "origin", "counts"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(suite, name))
+
+
+def test_every_band_has_its_number_and_a_lower_one_takes_the_first():
+    players = {"random": make_player("random", GAME)}
+    many, few = (collect(GAME, players, n, (9, 16), seed=0) for n in ([40, 20], [10]))
+    band = (~many.drawn).sum(axis=1) >= 13
+    assert (~band).sum() == 40 and band.sum() == 20
+    np.testing.assert_array_equal(many.drawn[~band][:10], few.drawn[:10])
+    np.testing.assert_array_equal(many.drawn[band][:10], few.drawn[10:])
+    with pytest.raises(InputError, match="fewest: 25 to most: 30: no game"):
+        collect(GAME, players, [10], (25, 30), seed=0)
+
+
+def test_an_odd_number_is_kept():
+    players = {"random": make_player("random", GAME)}
+    for number in (1, 5):
+        assert len(collect(GAME, players, [number], (9, 12), seed=0).drawn) == number
+
+
+def test_quiet_positions_of_games_with_random_moves_can_be_collected():
+    players = {"greedy": make_player("greedy", GAME)}
+    games = Games(count=64, noise=0.3, quiet=True)
+    drawn = collect(GAME, players, [30], undrawn=(4, 16), seed=0, games=games).drawn
+    assert len(drawn) > 60
+    assert is_quiet(GAME, drawn).all()
+
+
+def test_free_boxes_and_finished_games_are_not_quiet():
+    drawn = np.zeros((4, SMALL.num_edges), bool)
+    drawn[1, [0, 2, 6]] = True  # three sides of the first box
+    drawn[2, [0, 2]] = True
+    drawn[3] = True
+    assert is_quiet(SMALL, drawn).tolist() == [True, False, True, False]
+
+
+def test_images_of_a_position_are_one():
+    board = np.zeros(GAME.num_edges, bool)
+    board[[0, 5, 13]] = True
+    images = board[automorphisms(GAME)]
+    other = ~board
+    boards = np.concatenate([images, [other]])
+    assert new_positions(GAME, boards, np.arange(len(boards)), set()) == [0, len(images)]
+
+
+def test_the_halves_hold_different_games(monkeypatch):
+    """Every game has boards of its own: edge g is drawn in game g alone."""
+    board = DotsAndBoxes(1, 20)
+    count, rng = 20, np.random.default_rng(0)
+
+    def play(game, player, games, seed, noise):
+        boards = np.zeros((6, games, game.num_edges), bool)
+        boards[:, np.arange(games), np.arange(games)] = True
+        boards[:, :, 45:] = rng.random((6, games, game.num_edges - 45)) < 0.5
+        return boards.reshape(-1, game.num_edges)
+
+    monkeypatch.setattr(make_suite, "self_play", play)
+    monkeypatch.setattr(make_suite, "automorphisms", lambda game: np.arange(61)[None])
+    games = Games(count=count, per_game=2)
+    found = collect(board, {"a": make_player("random", board)}, [1000], (1, 60), 0, games)
+    number = found.drawn[:, :count].argmax(axis=1)
+    halves = [set(number[found.half == side].tolist()) for side in (0, 1)]
+    assert len(halves[0]) == len(halves[1]) == count // 2
+    assert not halves[0] & halves[1]
+    band = (~found.drawn).sum(axis=1) >= 41
+    assert max(np.bincount(number[band])) <= 2
+
+
+def test_a_stopped_solver_goes_on_where_it_was(tmp_path, monkeypatch):
+    players = {"random": make_player("random", GAME)}
+    drawn = collect(GAME, players, [12], (9, 16), seed=0).drawn
+    whole = solve_all(GAME, drawn, 10**6, silent)
+    store, calls, solver = tmp_path / "solved.npz", [], make_suite.move_bounds
+
+    def stops(*arguments, **options):
+        if len(calls) == 10:
+            raise KeyboardInterrupt
+        calls.append(1)
+        return solver(*arguments, **options)
+
+    monkeypatch.setattr(make_suite, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(make_suite, "move_bounds", stops)
+    with pytest.raises(KeyboardInterrupt):
+        solve_all(GAME, drawn, 10**6, silent, store)
+    calls.clear()
+    monkeypatch.setattr(
+        make_suite, "move_bounds", lambda *a, **o: calls.append(1) or solver(*a, **o)
+    )
+    again = solve_all(GAME, drawn, 10**6, silent, store)
+    assert len(calls) == len(drawn) - 10
+    np.testing.assert_array_equal(again.moves, whole.moves)
+
+
+def test_a_higher_limit_tries_again(tmp_path):
+    store = tmp_path / "solved.npz"
+    drawn = np.zeros((1, SMALL.num_edges), bool)
+    assert not solve_all(SMALL, drawn, 1, silent, store).solved.any()
+    assert not solve_all(SMALL, drawn, 1, silent, store).solved.any()
+    assert solve_all(SMALL, drawn, 10**6, silent, store).solved.all()
+    turned, board = DotsAndBoxes(3, 2), DotsAndBoxes(2, 3)  # as many edges
+    drawn = np.zeros((1, board.num_edges), bool)
+    solve_all(board, drawn, 10**6, silent, tmp_path / "board.npz")
+    with pytest.raises(InputError, match=r"board.npz has values of another board than 3x2"):
+        solve_all(turned, drawn, 10**6, silent, tmp_path / "board.npz")
+    store.write_text("no results")
+    with pytest.raises(InputError, match=r"out: .* cannot be read"):
+        solve_all(SMALL, drawn, 1, silent, store)
+
+
+def test_what_is_left_out_is_counted():
+    """Of four positions one is not solved and one has moves of one value."""
+    drawn = np.zeros((4, SMALL.num_edges), bool)
+    drawn[:, 0] = True
+    drawn[:2, 1:5] = True  # 7 undrawn edges; the others have 11
+    moves = np.where(drawn, ILLEGAL, 0).astype(np.int8)
+    moves[[0, 2, 3], 11] = -1
+    candidates = Candidates(drawn, np.full(4, "a"), np.array([0, 0, 0, 1]))
+    solved = Solved(moves, np.array([True, True, False, True]))
+    suites = make_suites(SMALL, candidates, solved, decisive=True, split=True)
+    assert [len(suites[half]) for half in ("tuning", "test")] == [1, 1]
+    bands = [BANDS.index((1, 8)), BANDS.index((9, 12))]
+    assert suites["tuning"].counts[bands].tolist() == [[2, 0, 1], [1, 1, 0]]
+    assert suites["test"].counts[bands].tolist() == [[0, 0, 0], [1, 0, 1]]
+    lines = [line.split() for line in format_counts(suites["tuning"]).splitlines()]
+    assert lines[2:] == [["9-12", "1", "1", "0"], ["all", "3", "1", "1"]]
+    whole = make_suites(SMALL, candidates, solved, decisive=False, split=False)[""]
+    assert len(whole) == 3
+
+
+def test_random_moves_come_on_top_of_the_opening():
+    quiet, noisy = (self_play(SMALL, make_player("greedy", SMALL), 8, 0, x) for x in (0, 1))
+    opening = 8 * (SMALL.num_edges // 6 + 1)  # positions until the first move after it
+    np.testing.assert_array_equal(quiet[:opening], noisy[:opening])
+    assert (quiet != noisy).any()

@@ -1,0 +1,237 @@
+"""Suites hold exact values; scores are what they say."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from compiled import any_params
+
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.measure.make_suite import is_quiet
+from jaxzero.measure.scoring import (
+    Answers,
+    agent_answers,
+    calibration,
+    compare,
+    paired_difference,
+    player_answers,
+    score,
+)
+from jaxzero.measure.suite import (
+    BANDS,
+    DATA,
+    Suite,
+    berlekamp_suite,
+    load_suite,
+    read_suite,
+    suite_names,
+    table_suite,
+)
+from jaxzero.network.network import Network
+from jaxzero.players.players import Agent, make_player
+from jaxzero.solver.endgame import solve_many
+from jaxzero.solver.tablebase import ILLEGAL
+
+STORED = [name for name in suite_names() if "x" in name]
+SMALL = DotsAndBoxes(2, 2)
+
+
+def board_of(name: str) -> DotsAndBoxes:
+    return DotsAndBoxes(*map(int, name.partition("_")[0].split("x")))
+
+
+@pytest.fixture(scope="module")
+def small() -> Suite:
+    return table_suite(SMALL, positions=240)
+
+
+def test_scores_by_hand():
+    drawn = np.array([[True, False, False, False], [True, True, False, False]])
+    moves = np.array([[ILLEGAL, 3, 1, -1], [ILLEGAL, ILLEGAL, -2, -2]], np.int8)
+    suite = Suite("hand", DotsAndBoxes(1, 1), drawn, moves, np.array(["a", "b"]))
+    answers = Answers(np.array([3, 2]), value=np.array([1.0, -2.5]), win=np.array([0.7, 0.1]))
+    scores = score(suite, answers)
+    assert scores["all"] == {
+        "positions": 2,
+        "optimal_share": 0.5,
+        "decisive": 1,
+        "wrong_share": 1.0,
+        "wrong_interval": [0.20655, 1.0],
+        "boxes_lost": 2.0,
+        "thrown_share": 1.0,
+        "thrown_interval": [0.20655, 1.0],
+        "value_error": 1.25,
+        "sign_accuracy": 1.0,
+    }
+    assert scores["by_origin"]["b"]["optimal_share"] == 1.0
+    assert scores["by_origin"]["b"]["wrong_share"] is None
+    assert scores["by_undrawn"]["1-8"]["positions"] == 2
+    # Position a is worth 3 and b -2.
+    assert calibration(suite, answers) == [
+        {"predicted": 0.1, "true": 0.0, "positions": 1},
+        {"predicted": 0.7, "true": 1.0, "positions": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("best", "chosen", "thrown"),
+    [(3, 1, 0.0), (3, 0, 1.0), (3, -1, 1.0), (0, -2, 1.0), (0, 0, 0.0), (-1, -3, None)],
+)
+def test_a_result_is_thrown_away_where_there_is_one(best, chosen, thrown):
+    drawn = np.array([[True, True, False, False]])
+    moves = np.array([[ILLEGAL, ILLEGAL, best, chosen]], np.int8)
+    suite = Suite("hand", DotsAndBoxes(1, 1), drawn, moves, np.array(["a"]))
+    assert score(suite, Answers(np.array([3])))["all"]["thrown_share"] == thrown
+
+
+def test_a_difference_by_hand():
+    """10 positions wrong for the first alone, 2 for the second, 8 for both, 100 in all."""
+    wrong = np.arange(100) < 18
+    wrong2 = (np.arange(100) >= 10) & (np.arange(100) < 20)
+    found = paired_difference(wrong, wrong2)
+    assert found["first_only"] == 10 and found["second_only"] == 2
+    assert found["difference"] == 0.08
+    assert found["interval"] == pytest.approx([0.0108, 0.1460], abs=1e-4)
+    back = paired_difference(wrong2, wrong)
+    assert back["difference"] == -0.08
+    assert back["interval"] == [-limit for limit in reversed(found["interval"])]
+
+
+@pytest.mark.parametrize("shares", [(0.02, 0.01), (0.2, 0.05), (0.1, 0.1)])
+def test_the_interval_of_a_difference_covers(shares):
+    rng = np.random.default_rng(0)
+    hits = []
+    for _ in range(800):
+        kind = rng.choice(3, size=120, p=[*shares, 1 - sum(shares)])
+        low, high = paired_difference(kind == 0, kind == 1)["interval"]
+        hits.append(low <= shares[0] - shares[1] <= high)
+    assert np.mean(hits) > 0.93
+
+
+def test_players_are_compared_on_the_same_positions(small):
+    perfect, random = (
+        player_answers(small, make_player(name, SMALL)) for name in ("perfect", "random")
+    )
+    found = compare(small, random, perfect)
+    assert found["all"]["second_only"] == 0 and found["all"]["interval"][0] > 0
+    assert found["all"]["positions"] == small.decisive.sum()
+    wrong = score(small, random)["all"]["wrong_share"]
+    assert found["all"]["difference"] == pytest.approx(wrong, abs=1e-5)
+    same = compare(small, random, random)["all"]
+    assert same["difference"] == 0 and same["interval"][0] < 0 < same["interval"][1]
+
+
+def test_a_sample_holds_every_ply_alike(small):
+    """Positions lie in the order of their plies, so every second one would be of even plies."""
+    sample = small.sample(120)
+    assert len(sample) == 120
+    np.testing.assert_array_equal(sample.drawn, small.sample(120).drawn)
+    odd = sample.undrawn % 2 == 1
+    assert 0.3 < odd.mean() < 0.7
+    rows = {
+        (drawn.tobytes(), moves.tobytes())
+        for drawn, moves in zip(small.drawn, small.moves, strict=True)
+    }
+    assert all(
+        (d.tobytes(), m.tobytes()) in rows for d, m in zip(sample.drawn, sample.moves, strict=True)
+    )
+    np.testing.assert_array_equal(small.sample(1000).drawn, small.drawn)
+
+
+def test_choosing_a_drawn_edge_is_an_error(small):
+    with pytest.raises(ValueError, match="drawn"):
+        score(small, Answers(np.argmax(small.drawn, axis=1)))
+
+
+def test_perfect_play_scores_perfectly_and_random_does_not(small):
+    perfect = score(small, player_answers(small, make_player("perfect", SMALL)))["all"]
+    assert perfect["optimal_share"] == 1
+    assert perfect["boxes_lost"] == perfect["wrong_share"] == perfect["thrown_share"] == 0
+    random = score(small, player_answers(small, make_player("random", SMALL)))["all"]
+    assert random["optimal_share"] < 0.8
+    assert random["boxes_lost"] > 0.3
+
+
+def test_an_agent_answers_every_position(small):
+    network = Network(SMALL, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
+    agent = Agent(network, any_params(network), SearchConfig(nodes="all"))
+    for simulations in (0, 2):
+        answers = agent_answers(small, agent, simulations)
+        scores = score(small, answers)["all"]
+        assert scores["positions"] == 240
+        assert 0 <= scores["value_error"] < SMALL.num_boxes
+        assert (answers.win is None) == bool(simulations)
+        if answers.win is not None:
+            assert ((answers.win >= 0) & (answers.win <= 1)).all()
+
+
+@pytest.mark.parametrize("solved_again", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", STORED)
+def test_stored_suites_are_exact_and_full(name, solved_again):
+    suite = load_suite(name, board_of(name))
+    assert (suite.moves == ILLEGAL).sum() == suite.drawn.sum()
+    assert len({board.tobytes() for board in suite.drawn}) == len(suite)
+    sample = np.random.default_rng(0).choice(np.flatnonzero(suite.undrawn <= 30), solved_again)
+    values, best, solved = solve_many(suite.game, suite.drawn[sample])
+    assert solved.all()
+    np.testing.assert_array_equal(values, suite.values[sample])
+    expected = suite.moves[sample] == suite.values[sample][:, None]
+    np.testing.assert_array_equal(best, expected)
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_stored_suites_hold_decisions_without_a_free_box(name):
+    suite = load_suite(name, board_of(name))
+    assert is_quiet(suite.game, suite.drawn).all()
+    assert suite.decisive.all()
+    held = [((suite.undrawn >= low) & (suite.undrawn <= high)).sum() for low, high in BANDS]
+    np.testing.assert_array_equal(held, suite.counts[:, 2])
+    lows = [low for (low, _), count in zip(BANDS, held, strict=True) if count]
+    first, last = (9, 29) if suite.game.num_boxes == 16 else (13, 37)
+    assert lows == list(range(first, last + 1, 4))
+    assert (
+        min(count for count, (low, _) in zip(held, BANDS, strict=True) if low in lows[:-1]) >= 300
+    )
+
+
+@pytest.mark.parametrize("board", ["4x4", "5x5"])
+def test_the_halves_share_no_position(board):
+    halves = [load_suite(f"{board}_{half}", board_of(board)) for half in ("tuning", "test")]
+    drawn = np.concatenate([half.drawn for half in halves])
+    permutations = edge_permutations(halves[0].game)
+    assert len({min(b.tobytes() for b in board[permutations]) for board in drawn}) == len(drawn)
+
+
+def test_the_problems_of_the_book():
+    assert [len(berlekamp_suite(DotsAndBoxes(*b))) for b in ((3, 3), (3, 5), (5, 5))] == [7, 3, 4]
+    with pytest.raises(InputError, match="no problem on a 2x2 board"):
+        load_suite("berlekamp", SMALL)
+
+
+def test_a_suite_may_lie_in_any_folder(tmp_path):
+    stored = load_suite("4x4_test", DotsAndBoxes(4, 4))
+    path = tmp_path / "suite_mine.npz"
+    shutil.copy(DATA / "suite_4x4_test.npz", path)
+    suite = load_suite(str(path), DotsAndBoxes(4, 4))
+    assert suite.name == "mine"
+    np.testing.assert_array_equal(suite.moves, stored.moves)
+    with pytest.raises(InputError, match=r"^suite: mine is of a 4x4 board, not 2x2"):
+        load_suite(str(path), SMALL)
+    with pytest.raises(InputError, match=r"^suite: .*absent\.npz"):
+        load_suite(str(tmp_path / "absent.npz"), SMALL)
+
+
+def test_wrong_suites_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"'5x5_tset' does not exist, did you mean 5x5_test"):
+        load_suite("5x5_tset", SMALL)
+    with pytest.raises(InputError, match="5x5_test is of a 5x5 board, not 2x2"):
+        load_suite("5x5_test", SMALL)
+    (tmp_path / "bad.npz").write_text("not a suite")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_suite(tmp_path / "bad.npz", "bad", SMALL)
+    with pytest.raises(InputError, match="table holds at most 30"):
+        load_suite("table", DotsAndBoxes(4, 4))

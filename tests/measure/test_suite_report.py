@@ -1,0 +1,126 @@
+"""A report names every player, compares them in pairs and says how positions were sampled."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections import defaultdict
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from script_runner import ROOT
+
+from jaxzero.config import SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.measure import suite_report
+from jaxzero.measure.suite import BANDS, table_suite
+from jaxzero.measure.suite_report import draw_scores, sampled, score_suite, scored_players
+from jaxzero.runs.weights import load_weights
+
+
+@pytest.fixture(scope="module")
+def small():
+    return replace(load_weights("2x2").agent, settings=SearchConfig(nodes="all"))
+
+
+@pytest.fixture(scope="module")
+def few(small):
+    return table_suite(small.network.game, positions=200)
+
+
+def test_players_are_compared_with_the_first(small, few, tmp_path, capsys):
+    names = scored_players("policy, greedy,random", few.game, small, 1)
+    found = score_suite({"2x2": small}, few, names, tmp_path)
+    assert list(found["suite"]) == ["policy", "greedy", "random"]
+    assert list(found["differences"]) == ["greedy - policy", "random - policy"]
+    wrong = {player: parts["all"]["wrong_share"] for player, parts in found["suite"].items()}
+    difference = found["differences"]["random - policy"]["all"]["difference"]
+    assert difference == pytest.approx(wrong["random"] - wrong["policy"], abs=1e-4)
+    assert list(found["calibration"]) == ["policy"]
+    assert (tmp_path / "suite_table.png").exists()
+    json.dumps(found)
+    said = capsys.readouterr().out
+    low, high = found["suite"]["random"]["all"]["wrong_interval"]
+    assert f"{wrong['random']:.1%} [{100 * low:.1f}, {100 * high:.1f}]" in said
+    assert f"{100 * difference:+.1f} [" in said
+
+
+def test_two_networks_are_compared_player_by_player(small, few, tmp_path):
+    networks = {"2x2": small, "other": small}
+    names = scored_players("policy,search:2,greedy", few.game, small, 2)
+    found = score_suite(networks, few, names, tmp_path)
+    assert list(found["differences"]) == [
+        "policy of 2x2 - policy of other",
+        "search:2 of 2x2 - search:2 of other",
+    ]
+    assert all(parts["all"]["first_only"] == 0 for parts in found["differences"].values())
+    assert {"policy of 2x2", "policy of other", "greedy"} < set(found["suite"])
+
+
+def test_two_checkpoints_of_one_run_have_names_that_differ():
+    main = runpy.run_path(str(ROOT / "scripts" / "evaluate.py"))
+    agents = [SimpleNamespace(iteration=number, agent=object()) for number in (5, 9, 9)]
+    for first, second, one, other in (
+        ("run", "run", agents[0], agents[1]),
+        ("run", "run", agents[1], agents[2]),
+        ("run", "run2", agents[1], agents[2]),
+    ):
+        found = main["tell_apart"]((first, one), (second, other))
+        assert list(found.values()) == [one.agent, other.agent] and len(found) == 2
+    assert list(main["tell_apart"](("run", agents[0]), ("run", agents[1]))) == [
+        "run, iteration 5",
+        "run, iteration 9",
+    ]
+
+
+def part(wrong: float | None, error: float | None = None) -> dict:
+    return {"wrong_share": wrong} | ({} if error is None else {"value_error": error})
+
+
+def test_a_figure_has_one_colour_for_a_player_and_no_empty_panel(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(suite_report, "save_figure", lambda _path, figure: drawn.append(figure))
+    bands = {
+        "greedy": {"1-8": part(0.2), "9-12": part(None)},
+        "policy": {"1-8": part(0.1, 0.5), "9-12": part(0.1, 0.5)},
+        "search": {"1-8": part(0.0, 0.1), "9-12": part(0.0, 0.1)},
+    }
+    scores = {name: {"by_undrawn": of} for name, of in bands.items()}
+    calibrated = {"search": [{"predicted": 0.5, "true": 0.4}]}
+    draw_scores(tmp_path / "a.png", "title", scores, calibrated)
+    draw_scores(tmp_path / "b.png", "title", {"greedy": scores["greedy"]}, {})
+    assert [len(figure.axes) for figure in drawn] == [3, 1]
+    colors = defaultdict(set)
+    for axis in drawn[0].axes:
+        handles, labels = axis.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            colors[label].add(handle.get_color())
+    assert set(colors) == set(scores) and all(len(used) == 1 for used in colors.values())
+    assert len(set.union(*colors.values())) == 3
+
+
+def test_unknown_players_are_refused(small):
+    with pytest.raises(InputError, match="players: 'nobody' is unknown"):
+        scored_players("policy,nobody", small.network.game, small, 1)
+
+
+def test_two_networks_are_not_compared_without_a_player_that_has_one(small):
+    with pytest.raises(InputError, match="players: greedy have no network"):
+        scored_players("greedy", small.network.game, small, 2)
+
+
+def test_the_seed_is_of_players_that_choose_at_random(small, few, tmp_path):
+    runs = [score_suite({"2x2": small}, few, ["random"], tmp_path, seed) for seed in (0, 0, 1)]
+    lost = [run["suite"]["random"]["all"]["boxes_lost"] for run in runs]
+    assert lost[0] == lost[1] != lost[2]
+
+
+def test_what_was_sampled_is_reported(small):
+    suite = table_suite(small.network.game, positions=10)
+    assert sampled(suite) == {}
+    counts = np.zeros((len(BANDS), 3), np.int32)
+    counts[1] = 7, 2, 4
+    object.__setattr__(suite, "counts", counts)
+    assert sampled(suite) == {"9-12": {"sampled": 7, "not_solved": 2, "kept": 4}}

@@ -1,0 +1,206 @@
+"""Shapes, masks and forms of the network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from compiled import any_params, apply
+
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes, State, box_sides_table, edge_permutations
+from jaxzero.network.graph import GraphBlock, incidence, open_paths
+from jaxzero.network.layers import convolution_form, greatest
+from jaxzero.network.network import (
+    IMPOSSIBLE,
+    Network,
+    expected_margin,
+    inference_copy,
+    init_params,
+    margin_probabilities,
+)
+from jaxzero.search.search import network_evaluator
+
+GAME = DotsAndBoxes(2, 3)
+RAW = {"features": "raw"}  # compiles faster where the inputs do not matter
+FORMS = {
+    "dense": {"trunk": "dense"},
+    "conv": {"trunk": "conv", "pooling_every": 1},
+    "attention": {"trunk": "conv", "attention_heads": 2, "pooling_every": 0, **RAW},
+    "safe end": {"trunk": "conv", "safe_end": True, **RAW},
+    "graph": {"trunk": "graph", "pooling_every": 1},
+    "raw graph, attention": {"trunk": "graph", "attention_heads": 2, **RAW},
+    "bfloat16": {"trunk": "conv", "compute_dtype": "bfloat16", **RAW},
+}
+
+
+def small(**settings) -> Network:
+    return Network(GAME, NetworkConfig(channels=8, blocks=1, **settings))
+
+
+def boards(count: int) -> np.ndarray:
+    share = np.linspace(0, 1, count)[:, None]
+    return np.random.default_rng(0).random((count, GAME.num_edges)) < share
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_shapes_types_and_masks(form):
+    network, drawn = small(**FORMS[form]), boards(9)
+    params = any_params(network)
+    assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype("float32")}
+    out = apply(network)(params, drawn)
+    chex.assert_shape(out.policy_logits, (9, 17))
+    chex.assert_shape(out.margin_logits, (9, 13))
+    safe_end = jax.tree.leaves(out.safe_end_logits)
+    assert [logits.shape for logits in safe_end] == [(9, 10)] * FORMS[form].get("safe_end", False)
+    chex.assert_type([out.policy_logits, out.margin_logits, *safe_end], jnp.float32)
+    chex.assert_tree_all_finite(out)
+    np.testing.assert_array_equal(out.policy_logits == IMPOSSIBLE, drawn)
+    assert np.asarray(expected_margin(GAME, out))[-1] == 0  # a full board has nothing left
+
+
+@pytest.mark.parametrize("features", ["raw", "structure"])
+def test_the_graph_answers_alike_for_the_images_of_a_position(features):
+    network = small(trunk="graph", features=features, pooling_every=1)
+    permutations, drawn = edge_permutations(GAME), boards(9)
+    images = drawn[:, permutations].reshape(-1, GAME.num_edges)  # those of a position in a row
+    policy, margin, _ = apply(network)(any_params(network), images)
+    policy, margin = policy.reshape(9, 4, -1), margin.reshape(9, 4, -1)
+    for image, permutation in enumerate(permutations):
+        np.testing.assert_allclose(policy[:, image], policy[:, 0, permutation], rtol=1e-3)
+        np.testing.assert_allclose(margin[:, image], margin[:, 0], rtol=1e-3)
+    assert len(np.unique(np.round(policy[0, 0], 6))) > 3
+
+
+def test_messages_pass_through_open_edges_only():
+    # All edges of box 5 are drawn, of box 0 all but the one to box 1.
+    block = GraphBlock(channels=4, dtype=jnp.dtype("float32"), pooling=False)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(16, 1, GAME.num_boxes + 1, 4)).astype(np.float32)
+    sides = box_sides_table(GAME)
+    drawn = np.zeros((1, GAME.num_edges), bool)
+    drawn[0, sides[np.array([0, 5])]] = True
+    drawn[0, np.intersect1d(sides[0], sides[1])] = False
+    paths = np.asarray(open_paths(jnp.asarray(incidence(GAME)), drawn))
+    shapes = jax.eval_shape(block.init, jax.random.key(1), x[0], paths)
+    params = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape).astype(np.float32), shapes)
+    slope = jax.jacobian(lambda x: block.apply(params, x, paths))
+    slopes = jax.jit(jax.vmap(slope))(x)[:, 0, :, :, 0]  # [16, to, C, from, C]
+    reached = np.abs(np.asarray(slopes)).max(axis=(0, 2, 4)) > 1e-6
+    assert np.flatnonzero(reached[0]).tolist() == [0, 1]
+    assert np.flatnonzero(reached[5]).tolist() == [5]
+    assert np.flatnonzero(reached[1]).tolist() == [0, 1, 2, 4, 6]  # 6 is the outside
+    assert np.flatnonzero(reached[6]).tolist() == [1, 2, 3, 4, 6]
+
+
+def test_open_paths_count_the_open_edges_between_nodes():
+    drawn = np.zeros((1, GAME.num_edges), bool)
+    drawn[0, box_sides_table(GAME)[4]] = True
+    paths = np.asarray(open_paths(jnp.asarray(incidence(GAME)), drawn))[0]
+    np.testing.assert_array_equal(paths, paths.T)
+    assert paths.sum(axis=1).tolist() == [4, 3, 4, 3, 0, 3, 9]
+    assert paths[0].tolist() == [0, 1, 0, 1, 0, 0, 2]  # a corner leads outside twice
+
+
+def test_margins_that_cannot_be_have_no_probability():
+    network, drawn = small(trunk="dense", features="raw"), np.zeros((9, 17), bool)
+    drawn[0, [0, 3, 9, 10]] = True  # one box closed
+    out = apply(network)(any_params(network), drawn)
+    possible = np.flatnonzero(margin_probabilities(out)[0] > 0) - GAME.num_boxes
+    assert possible.tolist() == [-5, -3, -1, 1, 3, 5]
+
+
+@pytest.mark.parametrize("form", ["shifted", "winograd"])
+def test_all_forms_of_the_convolution_are_equal(form):
+    direct, other = (small(convolution=name, **RAW) for name in ("direct", form))
+    params, drawn = any_params(direct), boards(9)
+    for a, b in zip(apply(direct)(params, drawn), apply(other)(params, drawn), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
+
+
+def test_winograd_is_refused_where_numbers_are_short(monkeypatch):
+    config = small(trunk="conv", convolution="winograd").config
+    assert convolution_form(config, 4) == "winograd"
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")  # auto is bfloat16 there
+    with pytest.raises(InputError, match=r"^network\.convolution: winograd needs"):
+        convolution_form(config, 4)
+    assert convolution_form(replace(config, compute_dtype="float32"), 4) == "winograd"
+
+
+@pytest.mark.parametrize("form", [*FORMS, "winograd"])
+def test_the_inference_copy_evaluates_alike(form):
+    network = small(**FORMS.get(form, {"convolution": "winograd", **RAW}))
+    params, drawn = any_params(network), boards(9)
+
+    @jax.jit
+    def run(params, drawn):
+        return network.apply(inference_copy(network, params, len(drawn)), drawn)
+
+    ours, theirs = run(params, drawn), apply(network)(params, drawn)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_the_inference_copy_holds_what_evaluation_wants():
+    def copied(network: Network):
+        return jax.eval_shape(partial(inference_copy, network, batch=4), any_params(network))
+
+    copy = copied(small(convolution="winograd"))
+    assert {leaf.shape[:2] for leaf in jax.tree.leaves(copy["prepared"])} == {(5, 6)}
+    copy = copied(small(compute_dtype="bfloat16"))
+    # All matrices, but for the last layers of the heads.
+    heads = [copy["params"].pop(name)["kernel"].dtype for name in ("policy", "margin")]
+    wide = [leaf.dtype for leaf in jax.tree.leaves(copy) if leaf.ndim > 1]
+    assert set(wide) == {jnp.dtype("bfloat16")} and set(heads) == {jnp.dtype("float32")}
+
+
+@pytest.mark.parametrize("trunk", ["conv", "dense", "graph"])
+def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
+    """So that it starts as the identity."""
+    network = small(trunk=trunk, features="raw", pooling_every=0)
+    params = init_params(network, jax.random.key(0))["params"]
+    blocks = [params[name] for name in params if "Block" in name]
+    assert len(blocks) == 1
+    kernels = [np.asarray(leaf) for leaf in jax.tree.leaves(blocks) if leaf.ndim > 1]
+    assert {kernel.any() for kernel in kernels} == {True, False}
+
+
+def test_wrong_shapes_fail_at_trace_time_with_the_name():
+    network = small(trunk="dense")
+    params = any_params(network)
+    with pytest.raises(AssertionError, match="drawn"):
+        jax.eval_shape(network.apply, params, jnp.zeros((2, 12), bool))
+    with pytest.raises(AssertionError, match="drawn"):
+        jax.eval_shape(network.apply, params, jnp.zeros((2, 17), jnp.int32))
+
+
+def test_searches_value_a_position_by_its_share_of_the_boxes():
+    network, drawn = small(trunk="dense", features="raw"), boards(9)
+    params, nothing = any_params(network), jnp.zeros(9, jnp.int32)
+    state = State(drawn, nothing + 1, nothing)
+    settings = SearchConfig(nodes="all")
+    found = jax.jit(network_evaluator(network, settings))(params, state, None)
+    out = apply(network)(params, drawn)
+    np.testing.assert_allclose(found.prior_logits, out.policy_logits, rtol=1e-5)
+    margin = expected_margin(GAME, out)
+    expected = jnp.where(jnp.all(drawn, axis=1), 0.0, margin / GAME.num_boxes)
+    np.testing.assert_allclose(found.value, expected, rtol=1e-4, atol=1e-6)
+    assert float(jnp.abs(found.value).max()) > 0.01
+
+
+def test_the_gradient_of_a_maximum_is_shared_and_finite():
+    x = np.random.default_rng(0).integers(0, 3, (4, 5, 6)).astype(np.float32)
+    weights = (1 + np.arange(24.0)).reshape(4, 6).astype(np.float32)
+    slopes = [
+        jax.grad(lambda x, of=of: (weights * of(x)).sum())
+        for of in (lambda x: greatest(x, (1,)), lambda x: x.max(axis=1))
+    ]
+    np.testing.assert_array_equal(slopes[0](x), slopes[1](x))
+    x[0, :, 0] = np.nan  # equals nothing, as what is rounded in two ways
+    assert np.isfinite(slopes[0](x)).all() and np.isnan(slopes[1](x)).any()

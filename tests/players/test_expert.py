@@ -1,0 +1,140 @@
+"""The expert: exact where the solver ends in time, the network's choice elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+import numpy as np
+import pytest
+from compiled import any_params
+
+from jaxzero.config import NetworkConfig, SearchConfig
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.measure.arena import play_match
+from jaxzero.network.network import Network
+from jaxzero.play.modes import NamedAgent, choose_player
+from jaxzero.players import expert
+from jaxzero.players.players import Agent, make_player
+from jaxzero.players.single import Thought
+from jaxzero.solver import endgame
+from jaxzero.solver.cancellation import cancelled_by
+
+GAME = DotsAndBoxes(2, 2)
+SETTINGS = SearchConfig(nodes="quiet")
+
+
+@cache
+def agent(game: DotsAndBoxes = GAME) -> Agent:
+    network = Network(game, NetworkConfig(trunk="dense", channels=4, blocks=1, features="raw"))
+    return Agent(network, any_params(network), SETTINGS)
+
+
+@cache
+def hurried() -> expert.Expert:
+    """Return an expert whose time allows the shortest search only, compiled."""
+    made = agent()
+    hurried = expert.new_expert(made.network, made.params, made.settings, 1e-3)
+    assert expert.prepare(hurried) == expert.SIMULATIONS[0]
+    return hurried
+
+
+def positions(count: int) -> np.ndarray:
+    """Return random positions [count, A] bool with a move left."""
+    rng = np.random.default_rng(0)
+    ranks = rng.permuted(np.tile(np.arange(GAME.num_edges), (count, 1)), axis=1)
+    return ranks >= rng.integers(1, GAME.num_edges + 1, (count, 1))
+
+
+def unhurried(monkeypatch, seconds: float = 60.0) -> expert.Expert:
+    """Return the hurried expert with all the time that proofs need, but no longer search."""
+    monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
+    made = hurried()
+    return expert.Expert(made.network, made.params, made.settings, seconds, made.durations)
+
+
+def test_a_proven_position_is_played_perfectly_as_the_network_prefers(monkeypatch):
+    made, boards = unhurried(monkeypatch), positions(80)
+    edges = expert.choose_edges(made, np.zeros(len(boards), np.uint32), boards)
+    chosen = 0
+    for drawn, edge in zip(boards, edges, strict=True):
+        worth = endgame.move_values(GAME, drawn)
+        best = np.flatnonzero(worth == worth.max())
+        order = expert.preference(made.think(16, drawn), drawn)
+        assert edge == next(one for one in order if one in best)
+        chosen += edge != best[0]
+    assert chosen > 10  # the order matters
+
+
+def test_without_a_proof_the_network_chooses(monkeypatch):
+    made = unhurried(monkeypatch)
+    monkeypatch.setattr(expert, "PROVEN_UNDRAWN", 0)
+    for drawn in positions(20):
+        assert expert.decide(made, 16, drawn) == made.think(16, drawn).edge
+
+
+def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
+    """The bound that was proven in time counts, although the value was not."""
+    made = unhurried(monkeypatch)
+
+    def prove_half(problem, _guess):
+        problem.bounds[0] = endgame.solve(GAME, drawn).value  # the upper bound stays open
+
+    monkeypatch.setattr(expert.proof, "prove_value", prove_half)
+    for drawn in positions(20):
+        worth = endgame.move_values(GAME, drawn)
+        assert worth[expert.decide(made, 16, drawn)] == worth.max()
+
+
+def test_a_decision_that_nobody_waits_for_ends(monkeypatch):
+    class NotWanted(Exception):
+        pass
+
+    def check() -> None:
+        if begun.is_set():
+            raise NotWanted
+
+    begun, prove = threading.Event(), expert.proof.prove_value
+    made = unhurried(monkeypatch, 3600.0)
+    monkeypatch.setattr(expert.proof, "prove_value", lambda *_: begun.set() or prove(hard, 0.0))
+    hard = expert.proof.new_problem(DotsAndBoxes(7, 7), np.zeros(112, bool), endgame.new_table(4))
+    monkeypatch.setattr(expert, "problem_of", lambda *_: hard)
+    with cancelled_by(check), pytest.raises(NotWanted):
+        expert.choose_edges(made, np.zeros(1, np.uint32), np.zeros((1, GAME.num_edges), bool))
+
+
+def test_preference_begins_with_the_choice_and_has_every_edge():
+    drawn = np.isin(np.arange(GAME.num_edges), [0, 4, 5])
+    policy = np.linspace(0, 1, GAME.num_edges)
+    order = expert.preference(Thought(2, 0.0, policy, None, None), drawn)
+    assert order == [2, 11, 10, 9, 8, 7, 6, 3, 1]
+
+
+def test_the_longest_search_is_one_that_fits():
+    made = expert.Expert(None, None, None, 10.0, {16: 0.1})  # a long search may take 2 seconds
+    assert expert.longest(made) == 256  # by the shortest it takes 1.6
+    made.durations[256] = 5.0
+    assert expert.longest(made) == 64
+
+
+def test_it_plays_matches_and_in_the_terminal(monkeypatch):
+    monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
+    player = choose_player(
+        "player", "expert:0.5", GAME, NamedAgent("weights", "x", agent(), 0, GAME)
+    )
+    result = play_match(GAME, player, make_player("perfect:0.5", GAME), 8, 2, 0)
+    assert result.points > 0.5
+
+
+@pytest.mark.parametrize("argument", ["", ":", ":0", ":-1", ":abc", ":nan", ":inf", ":3601"])
+def test_bad_times_are_refused(argument):
+    with pytest.raises(InputError, match=f"^player: 'expert{argument}' needs seconds .* expert:1$"):
+        make_player(f"expert{argument}", GAME, agent())
+
+
+def test_it_needs_a_network_and_a_board_of_the_solver():
+    with pytest.raises(InputError, match=r"^player: 'expert:1' needs a trained network"):
+        make_player("expert:1", GAME)
+    with pytest.raises(InputError, match=r"^player: .expert:1. .*8x8 must be at most 7x7"):
+        make_player("expert:1", DotsAndBoxes(8, 8), agent(DotsAndBoxes(8, 8)))

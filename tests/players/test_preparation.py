@@ -1,0 +1,132 @@
+"""Laws of first answers: legal, at once, marked; nothing compiles where a rule answers."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+import jaxzero
+from jaxzero.game import DotsAndBoxes
+from jaxzero.play.game import Record, draw_turn
+from jaxzero.players import single
+from jaxzero.players.preparation import (
+    PREPARATION,
+    Preparation,
+    exact_answer,
+    first_answer,
+    stand_in,
+)
+from jaxzero.solver.endgame import move_values
+from jaxzero.solver.small import MOST_UNDRAWN, small_values
+
+PATIENCE = 60  # seconds until a test fails instead of hanging
+LARGE = DotsAndBoxes(4, 3)
+
+
+def positions(game: DotsAndBoxes, least: int, most: int, count: int) -> list[np.ndarray]:
+    """Return random positions with `least` to `most` edges undrawn."""
+    rng, found = np.random.default_rng(game.num_edges), []
+    for _ in range(count):
+        drawn = np.ones(game.num_edges, bool)
+        undrawn = rng.integers(least, min(most, game.num_edges) + 1)
+        drawn[rng.permutation(game.num_edges)[:undrawn]] = False
+        found.append(drawn)
+    return found
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (1, 2), (2, 2), (4, 3)], ids=str)
+def test_values_of_few_edges_are_those_of_the_solver(sides):
+    game = DotsAndBoxes(*sides)
+    for drawn in positions(game, 1, MOST_UNDRAWN, 10):
+        np.testing.assert_array_equal(small_values(game, drawn), move_values(game, drawn))
+        assert exact_answer(game, drawn).by == "exact"
+
+
+def test_a_stand_in_plays_whole_games_by_the_rules_and_gives_little():
+    record = Record(LARGE)
+    while not record.is_over:
+        record = draw_turn(record, lambda here: stand_in(LARGE, here.drawn).edge)
+    # Every box has two sides, so all edges give boxes away: chains of two and of ten.
+    rows, cols = np.divmod(np.arange(LARGE.num_horizontal), LARGE.cols)
+    drawn = np.arange(LARGE.num_edges) < LARGE.num_horizontal
+    drawn[np.flatnonzero((rows == 2) & (cols < 2))] = True
+    answer = stand_in(LARGE, drawn)
+    assert answer.by == "rules" and not drawn[answer.edge]
+
+
+@pytest.fixture
+def gate():
+    """Let what compiles wait; a test that fails lets it go on."""
+    made = threading.Event()
+    yield made
+    made.set()
+
+
+def test_a_stand_in_answers_until_it_is_compiled(gate):
+    drawn, what = np.zeros(LARGE.num_edges, bool), object()
+
+    def ask(seconds: float = 0.0):
+        return first_answer(LARGE, drawn, what, lambda: gate.wait(PATIENCE), None, seconds)
+
+    assert [ask().by for _ in range(3)] == ["rules"] * 3
+    gate.set()
+    assert ask(PATIENCE) is None and ask() is None
+
+
+def test_nothing_compiles_where_the_solver_answers():
+    for drawn in positions(LARGE, 1, MOST_UNDRAWN, 5):
+        assert first_answer(LARGE, drawn, "never", pytest.fail).by == "exact"
+    assert not PREPARATION.is_done(LARGE, "never")
+
+
+def test_who_is_asked_for_does_not_play_what_is_exact_once_it_is_ready():
+    drawn = positions(LARGE, 3, 3, 1)[0]
+    PREPARATION.begin(LARGE, "ready", lambda: None)
+    assert PREPARATION.wait(LARGE, "ready", PATIENCE)
+    assert first_answer(LARGE, drawn, "ready", pytest.fail) is None
+
+
+def test_what_fails_is_done_so_that_the_answer_itself_meets_it():
+    PREPARATION.begin(LARGE, "fails", lambda: 1 / 0)
+    assert PREPARATION.wait(LARGE, "fails", PATIENCE)
+
+
+def test_what_nobody_wants_is_not_compiled(gate, monkeypatch):
+    monkeypatch.setattr("jaxzero.players.preparation.AT_ONCE", 1)
+    queue, compiled = Preparation(), []
+    queue.begin(LARGE, "first", lambda: gate.wait(PATIENCE))
+    with queue.wanted(LARGE, "given up", lambda: compiled.append("given up")):
+        pass
+    queue.begin(LARGE, "second", lambda: compiled.append("second"))
+    gate.set()
+    assert queue.wait(LARGE, "second", PATIENCE) and compiled == ["second"]
+
+
+def test_the_policy_stands_in_where_it_is_compiled():
+    agent = jaxzero.load("2x3").agent
+    game, drawn = agent.network.game, np.zeros(agent.network.game.num_edges, bool)
+    own = agent.network, agent.settings, agent.params, drawn
+    assert single.edge_if_compiled(*own) is None and stand_in(game, drawn, agent).by == "rules"
+    edge = int(single.choose_by_policy(*own).edge)
+    assert stand_in(game, drawn, agent) == (edge, "policy")
+
+
+def test_the_api_answers_at_once_and_says_who(monkeypatch):
+    engine, made = jaxzero.load("2x2"), []
+    monkeypatch.setattr(jax, "jit", pytest.fail)  # nothing compiles
+    assert engine.first_move([]).by == "exact"
+    assert engine.best_move([]) == engine.first_move([]).edge == engine.best_moves([[]])[0]
+    monkeypatch.undo()
+    monkeypatch.setattr("jaxzero.solver.small.MOST_UNDRAWN", -1)
+    gate = threading.Event()
+    monkeypatch.setattr(
+        type(engine), "_choose", lambda *_: (gate.wait(PATIENCE), made.append(1), ([7], [0.0]))[2]
+    )
+    try:
+        assert engine.first_move([], seconds=0.0).by == "rules" and not made
+    finally:
+        gate.set()
+    assert engine.first_move([], seconds=PATIENCE) == (7, "search")

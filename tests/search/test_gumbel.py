@@ -1,0 +1,195 @@
+"""The search by rounds chooses what mctx chooses, after the same visits, on the same noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from compiled import analyse
+from mctx._src.seq_halving import get_sequence_of_considered_visits
+
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, State, is_over
+from jaxzero.search import gumbel
+from jaxzero.search.gumbel import Rounds, SearchResult, halving, padded_rounds, schedule
+from jaxzero.search.search import Evaluation, game_of, search
+
+KEY = jax.random.key(7)
+
+
+def test_rounds_are_those_of_mctx():
+    for considered in range(1, 20):
+        for simulations in (1, 2, 5, 8, 16, 17, 32, 50, 64, 256):
+            visits = get_sequence_of_considered_visits(considered, simulations)
+            rounds = [len(list(same)) for _, same in groupby(visits)]
+            assert halving(considered, simulations) == rounds
+    for simulations, rounds in ((16, 1), (32, 4), (64, 15), (256, 60)):
+        assert len(halving(16, simulations)) == rounds
+
+
+def test_a_game_with_few_moves_has_the_rounds_that_fit():
+    for simulations, considered in ((16, 16), (32, 16), (64, 16), (8, 3), (7, 1)):
+        settings = SearchConfig(simulations=simulations, max_considered_actions=considered)
+        table = schedule(settings)
+        assert table[-1].sum() == simulations and not table[0].any()
+        for moves in range(1, considered + 1):
+            own = halving(moves, int(table[moves].sum()))
+            assert table[moves][: len(own)].tolist() == own and (table[moves] <= table[-1]).all()
+            assert table[moves, 0] == moves  # every move is looked at
+
+
+def chaotic(game: DotsAndBoxes):
+    """Return an evaluator whose priors and values are all over the place, so that trees bush."""
+    shape = game.num_edges, game.num_edges + 1
+    weights = np.random.default_rng(3).integers(0, 1 << 20, shape, np.int32)
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        # Integers, because a sum of floats differs with the size of the batch in its last bits.
+        mixed = jnp.where(state.drawn[:, :, None], weights, 0).sum(axis=1)
+        said = (mixed * 7919 % 65536) / 32768 - 1  # -1 to 1, hardly ever the same twice: no ties
+        logits = jnp.where(state.drawn, -1e9, 1.5 * said[:, :-1])
+        return Evaluation(logits, jnp.where(is_over(state), 0.0, 0.5 * said[:, -1]))
+
+    return evaluate
+
+
+def compare(game: DotsAndBoxes, settings: SearchConfig, count: int, most_kinds: int) -> int:
+    """Hold both engines against each other; return the number of positions that were compared.
+
+    mctx is told how many simulations games with so many moves have; `most_kinds` such numbers.
+    """
+    rng = np.random.default_rng(1)
+    drawn = rng.random((count, game.num_edges)) < rng.uniform(0, 0.8, (count, 1))
+    if settings.nodes == "quiet":
+        drawn = np.asarray(analyse(game)(drawn).quiet)
+    zeros = jnp.zeros(count, jnp.int32)
+    state, rules = State(jnp.asarray(drawn), zeros, zeros), game_of(settings)
+    count_moves = jax.vmap(lambda board: rules.legal(game, rules.view(game, board)).sum())
+    moves = jax.jit(count_moves)(state.drawn)
+    considered = np.minimum(moves, settings.max_considered_actions)
+    table = schedule(settings).sum(axis=1)
+
+    def run(settings: SearchConfig):
+        run = jax.jit(
+            lambda: search(game, settings, chaotic(game), (), KEY, state)._replace(tree=())
+        )
+        return jax.device_get(run())
+
+    ours, compared = run(settings), 0
+    kinds, sizes = np.unique(considered[considered > 0], return_counts=True)
+    for kind in kinds[np.argsort(-sizes)][:most_kinds]:
+        rows = considered == kind
+        theirs = run(replace(settings, engine="mctx", simulations=int(table[kind])))
+        np.testing.assert_array_equal(ours.visits[rows], theirs.visits[rows])
+        np.testing.assert_array_equal(ours.edge[rows], theirs.edge[rows])
+        np.testing.assert_allclose(ours.policy[rows], theirs.policy[rows], atol=1e-5)
+        np.testing.assert_allclose(ours.value[rows], theirs.value[rows], atol=1e-5)
+        compared += rows.sum()
+    return compared
+
+
+@pytest.mark.parametrize(
+    ("nodes", "simulations", "considered", "kinds"), [("quiet", 24, 4, 1), ("all", 12, 4, 1)]
+)
+def test_visits_moves_and_policies_equal_those_of_mctx(
+    nodes, simulations, considered, kinds, monkeypatch
+):
+    settings = SearchConfig(
+        nodes=nodes,
+        simulations=simulations,
+        max_considered_actions=considered,
+    )
+    if nodes == "quiet":  # as on a GPU, where the rounds are counted before
+        monkeypatch.setattr(
+            jax.lax, "platform_dependent", lambda *carry, default, **_others: default(*carry)
+        )
+    assert compare(DotsAndBoxes(2, 3), settings, count=400, most_kinds=kinds) > 250
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(3, 3), (5, 5)])
+@pytest.mark.parametrize("nodes", ["quiet", "all"])
+@pytest.mark.parametrize(("simulations", "considered"), [(16, 16), (32, 16), (50, 16), (64, 16)])
+def test_large_trees_equal_those_of_mctx(size, nodes, simulations, considered):
+    settings = SearchConfig(nodes=nodes, simulations=simulations, max_considered_actions=considered)
+    assert compare(DotsAndBoxes(*size), settings, count=1000, most_kinds=2) > 300
+
+
+def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(monkeypatch):
+    """Of four games one has 12 moves, the others 2: of 32 places in a round 14 are used."""
+    game, zeros, sizes, found = DotsAndBoxes(2, 2), jnp.zeros(4, jnp.int32), [], []
+    drawn = np.zeros((4, game.num_edges), bool)
+    drawn[1:, 2:] = True
+    state = State(jnp.asarray(drawn), zeros, zeros)
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        jax.debug.callback(lambda count: sizes.append(int(count)), len(state.margin))
+        return chaotic(game)((), state, None)
+
+    monkeypatch.setattr(gumbel, "CPU_LEAST", 1)
+    for most, batch in ((1024, 0), (3, 0), (1024, 3)):
+        monkeypatch.setattr(gumbel, "CPU_BATCH", most)
+        settings = SearchConfig(
+            simulations=8, max_considered_actions=8, nodes="all", evaluation_batch=batch
+        )
+        run = jax.jit(partial(search, game, settings, evaluate))
+        found.append(jax.block_until_ready(run((), KEY, state))._replace(tree=()))
+        jax.effects_barrier()
+    # The root and the round: in parts of all games, of half of them, and with what is not used.
+    assert sizes == [4] + 4 * [4] + 2 * [2] + 7 * [2] + 2 * [2] + 11 * [3]
+    for parts in found[1:]:
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
+
+
+@pytest.mark.parametrize("considered", [1, 2, 3, 16, 60])
+def test_rounds_as_data_have_one_shape(considered):
+    """More simulations may have fewer rounds: 60 have 17, 64 have 15."""
+    settings = SearchConfig(simulations=256, max_considered_actions=considered)
+    shapes = set()
+    for simulations in (*range(1, 20), 32, 50, 59, 60, 61, 64, 100, 255, 256):
+        rounds = padded_rounds(settings, simulations)
+        shapes.add((rounds.visits.shape, rounds.first.shape))
+        own = halving(min(considered, simulations), simulations)
+        assert rounds.visits[-1, : rounds.count].tolist() == [1, *own]
+        assert not rounds.visits[:, rounds.count :].any()
+    assert len(shapes) == 1
+
+
+# Rounds do not depend on what a node is: one kind will do.
+@pytest.mark.parametrize("nodes", [pytest.param("quiet", marks=pytest.mark.slow), "all"])
+@pytest.mark.parametrize(
+    "numbers",
+    [(17,), pytest.param((1, 2, 7, 16, 17, 100, 256), marks=pytest.mark.slow)],
+    ids=["one", "many"],
+)
+def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
+    """One program for all numbers of simulations: the same visits, moves and values, bit for bit.
+
+    XLA rounds the policy, which nothing in the search depends on, as the program wants it.
+    """
+    game, rng = DotsAndBoxes(2, 2), np.random.default_rng(4)
+    most = SearchConfig(nodes=nodes, simulations=256)
+    drawn = rng.random((12, game.num_edges)) < rng.uniform(0, 0.9, (12, 1))
+    drawn[:3] = [[True] * game.num_edges, [False] * game.num_edges, np.arange(12) > 0]
+    if nodes == "quiet":
+        drawn = np.asarray(analyse(game)(drawn).quiet)
+    zeros = jnp.zeros(len(drawn), jnp.int32)
+    state = State(jnp.asarray(drawn), zeros, zeros)
+
+    def find(settings: SearchConfig, rounds: Rounds | None) -> SearchResult:
+        found = search(game, settings, chaotic(game), (), KEY, state, rounds=rounds)
+        return found._replace(tree=found.tree.moves.values[:, 0])
+
+    padded = jax.jit(partial(find, most))
+    for simulations in numbers:
+        alone = jax.jit(partial(find, replace(most, simulations=simulations)))(None)
+        found = padded(padded_rounds(most, simulations))
+        for name in ("visits", "edge", "value", "tree"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(alone, name), name)
+        np.testing.assert_allclose(found.policy, alone.policy, rtol=1e-5)
+    assert padded._cache_size() == 1
