@@ -12,9 +12,8 @@ from compiled import any_params
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import DotsAndBoxes, initial_states
-from jaxzero.host import recent
 from jaxzero.network.network import Network
-from jaxzero.players import choosing, expert, single
+from jaxzero.players import choosing, expert, recent, single
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Agent, make_player
 
