@@ -24,12 +24,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import Config
-from jaxzero.game import DotsAndBoxes, boxes_closed, fullest_beside
+from jaxzero.game import DotsAndBoxes, State, boxes_closed, fullest_beside
 from jaxzero.game.board import box_sides_table
-from jaxzero.game.quiet import FreeBoxes, declines, whole_value
+from jaxzero.game.quiet import FreeBoxes, declines, free_boxes, whole_value
 from jaxzero.solver.endgame import TranspositionTable, new_table, solve_many
+from jaxzero.training import targets
+from jaxzero.training.games import Games, first_player_margin
 from jaxzero.training.parallel import own_devices, own_slices, spread_own
-from jaxzero.training.replay import Replay, relabel
+from jaxzero.training.replay import Replay, add, relabel
 from jaxzero.training.targets import (
     Decisions,
     Positions,
@@ -70,11 +72,15 @@ class Postponed(NamedTuple):
     left: jax.Array  # [P] int32, boxes not closed yet
 
 
+# The first player's final margins [N] int32 of games that are played out, else `Stops`.
+Ends = jax.Array | Stops
+
+
 class Waiting(NamedTuple):
     """What one iteration waits for."""
 
-    postponed: Postponed  # [P]
-    stops: Stops  # [N]
+    postponed: Postponed | None  # [P]; None: results are known at once
+    ends: Ends  # [N]
     begun: jax.Array  # [N] bool, the game was played
 
 
@@ -95,19 +101,41 @@ class Adjudication(NamedTuple):
     answers: Answers
 
 
-def no_stops(config: Config, games: int) -> Stops:
-    """Return the ends of games of which none has begun."""
+def ends_of(config: Config, position: State, games: Games) -> Ends:
+    """Return how games [B] end at the positions that are searched next."""
+    if not config.selfplay.adjudicate_below:
+        return first_player_margin(position)
+    ahead = first_player_margin(games.state)
+    return Stops(position.drawn, ahead, games.state.player, free_boxes(games.view))
+
+
+def no_ends(config: Config, games: int) -> Ends:
+    """Return the ends of so many games of which none has begun."""
     zeros = jnp.zeros(games, jnp.int32)
+    if not config.selfplay.adjudicate_below:
+        return zeros
     drawn = jnp.ones((games, config.game.board.num_edges), bool)
     return Stops(drawn, zeros, zeros, FreeBoxes(zeros, zeros))
 
 
-def init_adjudication(config: Config, games: int) -> Adjudication:
+def label(
+    config: Config, decisions: Decisions, ends: Ends, begun: jax.Array, key: jax.Array
+) -> tuple[tuple[Positions, Postponed | None], dict[str, jax.Array]]:
+    """Return all decisions [T * B] as positions, what their margins wait for, and metrics."""
+    if config.selfplay.adjudicate_below:
+        return postpone(config, decisions, len(begun)), {}
+    metrics = result_metrics(ends, begun, jnp.sum(begun))
+    return (targets.label(config, decisions, ends, key), None), metrics
+
+
+def init_adjudication(config: Config, games: int) -> Adjudication | None:
     """Return the state of a device of `games` games that waits for nothing."""
+    if not config.selfplay.adjudicate_below:
+        return None
     count = config.positions_per_game * games
     whole, real = jnp.zeros(count, jnp.int32), jnp.zeros(count, jnp.float32)
     postponed = Postponed(whole, real, real, jnp.zeros(count, bool), whole)
-    waiting = Waiting(postponed, no_stops(config, games), jnp.zeros(games, bool))
+    waiting = Waiting(postponed, no_ends(config, games), jnp.zeros(games, bool))
     answers = jax.tree.map(jnp.asarray, no_answers(config, games))
     return Adjudication(waiting, waiting, answers)
 
@@ -139,15 +167,23 @@ def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Position
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (positions, postponed))
 
 
-def take_answers(
-    config: Config, replay: Replay, state: Adjudication, key: jax.Array
-) -> tuple[Replay, Positions, dict[str, jax.Array]]:
-    """Take the answers about the games of two iterations ago.
+def store(
+    config: Config,
+    replay: Replay,
+    state: Adjudication | None,
+    positions: Positions,
+    waiting: Waiting,
+    key: jax.Array,
+) -> tuple[Replay, Adjudication | None, dict[str, jax.Array]]:
+    """Add the positions of an iteration to the ring; return ring, state and metrics.
 
-    Returns the ring with their margins, solved positions [N * K] to add to it, and metrics.
+    Take the answers about the games of two iterations ago too: the ring gets their margins and
+    solved positions [N * K].
     """
-    uniform_key, offset_key = jax.random.split(key)
-    (waiting, stops, begun), answers = state.older, state.answers
+    if state is None:
+        return add(replay, positions), None, {}
+    uniform_key, offset_key = jax.random.split(jax.random.fold_in(key, 2))
+    newer, (waiting, stops, begun), answers = waiting, state.older, state.answers
     result, known = results(stops, answers), answers.solved[:, 0]
     uniform = jax.random.uniform(uniform_key, waiting.left.shape)
     to_come = waiting.slope * result[waiting.game] + waiting.offset
@@ -165,7 +201,9 @@ def take_answers(
         "selfplay/unsolved": jnp.sum(stopped & ~known) / count,
         "selfplay/solved": jnp.sum(_usable(answers)),
     }
-    return replay, solved_positions(config, answers, jax.random.uniform(offset_key)), metrics
+    solved = solved_positions(config, answers, jax.random.uniform(offset_key))
+    positions = jax.tree.map(lambda *x: jnp.concatenate(x), positions, solved)
+    return add(replay, positions), state._replace(older=state.newer, newer=newer), metrics
 
 
 def results(stops: Stops, answers: Answers) -> jax.Array:
@@ -231,7 +269,7 @@ class Adjudicator:
         """Begin to solve the games [D, N] of the iteration that has just ended."""
         config = self._config
         # Copied: the next iteration takes the memory.
-        drawn = own_slices(state.newer.stops.drawn)
+        drawn = own_slices(state.newer.ends.drawn)
         drawn = drawn.reshape(-1, drawn.shape[-1])
         own = own_devices(self._devices)
         # Games of the processes before this one.

@@ -22,18 +22,14 @@ from jaxzero.network.network import Network
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import adjudication
 from jaxzero.training.adjudication import OF_ENDS, Adjudicator, postpone, results, solve_stops
+from jaxzero.training.games import has_ended, new_games, searched
 from jaxzero.training.iteration import compile_iteration, init_actor
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, replicate, spread_actor
 from jaxzero.training.progress import Progress, run_iteration
+from jaxzero.training.queue import make_queue
 from jaxzero.training.replay import add, empty_replay, relabel
-from jaxzero.training.selfplay import (
-    finished,
-    make_queue,
-    new_games,
-    play_to_the_end,
-    searched,
-)
+from jaxzero.training.selfplay import play_to_the_end
 from jaxzero.training.targets import Positions, label, possible_margin
 from jaxzero.training.trainer import train
 
@@ -70,7 +66,7 @@ def played():
         begin = new_games(CONFIG, random_key, GAMES)
         decisions, stops = play_to_the_end(CONFIG, hashed, (), play_key, begin)
         postponed = postpone(CONFIG, decisions, GAMES)[1]
-        return decisions, stops, postponed, finished(CONFIG, searched(CONFIG, begin))
+        return decisions, stops, postponed, has_ended(CONFIG, searched(CONFIG, begin))
 
     decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
     answers, _ = solve_stops(GAME, stops.drawn, 0, SOLVED, 2, (0, 0))
@@ -224,7 +220,7 @@ class CheckedAdjudicator(Adjudicator):
     def answer(self, state):
         state, metrics = super().answer(state)
         if metrics:
-            stops = jax.device_get(state.older.stops.drawn)
+            stops = jax.device_get(state.older.ends.drawn)
             asked = ~stops.all(-1)
             assert asked.any()
             first = jax.device_get(state.answers.drawn)[:, :, 0]
