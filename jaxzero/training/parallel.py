@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import chex
 import jax
@@ -25,10 +27,12 @@ from jax.experimental import multihost_utils
 from jaxzero.errors import InputError, RunError, one_line
 from jaxzero.host.environment import check_devices
 from jaxzero.host.status import mute
+from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
 DEVICE_AXIS = "device"
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
 MESSAGE_BYTES = 400
+SEEN_SECONDS = 60  # after which a file system that machines share shows a new folder to all
 
 
 # Processes
@@ -154,6 +158,19 @@ def _first_line(error: Exception) -> str:
 
 
 # Devices
+
+
+def refuse_separate(run_dir: Path) -> None:
+    """Raise an InputError unless every process sees the folder of the first one."""
+    for _ in range(SEEN_SECONDS):
+        saved = finished_checkpoints(run_dir / CHECKPOINTS)
+        seen = gather([run_dir.is_dir(), len(saved), max(saved, default=0)])
+        if (seen == seen[0]).all():
+            return
+        time.sleep(1)
+    raise InputError(
+        f"run_dir: {run_dir} is not the same folder in every process: name one that all share"
+    )
 
 
 def choose_devices(count: int) -> list[jax.Device]:
