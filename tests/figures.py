@@ -168,7 +168,7 @@ def of_shipped_networks() -> Iterator[Figure]:
     for name, before in (("4x4", "with AdamW, the shipped 4x4:"), ("4x4_solver", "gave")):
         alone = share(record(name)["suite"]["policy"]["all"]).replace(" [", " % [", 1)
         yield Figure(TRAINING, f"{before} {alone}", f"jaxzero/weights/{name}.json")
-    yield Figure(README, f"12 minutes on one H100: {searched.partition(' [')[0]} wrong moves", source)
+    yield Figure(README, f"one H100: {searched.partition(' [')[0]} wrong moves", source)
 
 
 def of_small_networks() -> Iterator[Figure]:
