@@ -192,11 +192,15 @@ def _numbers(
     return numbers
 
 
+def _quit(engine: Session, *_words: str) -> None:
+    engine.done = True
+
+
 COMMANDS: dict[str, Callable[..., str | None]] = {
-    "protocol_version": lambda _engine: "2",
-    "name": lambda _engine: "jaxzero",
-    "version": lambda _engine: __version__,
-    "list_commands": lambda _engine: "\n".join(COMMANDS),
+    "protocol_version": lambda *_: "2",
+    "name": lambda *_: "jaxzero",
+    "version": lambda *_: __version__,
+    "list_commands": lambda *_: "\n".join(COMMANDS),
     "known_command": _known_command,
     "new_game": _new_game,
     "clear_board": _clear_board,
@@ -211,5 +215,5 @@ COMMANDS: dict[str, Callable[..., str | None]] = {
     "analyze": _analyze,
     "score": _score,
     "final_score": _final_score,
-    "quit": lambda engine: setattr(engine, "done", True),
+    "quit": _quit,
 }
