@@ -102,14 +102,14 @@ def test_the_board_stays_where_it_is_all_through_a_game_and_its_review(open_page
     page.get_by_test_id("undo").click()
     refuse = {"status": 503, "json": {"error": "no"}}
     page.route("**/api/move", lambda route: route.fulfill(**refuse), times=1)
-    draw(page, 0)
+    draw(page, 5)
     page.get_by_test_id("retry").click()  # a notice comes and goes
     page.locator("#board-host .board:not(.waits)").wait_for()
     for edge in range(12):
         draw(page, edge)
     page.get_by_test_id("again").wait_for()
     expect_one_place(page)
-    page.get_by_test_id("nav-review").click()
+    page.goto(f"{page.url.partition('#')[0]}#review")
     load(page, GAME)
     page.locator('[data-testid="next-mistake"]:enabled').click()
     page.evaluate("window.places.clear()")
