@@ -36,7 +36,7 @@ from jaxzero.host.files import atomic_write
 from jaxzero.measure.suite import load_suite
 from jaxzero.measure.suite_report import sampled
 from jaxzero.network.network import Network, count_params
-from jaxzero.page.levels import LEVELS, OWN_NETWORK
+from jaxzero.page.opponents import LEVELS, OWN_NETWORK
 from jaxzero.performance.startup import startup_table
 from jaxzero.runs.memory import mebibytes
 from jaxzero.training.iteration import input_shapes
