@@ -114,5 +114,5 @@ def search(
     value_scale = settings.value_scale_per_box * game.num_boxes
     problem = settings, value_scale, expand_and_evaluate, outcome, key, root, gumbel_scale
     if settings.engine == "mctx":
-        return mctx_search.plan(*problem, rules.OUTCOME_DEPENDS_ON_VALUE)
+        return mctx_search.plan(*problem)
     return gumbel.plan(*problem, rounds)
