@@ -13,7 +13,7 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import Network
-from jaxzero.players import choosing, expert, recent, single
+from jaxzero.players import expert, recent, single
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Agent, make_player
 
@@ -35,13 +35,13 @@ def own(agent: Agent) -> tuple:
 
 def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
     """Analysis, expert and player search one position with any number of simulations."""
-    traced, search = [], choosing.search
+    traced, search = [], single.search
 
     def count(*inputs, **others):
         traced.append(inputs)
         return search(*inputs, **others)
 
-    monkeypatch.setattr(choosing, "search", count)
+    monkeypatch.setattr(single, "search", count)
     monkeypatch.setattr("jaxzero.host.programs.cache_folder", lambda: None)  # no trace from a file
     visits = [single.think(*own(agent), EMPTY, n).visits.sum() for n in (16, 64, 256, 1024)]
     assert 0 < visits[0] < visits[1] < visits[2] < visits[3] <= 1024
