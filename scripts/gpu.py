@@ -37,7 +37,7 @@ ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
 # Files whose tests take one device of any kind.
 TESTS = (
-    "tests/game tests/search/test_search.py tests/search/test_quiet_search.py "
+    "tests/game tests/search/test_search.py "
     "tests/training/test_learner.py tests/training/test_replay.py"
 ).split()
 # Speeds are those of whole games, a lane to each.

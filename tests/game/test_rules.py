@@ -122,17 +122,6 @@ def test_the_host_counts_the_sides_beside_an_edge_as_the_device_does(rows, cols)
     np.testing.assert_array_equal(fullest_beside(game, drawn[5]), fullest_beside(game, drawn)[5])
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(0, 3), (2, -1)])
-def test_a_board_has_at_least_one_box(rows, cols):
-    with pytest.raises(ValueError, match="at least 1"):
-        DotsAndBoxes(rows, cols)
-
-
-def test_geometry_is_hashable():
-    assert hash(DotsAndBoxes(5, 5)) == hash(DotsAndBoxes(5, 5))
-    assert DotsAndBoxes(5, 5).num_edges == 60
-
-
 WITHOUT_A_DEVICE = """
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, edge_permutations
 game = DotsAndBoxes(5, 5)

@@ -16,7 +16,13 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, box_sides_table, edge_permutations
 from jaxzero.network.graph import GraphBlock, incidence, open_paths
-from jaxzero.network.layers import convolution_form, greatest
+from jaxzero.network.layers import (
+    convolution_form,
+    greatest,
+    tile_length,
+    transform_kernel,
+    winograd_convolve,
+)
 from jaxzero.network.network import (
     IMPOSSIBLE,
     Network,
@@ -122,6 +128,29 @@ def test_all_forms_of_the_convolution_are_equal(form):
     params, drawn = any_params(direct), boards(9)
     for a, b in zip(apply(direct)(params, drawn), apply(other)(params, drawn), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("height, width", [(2, 3), (4, 4), (6, 6), (7, 5), (13, 2)])
+def test_winograds_convolution_equals_the_library(height, width):
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(3, height, width, 8)).astype(np.float32)
+    kernel = draw.normal(size=(3, 3, 8, 5)).astype(np.float32)
+
+    @jax.jit
+    def both(x, kernel):
+        found = winograd_convolve(x, transform_kernel(kernel, height, width))
+        return found, jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+
+    np.testing.assert_allclose(*both(x, kernel), atol=2e-3)
+
+
+def test_tiles_cover_a_side_without_a_useless_one():
+    for length in range(1, 22):
+        tile = tile_length(length)
+        assert tile <= 6
+        assert (-(-length // tile) - 1) * tile < length
 
 
 def test_winograd_is_refused_where_numbers_are_short(monkeypatch):
