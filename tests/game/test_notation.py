@@ -19,7 +19,6 @@ from jaxzero.game.notation import FORMATS, format_of, format_of_file, read_game,
 from jaxzero.game.recorded import RecordedGame
 
 BOARDS = [(1, 1), (1, 2), (3, 2), (5, 5), (20, 20)]
-LINES = set(MOVE_LISTS)  # formats with a header
 
 
 def random_game(rows: int, cols: int, seed: int) -> RecordedGame:
@@ -55,24 +54,18 @@ def test_what_is_written_is_read_again(name, rows, cols):
         assert read_game(text) == game
 
 
-@pytest.mark.parametrize("name", sorted(LINES - {"sau"}))
-def test_a_game_is_read_as_an_east_asian_keyboard_writes_it(name):
+@pytest.mark.parametrize("name", sorted(MOVE_LISTS))
+def test_lists_of_moves_are_read_without_a_header_and_from_any_keyboard(name):
     game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
-    text = write_game(game, name)
-    wide = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1) if chr(code) != "#"}
-    assert read_game(text.translate(wide)) == game
-    assert read_game(text.replace(",", "、")) == game
-
-
-@pytest.mark.parametrize("name", sorted(LINES))
-def test_without_its_header_a_game_needs_its_board(name):
-    game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
-    text = write_game(game, name, header=False)
-    assert "#" not in text
-    assert read_game(text, game.board) == game
-    assert read_game(write_game(game, name), game.board) == game
+    bare, whole = write_game(game, name, header=False), write_game(game, name)
+    assert "#" not in bare
+    assert read_game(bare, game.board) == read_game(whole, game.board) == game
     with pytest.raises(InputError, match="a game on 3x4, not on 4x4"):
-        read_game(write_game(game, name), DotsAndBoxes(4, 4))
+        read_game(whole, DotsAndBoxes(4, 4))
+    if name != "sau":  # as an East Asian keyboard writes it
+        wide = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1) if chr(code) != "#"}
+        assert read_game(whole.translate(wide)) == game
+        assert read_game(whole.replace(",", "、")) == game
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(2, 2), (2, 3), (5, 4)])
@@ -202,20 +195,13 @@ REJECTED = {
     "P1(h,0,0) P2(h,0,0)": "line 1: move 2, P2(h,0,0), is already drawn",
     "P1(h,0,0)\nP1(h,1,0)": "line 2: move 2, P1(h,1,0), is of player 1, but player 2 is to move",
     "# 2x2\nh0,0\nP1(v,0,3)": "line 3: P1(v,0,3) is not on a 2x2 board",
-    "h99,0": "line 1: h99,0 is not on a 20x20 board",
-    "1,2,x": "line 1: 'x' begins no move such as 12",
     WHOLE: "board: 17 edges fill a board of 2x3 or 3x2: name it, as # 2x3",
     "# 0x3": "line 1: '# 0x3' must be a board from 1x1 to 20x20",
     "5x5\n6x6": "line 2: '6x6' is a second size, after 5x5",
     "5x5 swedisch": "line 1: start 'swedisch' is unknown, did you mean swedish?",
     "# start: h0,0": "line 1: start needs the size of the board before it",
     "2x2\n# start: h3,0": "line 2: edge h3,0 is not on a 2x2 board",
-    "2x2 icelandic\nh0,0": "line 2: move 1, h0,0, is already drawn",
-    "# 2x2\nA3T": "line 2: A3T is not on a 2x2 board",
     "move 2 AAA": "line 1: 'move 2 AAA' must be a turn such as move 2 AABBCA",
-    "move 1 AGA": "line 1: AGA is not on a 5x5 board",
-    "new black\ngo": "line 2: 'go' must be a turn",
-    "move 2 AAAAAB": "line 1: move 2, AAB, is of player 1, but player 2 is to move",
     "+--+": "the picture needs at least two rows of two dots",
     "+--+\n|  |\n+---+": "line 3: its dots are not below those of line 1",
     "+--+\n+--+": "line 2: '' is only part of an edge",
@@ -226,10 +212,8 @@ REJECTED = {
     '{"rows": ' + "1" * 5000 + "}": "text: is not JSON",
     "{}": "rows: is missing",
     '{"rows": 5, "cols": 21}': "cols: 21 must be a whole number from 1 to 20",
-    '{"rows": true, "cols": 5}': "rows: True must be a whole number",
     '{"rows": 2, "cols": 2, "moves": 5}': "moves: 5 must be a list",
     '{"rows": 2, "cols": 2, "moves": [0, 12]}': "moves[1]: 12 must be a whole number from 0 to 11",
-    '{"rows": 2, "cols": 2, "moves": [0, null]}': "moves[1]: None must be a whole number",
     '{"rows": 2, "cols": 2, "moves": ["h9,9"]}': "moves: edge h9,9 is not on a 2x2 board",
     '{"rows": 2, "cols": 2, "start": [3], "moves": [3]}': "moves[0]: edge h1,1 is already drawn",
     '{"rows": 2, "cols": 2, "names": ["a"]}': "names: ['a'] must be two names",
@@ -240,7 +224,6 @@ REJECTED = {
     '{"game": [{"piece": "r(g1,h)"}]}': "game[0]: {'piece': 'r(g1,h)'} must hold a piece",
     '{"game": [{"piece": "r(a6,v)"}]}': "game[0]: r(a6,v) is not on a 5x5 board",
     json.dumps({"game": as_game(["r(a6,h)", "r(b6,h)"])}): "game[1]: move 2, r(b6,h), is of player",
-    json.dumps({"game": as_game(["r(a6,h)", "b(a6,h)"])}): "game[1]: move 2, b(a6,h), is already",
 }
 
 

@@ -11,13 +11,15 @@ import pytest
 from compiled import analyse
 from referee import boxes_of
 
-from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.game import DotsAndBoxes, automorphisms, box_sides
 from jaxzero.game.structure import structure
 from jaxzero.network.features import (
     BOX_CLASSES,
     EDGE_CLASSES,
     LENGTHS_PLANE,
+    PLANES,
     STRUCTURE_PLANES,
+    board_planes,
     edges_from_planes,
     structure_features,
     structure_planes,
@@ -177,3 +179,17 @@ def test_what_ends_at_a_joint_is_told_from_what_does_not():
     assert found.length[1].ravel().tolist() == [0, 3, 0] * 3 and not found.joined[1].any()
     seen = features_of(game)(drawn, found)
     assert seen.joined.sum(axis=(1, 2)).tolist() == [[3, 0], [0, 0]]
+
+
+def test_planes_hold_what_they_say():
+    game = DotsAndBoxes(2, 3)
+    drawn = np.zeros(game.num_edges, bool)
+    drawn[[0, 3, 9, 10]] = True  # the box in the top left corner, closed
+    planes = np.asarray(unpack_planes(board_planes(game, jnp.asarray(drawn)), len(PLANES)))
+    assert planes.shape == (3, 4, 10)
+    assert planes[0, 0, 0] and planes[1, 0, 0] and planes[0, 0, 1] and planes[0, 1, 1]
+    assert planes[..., 0].sum() == planes[..., 1].sum() == 2
+    assert planes[..., 2].sum() == 9 - 2 and planes[..., 3].sum() == 8 - 2
+    assert planes[0, 0, 8] and planes[..., 8].sum() == 1
+    assert planes[..., 9].sum() == 6 and not planes[2, :, 9].any() and not planes[:, 3, 9].any()
+    np.testing.assert_array_equal(box_sides(game, jnp.asarray(drawn)), [[4, 1, 0], [1, 0, 0]])

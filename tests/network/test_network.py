@@ -19,7 +19,6 @@ from jaxzero.network.graph import GraphBlock, incidence, open_paths
 from jaxzero.network.layers import (
     convolution_form,
     greatest,
-    tile_length,
     transform_kernel,
     winograd_convolve,
 )
@@ -105,15 +104,6 @@ def test_messages_pass_through_open_edges_only():
     assert np.flatnonzero(reached[6]).tolist() == [1, 2, 3, 4, 6]
 
 
-def test_open_paths_count_the_open_edges_between_nodes():
-    drawn = np.zeros((1, GAME.num_edges), bool)
-    drawn[0, box_sides_table(GAME)[4]] = True
-    paths = np.asarray(open_paths(jnp.asarray(incidence(GAME)), drawn))[0]
-    np.testing.assert_array_equal(paths, paths.T)
-    assert paths.sum(axis=1).tolist() == [4, 3, 4, 3, 0, 3, 9]
-    assert paths[0].tolist() == [0, 1, 0, 1, 0, 0, 2]  # a corner leads outside twice
-
-
 def test_margins_that_cannot_be_have_no_probability():
     network, drawn = small(trunk="dense", features="raw"), np.zeros((9, 17), bool)
     drawn[0, [0, 3, 9, 10]] = True  # one box closed
@@ -144,13 +134,6 @@ def test_winograds_convolution_equals_the_library(height, width):
         )
 
     np.testing.assert_allclose(*both(x, kernel), atol=2e-3)
-
-
-def test_tiles_cover_a_side_without_a_useless_one():
-    for length in range(1, 22):
-        tile = tile_length(length)
-        assert tile <= 6
-        assert (-(-length // tile) - 1) * tile < length
 
 
 def test_winograd_is_refused_where_numbers_are_short(monkeypatch):
