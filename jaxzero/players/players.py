@@ -296,16 +296,17 @@ def _table(game: DotsAndBoxes):
 
 def _network_player(name: str, simulations: int, agent: Agent) -> Player:
     """Return the player with a search of so many simulations; 0: without search."""
-    settings, one = agent.settings, single.choose_by_policy
-    if simulations:
+    settings, searches = agent.settings, simulations > 0
+    if searches:
         settings = replace(settings, simulations=simulations)
-        one = partial(single.think, simulations=simulations)
-    searches = simulations > 0
     varied = agent.temperature or (searches and settings.engine != "rounds")
     act, of_turn = _deciders(agent.network, settings, agent.temperature, searches)
 
     def alone(params: chex.ArrayTree, drawn: np.ndarray) -> int:
-        return int(one(agent.network, settings, params, drawn).edge)
+        own = agent.network, settings, params
+        if searches:
+            return int(single.think(*own, drawn, simulations).edge)
+        return int(single.choose_many(*own, drawn[None], 0).edge[0])
 
     return Player(
         name,

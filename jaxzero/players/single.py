@@ -88,23 +88,15 @@ def _think(
     return Thought(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
 
 
-def choose_by_policy(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
-) -> Choice:
-    """Choose in one position [A] bool without a search: NumPy. The first call compiles."""
-    choice = choose_many(network, settings, params, drawn[None], 0)
-    return Choice(choice.edge[0], choice.value[0])
-
-
 def edge_if_compiled(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
 ) -> int | None:
-    """Return the edge of `choose_by_policy`, None where that would have to compile."""
+    """Return the edge that the network draws without search, None where that has to compile."""
     inputs = params, drawn[None], ()
     key, _ = _key(_choose_many, network, SearchConfig(nodes=settings.nodes), inputs)
     if not is_marked(network.game, key):
         return None
-    return int(choose_by_policy(network, settings, params, drawn).edge)
+    return int(choose_many(network, settings, params, drawn[None], 0).edge[0])
 
 
 def choose_many(

@@ -44,7 +44,7 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
         needed = ~is_over(state)
         if computes_what_is_used(settings) and len(needed) <= max(SIZES):
-            prediction = evaluate_some(network, params, state.drawn, found, needed, SIZES)
+            prediction = evaluate_some(network, params, state.drawn, found, needed)
         else:
             prediction = network.apply(params, state.drawn, found)
         value = expected_margin(game, prediction) / game.num_boxes

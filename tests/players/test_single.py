@@ -56,12 +56,13 @@ def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
 def test_weights_may_lie_on_any_device(agent):
     """On one that is not the first, or on all, as after training."""
     first, second = jax.devices()[:2]
-    wanted = single.choose_by_policy(*own(agent), EMPTY)
+    wanted = single.choose_many(*own(agent), EMPTY[None], 0)
     mesh = jax.sharding.Mesh([first, second], "d")
     everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     for place in (first, second, everywhere):
         placed = replace(agent, params=jax.device_put(agent.params, place))
-        np.testing.assert_allclose(single.choose_by_policy(*own(placed), EMPTY), wanted, rtol=1e-5)
+        found = single.choose_many(*own(placed), EMPTY[None], 0)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("simulations", [1, 64, 65, 1024, 4097, 65_536, 65_537, MOST_SIMULATIONS])

@@ -8,17 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse, any_params, planted, worths
-from referee import Referee
+from compiled import analyse, planted, worths
 
-from jaxzero.config import NetworkConfig, SearchConfig
-from jaxzero.game import DotsAndBoxes, State, initial_states, step
+from jaxzero.config import SearchConfig
+from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
-from jaxzero.measure.scoring import agent_answers
-from jaxzero.measure.suite import table_suite
-from jaxzero.network.network import Network
 from jaxzero.players.choosing import by_search, choose
-from jaxzero.players.players import Agent, make_player
 from jaxzero.search import plain_game, quiet_game
 from jaxzero.search.search import Evaluation, search
 
@@ -237,40 +232,3 @@ def test_wrong_shapes_fail_at_trace_time_with_the_name():
     run = partial(search, PLAIN, look_ahead("all"), planted(PLAIN, 0.0))
     with pytest.raises(AssertionError, match=r"state\.drawn"):
         jax.eval_shape(run, (), jax.random.key(0), states(np.zeros((3, 7), bool)))
-
-
-def agent_of(game: DotsAndBoxes) -> Agent:
-    """Return an untrained network."""
-    network = Network(game, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
-    settings = SearchConfig(simulations=8, max_considered_actions=4, nodes="quiet")
-    return Agent(network, any_params(network), settings)
-
-
-def test_matches_obey_the_rules():
-    game, games = DotsAndBoxes(3, 3), 12
-    players = [make_player(name, game, agent_of(game)) for name in ("policy", "search:8")]
-    state = initial_states(game, games)
-    referees = [Referee(game) for _ in range(games)]
-    rng = np.random.default_rng(0)
-    advance, keys = jax.jit(jax.vmap(partial(step, game))), jax.random.split(jax.random.key(1), 12)
-    for ply in range(game.num_edges):
-        by_player = [player.choose(keys, state) for player in players]
-        edges = np.where(np.asarray(state.player) == 0, *by_player)
-        if ply < 4:
-            edges = np.array([rng.choice(referee.legal()) for referee in referees])
-        for referee, edge in zip(referees, edges, strict=True):
-            referee.play(int(edge))
-        state, _ = advance(state, jnp.asarray(edges))
-        assert [referee.player for referee in referees] == state.player.tolist()
-        ahead = [(r.scores[0] - r.scores[1]) * (1 - 2 * r.player) for r in referees]
-        assert ahead == state.margin.tolist()
-    assert bool(state.drawn.all())
-
-
-def test_agents_sit_suites():
-    suite = table_suite(PLAIN, 64)
-    for simulations in (0, 8):
-        answers = agent_answers(suite, agent_of(PLAIN), simulations)
-        assert not suite.drawn[np.arange(len(suite)), answers.edge].any()
-        if not simulations:
-            assert (answers.win >= 0).all() and (answers.win <= 1 + 1e-6).all()
