@@ -344,7 +344,7 @@ def _exact(
 ) -> Analysis:
     """Return an analysis with the exact worth of every edge: [A], boxes of the side to move."""
     value, best = int(values.max()), np.flatnonzero(values == values.max()).tolist()
-    solution = Solution(value, value, value, tuple(best), nodes=0, seconds=0.0)
+    solution = Solution(value, value, value, tuple(best))
     known = _proven(game, known, drawn, ahead, solution)
     edges = tuple(_worth(one, int(values[one.edge]), value) for one in known.edges)
     if known.line == (known.best,):
