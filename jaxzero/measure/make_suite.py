@@ -16,9 +16,8 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, automorphisms, initial_states, step
 from jaxzero.game.structure import structure
 from jaxzero.host.files import atomic_write
-from jaxzero.host.readers import read_arrays
 from jaxzero.host.status import doing
-from jaxzero.measure.suite import BANDS, Suite, check_moves, read_boards
+from jaxzero.measure.suite import BANDS, Suite, read_positions
 from jaxzero.players.players import Player
 from jaxzero.solver.endgame import move_bounds, new_table
 from jaxzero.solver.tablebase import ILLEGAL
@@ -212,23 +211,14 @@ def read_store(store: Path | None, game: DotsAndBoxes, node_limit: int) -> Known
     """
     if store is None or not store.exists():
         return {}
-    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2", "solved": "b1", "node_limit": "iu0"}
     try:
-        file = read_arrays("out", store, kinds)
-        if file["board"].tolist() != [game.rows, game.cols]:
-            raise InputError(f"out: {store} has values of another board than {game}")
-        drawn = read_boards("out", store, game, file["drawn"])
-        moves, solved, limit = file["moves"], file["solved"], int(file["node_limit"])
-        if moves.shape != drawn.shape or solved.shape != drawn.shape[:1]:
-            raise InputError(f"out: {store} has moves of other positions")
-        check_moves("out", store, game, drawn[solved], moves[solved])
+        kinds = {"solved": "b1", "node_limit": "iu0"}
+        file = read_positions("out", store, str(store), game, kinds)
     except InputError as error:
         raise InputError(f"{error}; delete it") from error
-    kept = solved | (limit >= node_limit)
-    return {
-        board.tobytes(): (values, bool(done))
-        for board, values, done in zip(drawn[kept], moves[kept], solved[kept], strict=True)
-    }
+    kept = file["solved"] | (int(file["node_limit"]) >= node_limit)
+    rows = zip(*(file[name][kept] for name in ("drawn", "moves", "solved")), strict=True)
+    return {board.tobytes(): (values, bool(done)) for board, values, done in rows}
 
 
 def write_store(store: Path, game: DotsAndBoxes, node_limit: int, known: Known) -> None:
@@ -259,18 +249,11 @@ def make_suites(
     halves = {name: candidates.half == side for side, name in enumerate(HALVES)}
     suites = {}
     for name, mask in (halves if split else {"": np.ones(len(kept), bool)}).items():
-        undrawn = (~candidates.drawn[mask]).sum(axis=1)
+        sampled, unsolved, rows = mask, mask & ~found.solved, mask & kept
         counts = [
-            (sum(inside), sum(inside & ~found.solved[mask]), sum(inside & kept[mask]))
-            for inside in ((undrawn >= low) & (undrawn <= high) for low, high in BANDS)
+            [(part & inside).sum() for part in (sampled, unsolved, rows)]
+            for inside in whole.bands.values()
         ]
-        rows = mask & kept
-        suites[name] = Suite(
-            name,
-            game,
-            candidates.drawn[rows],
-            found.moves[rows],
-            candidates.origin[rows],
-            np.array(counts, np.int32),
-        )
+        columns = (whole.drawn[rows], whole.moves[rows], whole.origin[rows])
+        suites[name] = Suite(name, game, *columns, np.array(counts, np.int32))
     return suites

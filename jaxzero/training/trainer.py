@@ -18,6 +18,7 @@ from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.status import doing
+from jaxzero.measure.suite import suite_name
 from jaxzero.network.network import Network
 from jaxzero.players.players import Agent
 from jaxzero.runs.checkpoint import Checkpoints
@@ -30,9 +31,9 @@ from jaxzero.runs.run_dir import (
     finished_checkpoints,
     new_run_dir,
 )
-from jaxzero.runs.starts import note_start
 from jaxzero.runs.summary import (
     headline,
+    note_start,
     print_header,
     print_needs,
     print_next,
@@ -45,7 +46,7 @@ from jaxzero.runs.weights import (
     noted_initial_weights,
 )
 from jaxzero.training.adjudication import Adjudicator
-from jaxzero.training.evaluator import Evaluator, suite_name
+from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration
 from jaxzero.training.learner import accept_candidate, playing_params
 from jaxzero.training.parallel import (

@@ -26,8 +26,7 @@ from jaxzero.host.files import save_figure
 from jaxzero.host.readers import check_mapping, read_mapping
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run
-from jaxzero.runs.starts import differences, starts_that_trained
-from jaxzero.runs.summary import SUMMARY_FILE
+from jaxzero.runs.summary import SUMMARY_FILE, differences, starts_that_trained
 from jaxzero.runs.weights import Effort, effort_before, initial_name
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves

@@ -9,7 +9,7 @@ import pytest
 
 from jaxzero.cli import load_config, save_config
 from jaxzero.errors import InputError
-from jaxzero.runs.compare_runs import (
+from jaxzero.runs.compare import (
     draw_runs,
     final,
     first_below,

@@ -17,10 +17,9 @@ from script_runner import run_here
 
 from jaxzero.cli import load_config, save_config
 from jaxzero.config import Config
-from jaxzero.runs import watching
-from jaxzero.runs.health import not_judged, warnings_of
+from jaxzero.runs import watch
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.runs.watching import sparkline, watch_run
+from jaxzero.runs.watch import not_judged, sparkline, warnings_of, watch_run
 
 QUICK = load_config("configs/quick.yaml")
 
@@ -139,7 +138,7 @@ def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monk
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     utilisation = types.SimpleNamespace(gpu=97)
     monkeypatch.setattr(
-        watching,
+        watch,
         "pynvml",
         types.SimpleNamespace(
             NVMLError=OSError,
@@ -165,7 +164,7 @@ def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monk
     assert "complete" in shown(tmp_path)
     os.utime(tmp_path / "metrics.jsonl", (time.time() + 9,) * 2)  # it goes on
     assert "complete" not in shown(tmp_path)
-    page = watching.as_html(watch_run(tmp_path), 5)
+    page = watch.as_html(watch_run(tmp_path), 5)
     assert '<meta http-equiv="refresh" content="5">' in page and "entropy collapse" in page
 
 
@@ -229,7 +228,7 @@ def test_without_a_terminal_it_looks_again_only_where_it_is_asked_to(
             raise Enough
 
     monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr(watching, "watch_run", lambda run_dir: views.append(run_dir) or "a view")
+    monkeypatch.setattr(watch, "watch_run", lambda run_dir: views.append(run_dir) or "a view")
     with pytest.raises(Enough) if looks > 1 else nullcontext():
         assert run_here("watch.py", "--run_dir", tmp_path, *options).returncode == 0
     assert len(views) == looks and set(waits) <= {7.0}
