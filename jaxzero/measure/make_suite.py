@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,7 @@ HALVES = ("tuning", "test")
 class Games:
     """Settings of the games to collect from."""
 
-    count: int = 256  # games of each player against itself
+    count: int  # games of each player against itself
     noise: float = 0.0  # share of random moves after the opening
     quiet: bool = False  # only positions without a free box
     per_game: int = 0  # positions of one game in a band; 0: all
@@ -56,16 +56,13 @@ class Solved(NamedTuple):
     solved: np.ndarray  # [P] bool; elsewhere `moves` is meaningless
 
 
-DEFAULT_GAMES = Games()
-
-
 def collect(
     game: DotsAndBoxes,
     players: Mapping[str, Player],
+    games: Games,
     per_stratum: Sequence[int],
     undrawn: tuple[int, int],
     seed: int,
-    games: Games = DEFAULT_GAMES,
 ) -> Candidates:
     """Return positions that differ also under the symmetries of the board.
 
@@ -168,17 +165,11 @@ def is_quiet(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     return (behind == drawn).all(axis=1) & ~drawn.all(axis=1)
 
 
-def solve_all(
-    game: DotsAndBoxes,
-    drawn: np.ndarray,
-    node_limit: int,
-    say: Callable[[str], None],
-    store: Path | None = None,
-) -> Solved:
+def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Path) -> Solved:
     """Solve positions [P, A] bool in their order.
 
-    With `store`, results are saved there as they come, and a later call with the same limit takes
-    them from there.
+    Results are saved in `store` as they come; a later call with the same limit takes them from
+    there.
     """
     known = read_store(store, game, node_limit)
     moves = np.full(drawn.shape, ILLEGAL, np.int8)
@@ -192,24 +183,25 @@ def solve_all(
             known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
         moves[row], solved[row] = known[board.tobytes()]
         done, last = row + 1, row + 1 == len(drawn)
-        if store and (last or time.monotonic() > saved + SAVE_SECONDS):
+        if last or (time.monotonic() > saved + SAVE_SECONDS):
             write_store(store, game, node_limit, known)
             saved = time.monotonic()
         if done % REPORT_EVERY == 0 or last:
             seconds = time.monotonic() - began
-            say(f"{done} of {len(drawn)} positions in {seconds:.0f} s, {solved.sum()} solved")
+            counts = f"{done} of {len(drawn)} positions in {seconds:.0f} s, {solved.sum()} solved"
+            print(counts, flush=True)
     return Solved(moves, solved)
 
 
 Known = dict[bytes, tuple[np.ndarray, bool]]
 
 
-def read_store(store: Path | None, game: DotsAndBoxes, node_limit: int) -> Known:
+def read_store(store: Path, game: DotsAndBoxes, node_limit: int) -> Known:
     """Return the stored results: {position: (values of the moves, solved)}.
 
     A position that an earlier call with a lower limit did not solve is left out.
     """
-    if store is None or not store.exists():
+    if not store.exists():
         return {}
     try:
         kinds = {"solved": "b1", "node_limit": "iu0"}
