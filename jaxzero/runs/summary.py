@@ -153,7 +153,7 @@ def write_summary(
         f"\n{games:,} games in {minutes:.1f} minutes of self-play and learning: "
         f"{games / seconds:.0f} games/s, {evaluations / seconds:,.0f} evaluations/s"
     )
-    print(f"peak memory {mebibytes(summary['peak_memory_bytes'])}")
+    print(f"peak memory {mebibytes(peak)}")
     for name, result in results.items():
         print(f"{player} against {name:<12} {result}")
     for name, parts in scores.items():
