@@ -935,7 +935,7 @@ def test_damaged_folders_of_a_run(tmp_path):
     from jaxzero.runs.compare import format_runs, group_runs, levels, read_run
     from jaxzero.runs.run_dir import finished_checkpoints
     from jaxzero.runs.watch import watch_run
-    from jaxzero.runs.weights import effort_before
+    from jaxzero.runs.weights import initial_note
 
     (tmp_path / "config.yaml").write_bytes((ROOT / "configs" / "tiny.yaml").read_bytes())
     metrics, begun = tmp_path / "metrics.jsonl", tmp_path / "begun_with.json"
@@ -950,7 +950,7 @@ def test_damaged_folders_of_a_run(tmp_path):
 
     check_damage(metrics, lambda: watch_run(tmp_path), 50, as_json=True)
     check_damage(metrics, compare, 50, as_json=True)
-    assert check_damage(begun, lambda: effort_before(tmp_path), 100, as_json=True)["refused"] > 30
+    assert check_damage(begun, lambda: initial_note(tmp_path), 100, as_json=True)["refused"] > 30
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(InputError, match=r"^run_dir: .*checkpoints is no folder"):
         finished_checkpoints(tmp_path / "checkpoints")

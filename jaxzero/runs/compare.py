@@ -27,7 +27,7 @@ from jaxzero.host.readers import check_mapping, read_mapping
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run
 from jaxzero.runs.summary import SUMMARY_FILE, differences, starts_that_trained
-from jaxzero.runs.weights import Effort, effort_before, initial_name
+from jaxzero.runs.weights import Effort, initial_note
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
 PREFIX, SUFFIX = "suite/", "/optimal_share"
@@ -67,11 +67,11 @@ def read_run(run_dir: Path) -> MeasuredRun:
     """Read a run. Raises: InputError if there is none or it has no measurement."""
     check_run("runs", run_dir)
     with as_field("runs", "run_dir", str(run_dir)):
-        past = effort_before(run_dir)
+        name, past = initial_note(run_dir)
         metrics = read_metrics(run_dir)
     config = load_config(run_dir / CONFIG_FILE)
     settings = dict(dotted(asdict(config)))
-    settings["weights"] = initial_name(run_dir) or "none"
+    settings["weights"] = name or "none"
     measurements = [
         Measurement(
             past.games + int(line["speed/games"]), past.minutes + line["speed/minutes"], wrong
