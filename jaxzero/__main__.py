@@ -30,7 +30,6 @@ COMMANDS = {
     "benchmark": "measure the speed of a config",
     "diagnose": "find what bounds an iteration",
     "sweep": "measure lists of settings",
-    "study": "fit a network to exact labels",
     "make_suite": "make a suite of solved positions",
     "gpu_compile": "compile for a GPU that is not there",
 }

@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
     check_file("out", options.out, FIGURES)
     check_result_file("out", options.out)
 
-    from jaxzero.runs.compare_runs import (
+    from jaxzero.runs.compare import (
         RunGroup,
         draw_runs,
         format_runs,

@@ -157,10 +157,10 @@ def main(arguments: list[str]) -> None:
 
     from jaxzero.config.training import check_opening
     from jaxzero.measure.scoring import BATCH
+    from jaxzero.measure.strength import play_matches, rate_checkpoints, refuse_searches
     from jaxzero.measure.suite import load_suite
     from jaxzero.measure.suite_report import score_suite, scored_players
     from jaxzero.runs.resize import asked_board, resize
-    from jaxzero.training.evaluator import play_matches, rate_checkpoints, refuse_searches
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)

@@ -74,8 +74,8 @@ def main(arguments: list[str]) -> None:
     for suffix in suffixes if folder.is_dir() else ():
         check_file("out", folder / f"{options.name or ''}{suffix}")
 
+    from jaxzero.measure.strength import measure_weights
     from jaxzero.runs.weights import write_weights
-    from jaxzero.training.evaluator import measure_weights
 
     use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)

@@ -12,7 +12,6 @@ from jaxzero.host.interrupts import install
 if __name__ == "__main__":
     install()  # first: the imports below take a second
 
-from functools import partial
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
@@ -183,10 +182,9 @@ def make_suite(options: Namespace, source: Source | None) -> None:
     games = Games(options.games, options.noise, options.quiet, options.per_game)
     undrawn = options.fewest, options.most
     print(f"Playing {options.games} games each: {', '.join(players)} ...", flush=True)
-    candidates = collect(game, players, options.per_stratum, undrawn, options.seed, games)
-    say = partial(print, flush=True)
+    candidates = collect(game, players, games, options.per_stratum, undrawn, options.seed)
     store = store_of(options.out)
-    found = solve_all(game, candidates.drawn, options.node_limit, say, store)
+    found = solve_all(game, candidates.drawn, options.node_limit, store)
     suites = make_suites(game, candidates, found, options.decisive, options.split)
     for path, suite in zip(out_files(options), suites.values(), strict=True):
         write_suite(suite, path)

@@ -147,7 +147,7 @@ def train_seeds(parser: ArgumentParser, options: Namespace, arguments: list[str]
         check_run_dir(configs[seed], source if options.resume else folder, options.resume)
 
     from jaxzero.host.interrupts import Stop
-    from jaxzero.runs.compare_runs import format_runs, group_runs, is_complete, read_run
+    from jaxzero.runs.compare import format_runs, group_runs, is_complete, read_run
     from jaxzero.runs.weights import begun_with, read_initial_weights
     from jaxzero.training.trainer import train
 

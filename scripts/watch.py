@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from jaxzero.runs.watching import watch_run
+    from jaxzero.runs.watch import watch_run
 
     view = watch_run(options.run_dir)  # an unknown run is told at once
     console, again = Console(), options.every
@@ -102,7 +102,7 @@ def serve_view(options: Namespace) -> None:
         from jaxzero.page.server import serve
     except ModuleNotFoundError as error:
         raise missing("web", error) from error
-    from jaxzero.runs.watching import as_html, watch_run
+    from jaxzero.runs.watch import as_html, watch_run
 
     def show(_request) -> HTMLResponse:  # in a thread: it reads files
         try:

@@ -34,7 +34,6 @@ from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.game.notation import FORMATS
 from jaxzero.host.files import atomic_write
 from jaxzero.measure.suite import load_suite
-from jaxzero.measure.suite_report import sampled
 from jaxzero.network.network import Network, count_params
 from jaxzero.page.opponents import LEVELS, OWN_NETWORK
 from jaxzero.performance.startup import startup_table
@@ -184,7 +183,7 @@ def of_suites() -> Iterator[Figure]:
     for side in (4, 5):
         name = f"{side}x{side}_test"
         suite = load_suite(name, DotsAndBoxes(side, side))
-        counts = [f"{counts['kept']}" for counts in sampled(suite).values()]
+        counts = [f"{counts['kept']}" for counts in suite.sampled.values()]
         text = " | ".join(["| positions", *counts, f"{len(suite):,} |"])
         yield Figure(FINDINGS, text, f"the suite {name}")
         low, high = suite.undrawn.min(), suite.undrawn.max()

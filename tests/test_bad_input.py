@@ -143,7 +143,6 @@ WRONG_LINES = {
         "train.py --run_dir new --config run",
         "train.py --run_dir new --config gpu",
         "train.py --run_dir new --config README.md",
-        "study.py --out new",
         "benchmark.py",
         "benchmark.py --network.channels 8",
         "diagnose.py",
@@ -158,7 +157,6 @@ WRONG_LINES = {
     "minutes": (
         "train.py --run_dir run --resume --minutes 2.9",
         "gpu.py --config tiny --minutes 0",
-        "study.py --config tiny --out new --minutes 0",
     ),
     "run_dir": (
         "train.py --config tiny",
@@ -175,9 +173,6 @@ WRONG_LINES = {
         "sweep.py --config tiny --out run --selfplay.games 8,16",
         "sweep.py --config tiny --out pictures --selfplay.games 8,16",
         "sweep.py --config tiny --out games --preset batch",
-        "study.py --config tiny --out run",
-        "study.py --config tiny --out pictures",
-        "study.py --out run --compare pictures",
         "export.py --weights 2x2 --out run",
         "export.py --weights 2x2 --out run --name config --overwrite",
         "export.py --weights 2x2",
@@ -290,10 +285,6 @@ WRONG_LINES = {
         "sweep.py --config tiny --out new --preset update_interval "
         "--learner.updates_per_iteration 8",
     ),
-    "positions": (
-        "study.py --config tiny --out new --positions 1",
-        "study.py --out new --compare run --positions 500",
-    ),
     "parts": (
         "gpu_compile.py --config tiny --parts search,,update",
         "gpu_compile.py --config tiny --parts search,search",
@@ -301,7 +292,6 @@ WRONG_LINES = {
     ),
     "runs": ("compare.py --runs run run", "compare.py --runs pictures", "compare.py"),
     "names": ("compare.py --runs run pictures --names a a", "compare.py --runs run --names"),
-    "compare": ("study.py --out new --compare run run",),
     "fewest": (
         "make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz",
         "make_suite.py --fewest 40 --out new.npz",
@@ -362,9 +352,6 @@ ODD_LINES = {
         "benchmark.py --config tiny --compare pictures",
         "benchmark.py --config tiny --compare null.json",
         "benchmark.py --config tiny --compare loop",
-        "study.py --out new --compare new",
-        "study.py --out new --compare README.md",
-        "study.py --out new --compare",
     ),
     "config": (
         "train.py --config tiny.yml --run_dir new",
@@ -451,10 +438,6 @@ ODD_LINES = {
     ),
     "keep_checkpoints": ("train.py --config tiny --run_dir new --keep_checkpoints 0",),
     "kills": ("chaos.py --kills -1",),
-    "labels": (
-        "study.py --config tiny --out new --labels missing.npz",
-        "study.py --config tiny --out new --labels binary.npz",
-    ),
     "learner": ("train.py --config tiny --run_dir new --learner []",),
     "learner.learning_rate": ("train.py --config tiny --run_dir new --learner.learning_rate 1,5",),
     "load": (
@@ -467,7 +450,6 @@ ODD_LINES = {
         "analyse.py --weights 2x2 --load pipe",
         "analyse.py --weights 2x2 --load games/1.json --rows 2 --cols 9",
     ),
-    "minutes": ("study.py --config tiny --out new --minutes -1",),
     "mode": (
         "play.py --web --mode human",
         "play.py --mode Human",
@@ -513,9 +495,6 @@ ODD_LINES = {
         "make_suite.py --out folder.npz",
         "make_suite.py --out run/x/../checkpoints/48/x.npz",
         "make_suite.py --out loop",
-        "study.py --config tiny --out run/checkpoints/x",
-        "study.py --config tiny --out linkrun",
-        "study.py --config tiny --out pipe",
         "sweep.py --config tiny --out run/checkpoints/x --selfplay.games 8,16",
         "sweep.py --config tiny --out linkrun --selfplay.games 8,16",
         "sweep.py --config tiny --out pipe --selfplay.games 8,16",
@@ -953,10 +932,10 @@ def test_the_parser_opens_no_file_by_itself(tmp_path):
 
 
 def test_damaged_folders_of_a_run(tmp_path):
-    from jaxzero.runs.compare_runs import format_runs, group_runs, levels, read_run
+    from jaxzero.runs.compare import format_runs, group_runs, levels, read_run
     from jaxzero.runs.run_dir import finished_checkpoints
-    from jaxzero.runs.watching import watch_run
-    from jaxzero.runs.weights import effort_before
+    from jaxzero.runs.watch import watch_run
+    from jaxzero.runs.weights import initial_note
 
     (tmp_path / "config.yaml").write_bytes((ROOT / "configs" / "tiny.yaml").read_bytes())
     metrics, begun = tmp_path / "metrics.jsonl", tmp_path / "begun_with.json"
@@ -971,7 +950,7 @@ def test_damaged_folders_of_a_run(tmp_path):
 
     check_damage(metrics, lambda: watch_run(tmp_path), 50, as_json=True)
     check_damage(metrics, compare, 50, as_json=True)
-    assert check_damage(begun, lambda: effort_before(tmp_path), 100, as_json=True)["refused"] > 30
+    assert check_damage(begun, lambda: initial_note(tmp_path), 100, as_json=True)["refused"] > 30
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(InputError, match=r"^run_dir: .*checkpoints is no folder"):
         finished_checkpoints(tmp_path / "checkpoints")
@@ -985,30 +964,18 @@ def test_a_folder_with_signs_of_markup_is_watched(tmp_path):
     assert done.returncode == 0 and "a[/red]" in done.stdout
 
 
-def test_damaged_results_of_benchmarks_and_studies(tmp_path):
+def test_damaged_results_of_benchmarks(tmp_path):
     from jaxzero.performance.benchmark import comparison, read_result
-    from jaxzero.study.results import COSTS, ERRORS, format_results, read_results
 
-    benchmark, study = tmp_path / "benchmark.json", tmp_path / "study" / "result.json"
-    study.parent.mkdir()
+    benchmark = tmp_path / "benchmark.json"
     speed = {"games_per_second": 2.0, "config": {"seed": 0}, "device": "cpu", "notes": []}
     benchmark.write_text(json.dumps(speed))
-    errors, costs = dict.fromkeys(ERRORS, 0.5), dict.fromkeys(COSTS, 2.0)
-    network = {"trunk": "conv", "channels": 8, "blocks": 1, "features": "raw"}
-    config = {"network": network, "game": {"rows": 2, "cols": 2}}
-    curve = [{"seconds": 1.0, "positions": 2, **errors}]
-    result = {"config": config, "by_undrawn": {"1-8": errors}, "curve": curve, **errors, **costs}
-    study.write_text(json.dumps(result))
 
     def compare() -> None:
         comparison(speed, read_result(benchmark))
 
     compare()
     assert check_damage(benchmark, compare, 100, as_json=True)["refused"] > 30
-    read = [study.parent]
-    format_results(read_results(read))
-    used = lambda: format_results(read_results(read))  # noqa: E731
-    assert check_damage(study, used, 200, as_json=True)["refused"] > 60
 
 
 def test_damaged_results_of_a_sweep(tmp_path):

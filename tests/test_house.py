@@ -22,7 +22,7 @@ PACKAGE = "jaxzero"
 # From the ground up: a room imports from itself and from rooms before it.
 ROOMS = (
     *("errors", "host", "game", "config", "cli", "solver", "network", "search", "players"),
-    *("measure", "runs", "training", "performance", "study", "play", "api", "page", "adapters"),
+    *("runs", "measure", "training", "performance", "play", "api", "page", "adapters"),
     "__main__",
 )
 # Imports in functions that point up or round in a circle: from module to module, with the reason.

@@ -46,7 +46,6 @@ TINY_RUN = (
 LESS = {
     r"train\.py --config": TINY_RUN,
     r"train\.py --config configs/(cpu|gpu)": BLIND,
-    r"study\.py": f"{TINY_NETWORK} --minutes 0.01",
     r"sweep\.py": f"{TINY_NETWORK} --selfplay.games 8 --rounds 1",
     r"benchmark\.py": f"{TINY_NETWORK} --seconds 1",
     r"evaluate\.py .*--(opponents|ladder)": "--games 4",

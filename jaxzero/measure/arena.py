@@ -166,7 +166,8 @@ def play_match(
     draws an edge that it may not draw.
     """
     settings = games, opening_plies, seed, at_once, shares
-    return play_recorded_match(game, first, second, *settings)[0]
+    result, _ = play_recorded_match(game, first, second, *settings)
+    return result
 
 
 def play_recorded_match(
@@ -285,11 +286,6 @@ def _ask(
         return np.asarray(player.checked(edges, len(state.drawn)))[:count], 0.0
     move, value = jax.device_get(jax.jit(player.decide)(player.params, keys, state))
     return move[:count], value[:count]
-
-
-def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> State:
-    """Draw a position after 0 to `longest` random moves for each pair of games: State [P]."""
-    return after_moves(game, draw_opening_moves(game, pairs, longest, seed))
 
 
 def draw_opening_moves(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> np.ndarray:

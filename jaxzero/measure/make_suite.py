@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,9 +16,8 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, automorphisms, initial_states, step
 from jaxzero.game.structure import structure
 from jaxzero.host.files import atomic_write
-from jaxzero.host.readers import read_arrays
 from jaxzero.host.status import doing
-from jaxzero.measure.suite import BANDS, Suite, check_moves, read_boards
+from jaxzero.measure.suite import BANDS, Suite, read_positions
 from jaxzero.players.players import Player
 from jaxzero.solver.endgame import move_bounds, new_table
 from jaxzero.solver.tablebase import ILLEGAL
@@ -33,7 +32,7 @@ HALVES = ("tuning", "test")
 class Games:
     """Settings of the games to collect from."""
 
-    count: int = 256  # games of each player against itself
+    count: int  # games of each player against itself
     noise: float = 0.0  # share of random moves after the opening
     quiet: bool = False  # only positions without a free box
     per_game: int = 0  # positions of one game in a band; 0: all
@@ -57,16 +56,13 @@ class Solved(NamedTuple):
     solved: np.ndarray  # [P] bool; elsewhere `moves` is meaningless
 
 
-DEFAULT_GAMES = Games()
-
-
 def collect(
     game: DotsAndBoxes,
     players: Mapping[str, Player],
+    games: Games,
     per_stratum: Sequence[int],
     undrawn: tuple[int, int],
     seed: int,
-    games: Games = DEFAULT_GAMES,
 ) -> Candidates:
     """Return positions that differ also under the symmetries of the board.
 
@@ -169,17 +165,11 @@ def is_quiet(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     return (behind == drawn).all(axis=1) & ~drawn.all(axis=1)
 
 
-def solve_all(
-    game: DotsAndBoxes,
-    drawn: np.ndarray,
-    node_limit: int,
-    say: Callable[[str], None],
-    store: Path | None = None,
-) -> Solved:
+def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Path) -> Solved:
     """Solve positions [P, A] bool in their order.
 
-    With `store`, results are saved there as they come, and a later call with the same limit takes
-    them from there.
+    Results are saved in `store` as they come; a later call with the same limit takes them from
+    there.
     """
     known = read_store(store, game, node_limit)
     moves = np.full(drawn.shape, ILLEGAL, np.int8)
@@ -193,42 +183,34 @@ def solve_all(
             known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
         moves[row], solved[row] = known[board.tobytes()]
         done, last = row + 1, row + 1 == len(drawn)
-        if store and (last or time.monotonic() > saved + SAVE_SECONDS):
+        if last or (time.monotonic() > saved + SAVE_SECONDS):
             write_store(store, game, node_limit, known)
             saved = time.monotonic()
         if done % REPORT_EVERY == 0 or last:
             seconds = time.monotonic() - began
-            say(f"{done} of {len(drawn)} positions in {seconds:.0f} s, {solved.sum()} solved")
+            counts = f"{done} of {len(drawn)} positions in {seconds:.0f} s, {solved.sum()} solved"
+            print(counts, flush=True)
     return Solved(moves, solved)
 
 
 Known = dict[bytes, tuple[np.ndarray, bool]]
 
 
-def read_store(store: Path | None, game: DotsAndBoxes, node_limit: int) -> Known:
+def read_store(store: Path, game: DotsAndBoxes, node_limit: int) -> Known:
     """Return the stored results: {position: (values of the moves, solved)}.
 
     A position that an earlier call with a lower limit did not solve is left out.
     """
-    if store is None or not store.exists():
+    if not store.exists():
         return {}
-    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2", "solved": "b1", "node_limit": "iu0"}
     try:
-        file = read_arrays("out", store, kinds)
-        if file["board"].tolist() != [game.rows, game.cols]:
-            raise InputError(f"out: {store} has values of another board than {game}")
-        drawn = read_boards("out", store, game, file["drawn"])
-        moves, solved, limit = file["moves"], file["solved"], int(file["node_limit"])
-        if moves.shape != drawn.shape or solved.shape != drawn.shape[:1]:
-            raise InputError(f"out: {store} has moves of other positions")
-        check_moves("out", store, game, drawn[solved], moves[solved])
+        kinds = {"solved": "b1", "node_limit": "iu0"}
+        file = read_positions("out", store, str(store), game, kinds)
     except InputError as error:
         raise InputError(f"{error}; delete it") from error
-    kept = solved | (limit >= node_limit)
-    return {
-        board.tobytes(): (values, bool(done))
-        for board, values, done in zip(drawn[kept], moves[kept], solved[kept], strict=True)
-    }
+    kept = file["solved"] | (int(file["node_limit"]) >= node_limit)
+    rows = zip(*(file[name][kept] for name in ("drawn", "moves", "solved")), strict=True)
+    return {board.tobytes(): (values, bool(done)) for board, values, done in rows}
 
 
 def write_store(store: Path, game: DotsAndBoxes, node_limit: int, known: Known) -> None:
@@ -259,18 +241,11 @@ def make_suites(
     halves = {name: candidates.half == side for side, name in enumerate(HALVES)}
     suites = {}
     for name, mask in (halves if split else {"": np.ones(len(kept), bool)}).items():
-        undrawn = (~candidates.drawn[mask]).sum(axis=1)
+        sampled, unsolved, rows = mask, mask & ~found.solved, mask & kept
         counts = [
-            (sum(inside), sum(inside & ~found.solved[mask]), sum(inside & kept[mask]))
-            for inside in ((undrawn >= low) & (undrawn <= high) for low, high in BANDS)
+            [(part & inside).sum() for part in (sampled, unsolved, rows)]
+            for inside in whole.bands.values()
         ]
-        rows = mask & kept
-        suites[name] = Suite(
-            name,
-            game,
-            candidates.drawn[rows],
-            found.moves[rows],
-            candidates.origin[rows],
-            np.array(counts, np.int32),
-        )
+        columns = (whole.drawn[rows], whole.moves[rows], whole.origin[rows])
+        suites[name] = Suite(name, game, *columns, np.array(counts, np.int32))
     return suites

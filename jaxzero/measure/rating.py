@@ -28,6 +28,8 @@ from jaxzero.measure.arena import Z_95, MatchResult, play_match
 from jaxzero.players.players import Player
 
 ELO_PER_LOG_ODDS = 400 / math.log(10)
+NEIGHBOURS = 2  # that a checkpoint plays against
+PRIOR_DRAWS = 1.0  # virtual draws of a pairing
 
 
 class Match(NamedTuple):
@@ -49,19 +51,17 @@ class Rating(NamedTuple):
 
 
 def ladder_pairs(
-    checkpoints: Sequence[Player], anchors: Sequence[Player] = (), neighbours: int = 2
+    checkpoints: Sequence[Player], anchors: Sequence[Player] = ()
 ) -> list[tuple[Player, Player]]:
-    """Pair every checkpoint of a run with the next `neighbours` checkpoints and with the anchors.
+    """Pair every checkpoint of a run with the next NEIGHBOURS checkpoints and with the anchors.
 
     The cost is linear in the number of checkpoints. Checkpoints made by
     `dataclasses.replace(player, name=..., params=...)` share their compiled matches.
     """
-    if neighbours < 1:
-        raise InputError(f"neighbours: {neighbours} must be at least 1")
     near = [
         (one, other)
         for number, one in enumerate(checkpoints)
-        for other in checkpoints[number + 1 : number + 1 + neighbours]
+        for other in checkpoints[number + 1 : number + 1 + NEIGHBOURS]
     ]
     return near + list(product(checkpoints, anchors))
 
@@ -102,28 +102,28 @@ def pair_seed(seed: int, first: Player, second: Player) -> int:
     return crc32(repr((seed, names)).encode()) >> 1  # 31 bits
 
 
-def elo_ratings(
-    matches: Iterable[Match], anchor: str | None = None, prior_draws: float = 1.0
-) -> list[Rating]:
+def elo_ratings(matches: Sequence[Match], anchor: str) -> list[Rating]:
     """Return the most likely ratings, in the order in which the players appear.
 
-    The anchor (default: the first player) has 0 Elo. Every pairing gets `prior_draws` virtual
-    draws: this prior, as in BayesElo (Coulom), keeps perfect scores finite. In a pairing of n games
-    it shortens small distances by a share of about prior_draws / n.
+    The anchor has 0 Elo. Every pairing gets PRIOR_DRAWS virtual draws: this prior, as in BayesElo
+    (Coulom), keeps perfect scores finite. In a pairing of n games it shortens small distances by a
+    share of about PRIOR_DRAWS / n.
     Intervals are normal, from the inverse Fisher information. They assume independent games without
     draws, so draws make them too wide. Repeated games of a match do not count.
-    Raises: InputError for a player without a path of matches to the anchor, an unknown anchor, a
-    match of a player against itself and, without a prior, for scores that no rating explains.
+    Raises: InputError for a player without a path of matches to the anchor, an unknown anchor and a
+    match of a player against itself.
     """
-    matches = list(matches)
     names = list(dict.fromkeys(name for match in matches for name in match[:2]))
-    anchor = names[0] if anchor is None and names else anchor
-    _check(matches, names, anchor, prior_draws)
+    if anchor not in names:
+        raise InputError(f"anchor: {anchor!r} has no match{nearest(anchor, names)}")
     points = _points(matches, names)
     played = points + points.T
-    _refuse_unconnected(played, names, anchor)
-    points += prior_draws / 2 * (played > 0)
-    _refuse_unbounded(points, names)
+    _, group = connected_components(played > 0, directed=False)
+    own = group[names.index(anchor)]
+    apart = [name for name, other in zip(names, group, strict=True) if other != own]
+    if apart:
+        raise InputError(f"matches: none connect {', '.join(apart)} to the anchor {anchor}")
+    points += PRIOR_DRAWS / 2 * (played > 0)
     strength, covariance = _fit(points, names.index(anchor))
     elo = ELO_PER_LOG_ODDS * strength
     spread = ELO_PER_LOG_ODDS * Z_95 * np.sqrt(np.diag(covariance))
@@ -132,49 +132,17 @@ def elo_ratings(
     return [Rating(name, *row) for name, row in zip(names, rows, strict=True)]
 
 
-def _check(matches: list[Match], names: list[str], anchor: str | None, prior_draws: float) -> None:
-    if not matches:
-        raise InputError("matches: there are none to rate players by")
-    for first, second, _ in matches:
-        if first == second:
-            raise InputError(f"matches: {first!r} against itself says nothing of its strength")
-    if anchor not in names:
-        raise InputError(f"anchor: {anchor!r} has no match{nearest(str(anchor), names)}")
-    if not (math.isfinite(prior_draws) and prior_draws >= 0):
-        raise InputError(f"prior_draws: {prior_draws} must be a number of at least 0")
-
-
 def _points(matches: list[Match], names: list[str]) -> np.ndarray:
     """Return the points of each player (row) against each other player (column): [P, P]."""
     number = {name: i for i, name in enumerate(names)}
     points = np.zeros((len(names), len(names)))
     for first, second, result in matches:
+        if first == second:
+            raise InputError(f"matches: {first!r} against itself says nothing of its strength")
         weight = result.distinct / max(1, result.games)
         points[number[first], number[second]] += weight * (result.wins + result.draws / 2)
         points[number[second], number[first]] += weight * (result.losses + result.draws / 2)
     return points
-
-
-def _refuse_unconnected(played: np.ndarray, names: list[str], anchor: str) -> None:
-    _, group = connected_components(played > 0, directed=False)
-    own = group[names.index(anchor)]
-    apart = [name for name, other in zip(names, group, strict=True) if other != own]
-    if apart:
-        raise InputError(f"matches: none connect {', '.join(apart)} to the anchor {anchor}")
-
-
-def _refuse_unbounded(points: np.ndarray, names: list[str]) -> None:
-    """Refuse a group that won all or no points from the others: no finite maximum (Ford 1957)."""
-    _, group = connected_components(points > 0, connection="strong")
-    if group.max() > 0:
-        groups = (
-            " ".join(name for name, other in zip(names, group, strict=True) if other == own)
-            for own in range(group.max() + 1)
-        )
-        raise InputError(
-            f"prior_draws: 0 leaves no finite ratings, as one of these groups won or lost "
-            f"everything against the others: {'; '.join(groups)}"
-        )
 
 
 def _fit(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import State
 from jaxzero.measure.arena import ALONE, Z_95, Shares, wilson_interval
-from jaxzero.measure.suite import BANDS, Suite
+from jaxzero.measure.suite import Suite
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players.choosing import by_policy, by_search, choose, win_probability
 from jaxzero.players.players import Agent, Player, make_player
@@ -110,32 +110,6 @@ def score(suite: Suite, answers: Answers) -> dict:
 
     Raises: ValueError for an answer that is a drawn edge.
     """
-    origins = {str(name): suite.origin == name for name in np.unique(suite.origin)}
-    of = _scorer(suite, answers)
-    return {
-        "all": of(np.ones(len(suite), bool)),
-        "by_undrawn": {name: of(mask) for name, mask in _bands(suite).items()},
-        "by_origin": {name: of(mask) for name, mask in origins.items()},
-    }
-
-
-def _bands(suite: Suite) -> dict[str, np.ndarray]:
-    """Return the bands of undrawn edges that have positions: {name: [P] bool}."""
-    undrawn = suite.undrawn
-    masks = {f"{low}-{high}": (undrawn >= low) & (undrawn <= high) for low, high in BANDS}
-    return {name: mask for name, mask in masks.items() if mask.any()}
-
-
-def _worth(suite: Suite, answers: Answers) -> np.ndarray:
-    """Return the exact value of the chosen moves: [P] int."""
-    worth = suite.moves[np.arange(len(suite)), answers.edge].astype(int)
-    if (worth == ILLEGAL).any():
-        raise ValueError("a player chose an edge that is drawn")
-    return worth
-
-
-def _scorer(suite: Suite, answers: Answers) -> Callable[[np.ndarray], dict]:
-    """Return a function from a mask of positions to their scores."""
     values, worth = suite.values, _worth(suite, answers)
     lost, decisive = values - worth, suite.decisive
 
@@ -157,7 +131,20 @@ def _scorer(suite: Suite, answers: Answers) -> Callable[[np.ndarray], dict]:
             )
         return result
 
-    return scores
+    bands, origin = suite.bands.items(), suite.origin
+    return {
+        "all": scores(np.ones(len(suite), bool)),
+        "by_undrawn": {name: scores(mask) for name, mask in bands if mask.any()},
+        "by_origin": {str(name): scores(origin == name) for name in np.unique(origin)},
+    }
+
+
+def _worth(suite: Suite, answers: Answers) -> np.ndarray:
+    """Return the exact value of the chosen moves: [P] int."""
+    worth = suite.moves[np.arange(len(suite)), answers.edge].astype(int)
+    if (worth == ILLEGAL).any():
+        raise ValueError("a player chose an edge that is drawn")
+    return worth
 
 
 def _share(name: str, cases: np.ndarray) -> dict:
@@ -177,7 +164,8 @@ def compare(suite: Suite, first: Answers, second: Answers) -> dict:
     wrong, wrong2 = (_worth(suite, answers) < values for answers in (first, second))
     parts = {
         name: paired_difference(wrong[mask & decisive], wrong2[mask & decisive])
-        for name, mask in {"all": np.ones(len(suite), bool), **_bands(suite)}.items()
+        for name, mask in {"all": np.ones(len(suite), bool), **suite.bands}.items()
+        if mask.any()
     }
     return {"all": parts.pop("all"), "by_undrawn": parts}
 

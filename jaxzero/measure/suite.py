@@ -25,6 +25,8 @@ from jaxzero.solver.tablebase import ILLEGAL, build_table, check_fits, move_valu
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
 DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
+TABLE_EDGES = 24  # a table of 3x3 takes seconds, larger ones minutes
+TABLE_POSITIONS = 2048  # of a table, scored during training
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,23 @@ class Suite:
         best = self.moves.max(axis=1, keepdims=True)
         return ((self.moves != ILLEGAL) & (self.moves < best)).any(axis=1)
 
+    @property
+    def bands(self) -> dict[str, np.ndarray]:
+        """The positions in each band of undrawn edges: {name: [P] bool}."""
+        left = self.undrawn
+        return {f"{low}-{high}": (left >= low) & (left <= high) for low, high in BANDS}
+
+    @property
+    def sampled(self) -> dict[str, dict[str, int]]:
+        """Positions sampled, not solved and kept, by undrawn edges; empty if not known."""
+        if self.counts is None:
+            return {}
+        return {
+            f"{low}-{high}": {"sampled": found, "not_solved": lost, "kept": kept}
+            for (low, high), (found, lost, kept) in zip(BANDS, self.counts.tolist(), strict=True)
+            if found
+        }
+
     def __len__(self) -> int:
         return len(self.drawn)
 
@@ -80,11 +99,33 @@ def suite_names() -> list[str]:
     return [*stored, "berlekamp", "table"]
 
 
-def check_stored(name: str, game: DotsAndBoxes) -> None:
-    """Raise an InputError where `load_suite` would; a table is not built for it."""
+def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite | None:
+    """Return the suite that a config names, or None; of a table at most TABLE_POSITIONS."""
+    name = suite_name(name, game, half)
+    if name == "none":
+        return None
+    suite = load_suite(name, game)
+    return suite.sample(TABLE_POSITIONS) if name == "table" else suite
+
+
+def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
+    """Return the suite that `auto` stands for on a board; any other name stays.
+
+    `half` of the stored suites is taken: tuning during training, test to report a result.
+    """
+    if name != "auto":
+        return name
+    stored = f"{game}_{half}"
+    small = game.num_edges <= TABLE_EDGES
+    return "table" if small else stored if stored in suite_names() else "none"
+
+
+def check_suite(name: str, game: DotsAndBoxes) -> None:
+    """Raise an InputError where `choose_suite` would; a table is not built for it."""
+    name = suite_name(name, game)
     if name == "table":
         check_fits(game)
-    else:
+    elif name != "none":
         load_suite(name, game)
 
 
@@ -110,44 +151,52 @@ def load_suite(name: str, game: DotsAndBoxes) -> Suite:
     return read_suite(Path(str(DATA / f"{NAME_START}{name}{FILE_ENDING}")), name, game)
 
 
-def read_suite(path: Path, name: str, game: DotsAndBoxes, field: str = "suite") -> Suite:
-    """Read a stored suite that the option `field` names.
+def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
+    """Read a stored suite. Raises: InputError for an unreadable file or another board."""
+    kinds = {"origins": "U1", "origin": "u1", "counts": "i2"}
+    file = read_positions("suite", path, name, game, kinds, optional=("counts",))
+    origin, counts = file["origin"], file.get("counts")
+    if origin.shape != file["drawn"].shape[:1]:
+        raise InputError(f"suite: {path} has origins of other positions")
+    if origin.size and origin.max() >= len(file["origins"]):
+        raise InputError(f"suite: origin {origin.max()} in {path} has no name")
+    if counts is not None and counts.shape != (len(BANDS), 3):
+        raise InputError(f"suite: counts in {path} are not those of the bands")
+    moves = file["moves"].astype(np.int8)
+    return Suite(name, game, file["drawn"], moves, file["origins"][origin], counts)
 
-    Raises: InputError for an unreadable file or another board.
+
+def read_positions(
+    field: str,
+    path: Path,
+    name: str,
+    game: DotsAndBoxes,
+    kinds: dict[str, str],
+    optional: tuple[str, ...] = (),
+) -> dict[str, np.ndarray]:
+    """Read the boards `drawn` [P, A] bool and the values `moves` [P, A] of their moves.
+
+    With them come the arrays of `kinds`; with one called `solved` [P], values elsewhere may be
+    anything. Raises: InputError for an unreadable file, another board and impossible values.
     """
-    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2", "origins": "U1", "origin": "u1"}
-    file = read_arrays(field, path, kinds | {"counts": "i2"}, optional=("counts",))
-    board = file["board"].tolist()
+    kinds = {"board": "iu1", "drawn": "u2", "moves": "i2"} | kinds
+    file = read_arrays(field, path, kinds, optional)
+    board, packed, moves = file["board"].tolist(), file["drawn"], file["moves"]
     if board != [game.rows, game.cols]:
         raise InputError(f"{field}: {name} is of a {'x'.join(map(str, board))} board, not {game}")
-    drawn = read_boards(field, path, game, file["drawn"])
-    moves, origin, counts = file["moves"], file["origin"], file.get("counts")
-    if moves.shape != drawn.shape or origin.shape != drawn.shape[:1]:
-        raise InputError(f"{field}: {path} has moves of other positions")
-    if origin.size and origin.max() >= len(file["origins"]):
-        raise InputError(f"{field}: origin {origin.max()} in {path} has no name")
-    if counts is not None and counts.shape != (len(BANDS), 3):
-        raise InputError(f"{field}: counts in {path} are not those of the bands")
-    check_moves(field, path, game, drawn, moves)
-    return Suite(name, game, drawn, moves.astype(np.int8), file["origins"][origin], counts)
-
-
-def read_boards(field: str, path: Path, game: DotsAndBoxes, packed: np.ndarray) -> np.ndarray:
-    """Return the boards [P, A] bool of packed bits. Raises: InputError."""
     if packed.dtype != np.uint8 or packed.shape[1] != -(-game.num_edges // 8):
         raise InputError(f"{field}: drawn in {path} is not of the {game.num_edges} edges of {game}")
-    return np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
-
-
-def check_moves(
-    field: str, path: Path, game: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray
-) -> None:
-    """Raise an InputError for values of moves [P, A] that no move on the boards [P, A] can have."""
+    drawn = np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
+    solved = file.get("solved", np.ones(len(drawn), bool))
+    if moves.shape != drawn.shape or solved.shape != drawn.shape[:1]:
+        raise InputError(f"{field}: {path} has moves of other positions")
     wrong = np.where(drawn, moves != ILLEGAL, np.abs(moves.astype(int)) > game.num_boxes)
+    wrong &= solved[:, None]
     if wrong.any():
         row, edge = np.argwhere(wrong)[0]
         value = f"{moves[row, edge]} of edge {edge} at position {row}"
         raise InputError(f"{field}: moves in {path} have the value {value}")
+    return file | {"drawn": drawn}
 
 
 def write_suite(suite: Suite, path: Path) -> None:
@@ -168,11 +217,7 @@ def write_suite(suite: Suite, path: Path) -> None:
 
 def format_counts(suite: Suite) -> str:
     """Return a table of the positions sampled, not solved and kept, by undrawn edges."""
-    rows = [
-        (f"{low}-{high}", *counts)
-        for (low, high), counts in zip(BANDS, suite.counts, strict=True)
-        if counts[0]
-    ]
+    rows = [(band, *counts.values()) for band, counts in suite.sampled.items()]
     rows.append(("all", *suite.counts.sum(axis=0)))
     return tabulate(rows, ["undrawn", "sampled", "not solved", "kept"], "plain")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -12,7 +13,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.host.files import make_folder, save_figure
 from jaxzero.host.status import doing
 from jaxzero.measure.scoring import Answers, calibration, compare, named_answers, score
-from jaxzero.measure.suite import BANDS, Suite, format_counts
+from jaxzero.measure.suite import Suite, format_counts
 from jaxzero.players.players import LEARNT, Agent, make_players
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
@@ -80,7 +81,7 @@ def score_suite(
         "suite": scores,
         "differences": differences,
         "calibration": calibrations,
-        "sampled": sampled(suite),
+        "sampled": suite.sampled,
     }
 
 
@@ -95,64 +96,45 @@ def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int
     return names
 
 
-def sampled(suite: Suite) -> dict[str, dict[str, int]]:
-    """Return the positions sampled, not solved and kept, by undrawn edges; empty if not known."""
-    if suite.counts is None:
-        return {}
-    return {
-        f"{low}-{high}": dict(zip(("sampled", "not_solved", "kept"), map(int, counts), strict=True))
-        for (low, high), counts in zip(BANDS, suite.counts, strict=True)
-        if counts[0]
-    }
-
-
 def format_scores(scores: dict[str, dict]) -> str:
     """Return a table of the scores of several players, by undrawn edges: {player: score()}."""
-    rows = [
-        [player if part == "all" else "", part, *_cells(numbers)]
-        for player, parts in scores.items()
-        for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
-    ]
-    heads = ["player", "undrawn", *(title for title, _ in COLUMNS.values())]
-    left = ("left", "left")
-    return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
 
+    def cells(numbers: dict) -> Iterator[str]:
+        for name, (_, write) in COLUMNS.items():
+            value = numbers.get(name)
+            text = "-" if value is None else write.format(value)
+            if name.endswith("_share") and value is not None:
+                low, high = (100 * limit for limit in numbers[name.replace("share", "interval")])
+                text += f" [{low:.1f}, {high:.1f}]"
+            yield text
 
-def _cells(numbers: dict) -> list[str]:
-    cells = []
-    for name, (_, write) in COLUMNS.items():
-        value = numbers.get(name)
-        interval = numbers.get(name.replace("_share", "_interval"))
-        text = "-" if value is None else write.format(value)
-        limits = isinstance(interval, list) and f" [{_percent(*interval)}]"
-        cells.append(text + (limits or ""))
-    return cells
-
-
-def _percent(low: float, high: float) -> str:
-    return f"{100 * low:.1f}, {100 * high:.1f}"
+    return _table(scores, ["player", "undrawn", *(title for title, _ in COLUMNS.values())], cells)
 
 
 def format_differences(differences: dict[str, dict]) -> str:
     """Return a table of differences of wrong moves: {players: compare()}."""
+
+    def cells(numbers: dict) -> Iterator[str]:
+        low, high = (100 * limit for limit in numbers["interval"])
+        yield f"{numbers['positions']:,}"
+        yield f"{100 * numbers['difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+        yield from (str(numbers["first_only"]), str(numbers["second_only"]))
+
+    heads = ["wrong moves", "undrawn", "positions", "difference", "first only", "second only"]
+    return _table(differences, heads, cells)
+
+
+def _table(
+    results: dict[str, dict], heads: list[str], cells: Callable[[dict], Iterable[str]]
+) -> str:
+    """Return a table with a line for all positions of each result and for each of its bands."""
     rows = [
-        [players if part == "all" else "", part, *_difference_cells(numbers)]
-        for players, parts in differences.items()
+        [name if part == "all" else "", part, *cells(numbers)]
+        for name, parts in results.items()
         for part, numbers in {"all": parts["all"], **parts["by_undrawn"]}.items()
     ]
-    heads = ["wrong moves", "undrawn", "positions", "difference", "first only", "second only"]
     left = ("left", "left")
     return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
-
-
-def _difference_cells(numbers: dict) -> list[str]:
-    low, high = (100 * limit for limit in numbers["interval"])
-    return [
-        f"{numbers['positions']:,}",
-        f"{100 * numbers['difference']:+.1f} [{low:+.1f}, {high:+.1f}]",
-        str(numbers["first_only"]),
-        str(numbers["second_only"]),
-    ]
 
 
 def draw_scores(

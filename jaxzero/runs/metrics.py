@@ -115,20 +115,18 @@ def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
     path = run_dir / FILE_NAME
     if not path.exists():
         return []
-    lines = (
-        {name: value for name, value in line.items() if _is_number(value)}
-        for line in read_json_lines("run_dir", path)
-    )
-    return [line for line in lines if _is_iteration(line.get("iteration"))]
+    lines = []
+    for line in read_json_lines("run_dir", path):
+        numbers = {name: value for name, value in line.items() if _is_number(value)}
+        iteration = numbers.get("iteration", 0)
+        if isinstance(iteration, int) and 0 < iteration < LARGEST_ITERATION:
+            lines.append(numbers)
+    return lines
 
 
 def _is_number(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and abs(value) < LARGEST  # not nan
-
-
-def _is_iteration(value: Any) -> bool:
-    return isinstance(value, int) and 0 < value < LARGEST_ITERATION
 
 
 PANELS = {

@@ -233,7 +233,7 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
         return check_mapping("weights", path, training, EFFORT)
     with Checkpoints(source.folder) as checkpoints:
         saved = checkpoints.record(loaded.iteration)
-    before = effort_before(source.folder)
+    _, before = initial_note(source.folder)
     return {
         "minutes": before.minutes + saved["minutes"],
         "games": before.games + saved["games"],
@@ -257,25 +257,20 @@ def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
 
 def begun_with(run_dir: Path) -> InitialWeights | None:
     """Return what a run had begun with, None for a run from zero. Raises: as above."""
-    name = initial_name(run_dir)
+    name, _ = initial_note(run_dir)
     return read_initial_weights(name) if name else None
 
 
-def initial_name(run_dir: Path) -> str | None:
-    """Return the name of the weights a run had begun with, None for a run from zero."""
-    return _noted(run_dir)["weights"] if (run_dir / INITIAL_FILE).exists() else None
+def initial_note(run_dir: Path) -> tuple[str | None, Effort]:
+    """Return the name of the weights a run had begun with and what had gone into them.
 
-
-def effort_before(run_dir: Path) -> Effort:
-    """Return what had gone into the weights a run began with, nothing where it began at zero."""
-    if not (run_dir / INITIAL_FILE).exists():
-        return Effort()
-    note = _noted(run_dir)
-    return Effort(note["games"], note["minutes"])
-
-
-def _noted(run_dir: Path) -> dict[str, Any]:
-    return read_mapping("run_dir", run_dir / INITIAL_FILE, {"weights": str, **EFFORT})
+    No name and nothing for a run from zero. Raises: InputError.
+    """
+    path = run_dir / INITIAL_FILE
+    if not path.exists():
+        return None, Effort()
+    note = read_mapping("run_dir", path, {"weights": str, **EFFORT})
+    return note["weights"], Effort(note["games"], note["minutes"])
 
 
 class Transfer(NamedTuple):

@@ -1,67 +1,25 @@
-"""How strong a network is: during training, as `evaluate.py` asks, and for exported weights."""
+"""Evaluations during training: matches, solved positions, and the gate."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import chex
-import jax
 
-from jaxzero.cli import Source
 from jaxzero.config import Config
-from jaxzero.errors import InputError, as_field
-from jaxzero.game import DotsAndBoxes
-from jaxzero.host.files import make_folder
+from jaxzero.errors import as_field
 from jaxzero.host.status import doing
-from jaxzero.measure.arena import (
-    MOST_AT_ONCE,
-    MatchResult,
-    Shares,
-    batch_size,
-    play_match,
-)
-from jaxzero.measure.rating import (
-    draw_ladder,
-    elo_ratings,
-    format_ratings,
-    ladder_pairs,
-    play_pairs,
-)
-from jaxzero.measure.scoring import (
-    BATCH,
-    agent_answers,
-    answer_suite,
-    compile_answers,
-    score,
-)
-from jaxzero.measure.suite import Suite, check_stored, load_suite, suite_names
-from jaxzero.measure.suite_report import format_scores
+from jaxzero.measure.arena import MatchResult, Shares, play_match
+from jaxzero.measure.scoring import BATCH, answer_suite, compile_answers, score
+from jaxzero.measure.strength import refuse_search
+from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
 from jaxzero.network.network import Network
 from jaxzero.players.players import Agent, make_player, make_players
-from jaxzero.runs.checkpoint import Checkpoints
-from jaxzero.runs.memory import memory_limit_bytes, refuse_match
-from jaxzero.runs.weights import (
-    LoadedAgent,
-    from_half,
-    load_agent,
-    read_record,
-    to_half,
-    training_record,
-)
-from jaxzero.training.learner import (
-    Learner,
-    accept_candidate,
-    playing_params,
-)
+from jaxzero.training.learner import Learner, accept_candidate, playing_params
 from jaxzero.training.parallel import join_shares, local_copy, own_share
 
-TABLE_EDGES = 24  # a table of 3x3 takes seconds, larger ones minutes
-TABLE_POSITIONS = 2048
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
 PROCESSES = Shares(own_share, join_shares)
 
@@ -87,7 +45,7 @@ class Evaluator:
         # Also at the end of the run as many games at once as during it, see `_match`.
         games = len(own_share(settings.games)) if matches else 0
         solved = BATCH * (suite_name(settings.suite, game) != "none")
-        _refuse_match("evaluation.simulations", simulations, games, game, solved)
+        refuse_search("evaluation.simulations", simulations, games, game, solved)
         kinds = {"policy": 0, self.player_name: simulations}
         self._answering = {
             name: compile_answers(network, config.search, count) for name, count in kinds.items()
@@ -168,54 +126,6 @@ class Evaluator:
             )
 
 
-def _refuse_match(
-    field: str, simulations: int, games: int, game: DotsAndBoxes, positions: int = 0
-) -> None:
-    """Raise an InputError where the trees of a match do not fit into the memory.
-
-    Or those of so many other `positions` at once.
-    """
-    limit = memory_limit_bytes(jax.local_devices()[:1])
-    batch = max(batch_size(min(games, MOST_AT_ONCE)), positions)
-    refuse_match(field, simulations, batch, game.num_edges, limit)
-
-
-def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndBoxes) -> None:
-    """Raise an InputError where a player `search:N` among `names` needs too much memory."""
-    for name in names:
-        kind, _, simulations = name.partition(":")
-        if kind == "search":
-            _refuse_match(field, int(simulations), games, game)
-
-
-def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
-    """Return the suite that `auto` stands for on a board; any other name stays.
-
-    `half` of the stored suites is taken: tuning during training, test to report a result.
-    """
-    if name != "auto":
-        return name
-    stored = f"{game}_{half}"
-    small = game.num_edges <= TABLE_EDGES
-    return "table" if small else stored if stored in suite_names() else "none"
-
-
-def check_suite(name: str, game: DotsAndBoxes) -> None:
-    """Raise an InputError for a suite that does not exist or does not suit the board."""
-    name = suite_name(name, game)
-    if name != "none":
-        check_stored(name, game)
-
-
-def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite | None:
-    """Return the suite that a config names, or None; of a table at most TABLE_POSITIONS."""
-    name = suite_name(name, game, half)
-    if name == "none":
-        return None
-    suite = load_suite(name, game)
-    return suite.sample(TABLE_POSITIONS) if name == "table" else suite
-
-
 def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict[str, float]:
     """Return measurements as metrics: `versus/NAME/points`, `suite/NAME/optimal_share`, ..."""
     versus = {
@@ -229,99 +139,3 @@ def as_metrics(results: dict[str, MatchResult], scores: dict[str, dict]) -> dict
         for key in TRACKED
     }
     return versus | suites
-
-
-ANCHORS = "random,greedy"
-
-
-def play_matches(
-    loaded: LoadedAgent, opponents: str, simulations: int, games: int, opening_plies: int, seed: int
-) -> dict[str, dict]:
-    """Play a match against each of `opponents`, print and return the results."""
-    game = loaded.agent.network.game
-    _refuse_match("simulations", simulations, games, game)
-    players = make_players(opponents, game, loaded.agent, "opponents")
-    refuse_searches("opponents", [player.name for player in players], games, game)
-    me = make_player(f"search:{simulations}", game, loaded.agent)
-    results = {}
-    for opponent in players:
-        print(f"Playing {games} games against {opponent.name} ...", flush=True)
-        with doing(f"playing {games} games against {opponent.name}"):
-            result = play_match(game, me, opponent, games, opening_plies, seed)
-        print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
-        results[opponent.name] = result.to_dict()
-    return results
-
-
-def rate_checkpoints(
-    run_dir: Path, simulations: int, games: int, opening_plies: int, seed: int, figures: Path
-) -> list[dict]:
-    """Rate the checkpoints of a run by matches between neighbours and anchors; print and draw."""
-    loaded = load_agent(run_dir)
-    _refuse_match("simulations", simulations, games, loaded.config.game.board)
-    with Checkpoints(run_dir) as checkpoints:
-        iterations = checkpoints.iterations()
-    game = loaded.config.game.board
-    # One player, many weights: its matches are compiled once.
-    player = make_player(f"search:{simulations}", game, loaded.agent)
-    rungs = {}
-    for iteration in iterations:
-        try:
-            params = load_agent(run_dir, iteration).agent.params
-        except InputError as error:
-            print(f"skipped: {error}")
-            continue
-        rungs[f"iteration {iteration}"] = (iteration, replace(player, params=params))
-    climbers = [replace(rung, name=name) for name, (_, rung) in rungs.items()]
-    pairs = ladder_pairs(climbers, make_players(ANCHORS, game))
-    matches = play_pairs(game, pairs, games, opening_plies, seed)
-    ratings = elo_ratings(matches, anchor="random")
-    print(f"\n{format_ratings(ratings)}")
-    ladder = [
-        {"iteration": rungs.get(rating.name, (None,))[0], **rating._asdict()} for rating in ratings
-    ]
-    make_folder("figures", figures)
-    draw_ladder(figures / "ladder.png", ladder)
-    print(figures / "ladder.png")
-    return ladder
-
-
-def measure_weights(
-    source: Source, loaded: LoadedAgent, opponents: str, games: int, simulations: int
-) -> tuple[LoadedAgent, dict[str, Any]]:
-    """Return the network of a source and a record of its training and strength, measured now.
-
-    That of a run is measured with its weights as they will be written.
-    """
-    if source.folder is None:
-        record = read_record(source.weights)
-    else:
-        record = {"training": training_record(source, loaded)}
-        loaded = _as_shipped(loaded)
-    return loaded, {**record, **strength(loaded, opponents, games, simulations)}
-
-
-def _as_shipped(loaded: LoadedAgent) -> LoadedAgent:
-    params = from_half(to_half(loaded.agent.params))
-    return loaded._replace(agent=replace(loaded.agent, params=params))
-
-
-def strength(
-    loaded: LoadedAgent, opponents: str, games: int, simulations: int
-) -> dict[str, dict[str, Any]]:
-    """Play matches, if there are opponents, and score on the test suite; return the results."""
-    record = {}
-    if opponents:
-        record["versus"] = play_matches(
-            loaded, opponents, simulations, games, opening_plies=4, seed=0
-        )
-    suite = choose_suite("auto", loaded.config.game.board, half="test")
-    if suite is not None:
-        record["suite_name"] = suite.name
-        record["suite"] = {}
-        for player, count in (("policy", 0), (f"search:{simulations}", simulations)):
-            with doing(f"scoring {player} on suite {suite.name}"):
-                answers = agent_answers(suite, loaded.agent, count)
-                record["suite"][player] = score(suite, answers)
-        print(format_scores(record["suite"]))
-    return record

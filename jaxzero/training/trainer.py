@@ -14,15 +14,16 @@ from jaxzero.cli import save_config
 from jaxzero.config import Config
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.status import doing
+from jaxzero.measure.suite import suite_name
 from jaxzero.network.network import Network
 from jaxzero.players.players import Agent
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir, new_run_dir, resume_command
-from jaxzero.runs.starts import note_start
 from jaxzero.runs.summary import (
     headline,
+    note_start,
     print_header,
     print_needs,
     print_next,
@@ -32,7 +33,7 @@ from jaxzero.runs.summary import (
 from jaxzero.runs.weights import InitialWeights, note_initial_weights, noted_initial_weights
 from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.divergence import Diverged, divergence, train_twice
-from jaxzero.training.evaluator import Evaluator, suite_name
+from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration
 from jaxzero.training.learner import playing_params
 from jaxzero.training.parallel import (

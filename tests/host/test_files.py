@@ -191,7 +191,6 @@ COMMAND_LINES = (
     "make_suite.py --out BAD",
     "solve.py --json BAD",
     "solve.py --table BAD",
-    "study.py --config tiny --out BAD",
     "sweep.py --config tiny --preset batch --out BAD",
     "train.py --config tiny --run_dir BAD",
 )

@@ -370,7 +370,7 @@ def test_importing_the_package_changes_no_signal():
 
 def all_scripts(folder: Path, made: dict[str, Path]) -> dict[str, str]:
     """Return a command line for every script, with outputs in `folder`."""
-    run, study = made["run"], made["study"]
+    run = made["run"]
     small = TINY.replace("--iterations 2 ", "")
     return {
         "train": f"{TINY} --run_dir {folder}/run",
@@ -385,9 +385,6 @@ def all_scripts(folder: Path, made: dict[str, Path]) -> dict[str, str]:
         "diagnose": f"{small} --json {folder}/out.json --trace {folder}/trace",
         "sweep": f"{small} --selfplay.games 8,16 --rounds 1 --out {folder}/sweep",
         "compare": f"--runs {run} --out {folder}/figure.png",
-        "study": f"{small} --minutes 0.1 --out {folder}/study"
-        if study is None
-        else f"--compare {study} --out {folder}/comparison",
     }
 
 
@@ -432,17 +429,17 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> dict[str, Path | None]:
+def made(tmp_path_factory) -> dict[str, Path]:
     """A run to evaluate."""
     folder = tmp_path_factory.mktemp("made")
     command = ["scripts/train.py", *TINY.split(), "--run_dir", str(folder / "run")]
     options = ["--evaluation.evaluate_every", "1", "--evaluation.suite", "table"]
     assert start([*command, *options], folder).wait(300) == 0, (folder / "err").read_text()
-    return {"run": folder / "run", "study": None}
+    return {"run": folder / "run"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", sorted(all_scripts(Path(), {"run": None, "study": None})))
+@pytest.mark.parametrize("script", sorted(all_scripts(Path(), {"run": None})))
 def test_every_script_at_random_moments(script, made, tmp_path):
     moments = int(os.environ.get("MOMENTS", "20"))
     rng = random.Random(script)

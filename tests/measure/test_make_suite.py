@@ -16,7 +16,6 @@ from jaxzero.measure.make_suite import (
     is_quiet,
     make_suites,
     new_positions,
-    self_play,
     solve_all,
 )
 from jaxzero.measure.suite import BANDS, format_counts, read_suite, write_suite
@@ -27,17 +26,13 @@ GAME = DotsAndBoxes(3, 3)
 SMALL = DotsAndBoxes(2, 2)
 
 
-def silent(_line: str) -> None:
-    pass
-
-
 def test_suites_are_collected_solved_and_stored(tmp_path):
     players = {name: make_player(name, GAME) for name in ("random", "greedy")}
-    candidates = collect(GAME, players, [20], undrawn=(9, 16), seed=0)
+    candidates = collect(GAME, players, Games(256), [20], undrawn=(9, 16), seed=0)
     left = (~candidates.drawn).sum(axis=1)
     assert left.min() >= 9 and left.max() <= 16
     assert len(left) == 80 and set(candidates.origin) == set(players)
-    solved = solve_all(GAME, candidates.drawn, 10**6, silent)
+    solved = solve_all(GAME, candidates.drawn, 10**6, tmp_path / "solved.npz")
     suite = make_suites(GAME, candidates, solved, decisive=False, split=False)[""]
     assert len(suite) == 80
     write_suite(suite, tmp_path / "new.npz")
@@ -47,36 +42,25 @@ def test_suites_are_collected_solved_and_stored(tmp_path):
 
 
 def test_every_band_has_its_number_and_a_lower_one_takes_the_first():
-    players = {"random": make_player("random", GAME)}
-    many, few = (collect(GAME, players, n, (9, 16), seed=0) for n in ([40, 20], [10]))
+    settings = GAME, {"random": make_player("random", GAME)}, Games(256)
+    many, few = (collect(*settings, numbers, (9, 16), seed=0) for numbers in ([40, 21], [10]))
     band = (~many.drawn).sum(axis=1) >= 13
-    assert (~band).sum() == 40 and band.sum() == 20
+    assert (~band).sum() == 40 and band.sum() == 21
     np.testing.assert_array_equal(many.drawn[~band][:10], few.drawn[:10])
     np.testing.assert_array_equal(many.drawn[band][:10], few.drawn[10:])
     with pytest.raises(InputError, match="fewest: 25 to most: 30: no game"):
-        collect(GAME, players, [10], (25, 30), seed=0)
+        collect(*settings, [10], (25, 30), seed=0)
 
 
-def test_an_odd_number_is_kept():
-    players = {"random": make_player("random", GAME)}
-    for number in (1, 5):
-        assert len(collect(GAME, players, [number], (9, 12), seed=0).drawn) == number
-
-
-def test_quiet_positions_of_games_with_random_moves_can_be_collected():
-    players = {"greedy": make_player("greedy", GAME)}
-    games = Games(count=64, noise=0.3, quiet=True)
-    drawn = collect(GAME, players, [30], undrawn=(4, 16), seed=0, games=games).drawn
-    assert len(drawn) > 60
-    assert is_quiet(GAME, drawn).all()
-
-
-def test_free_boxes_and_finished_games_are_not_quiet():
+def test_positions_may_be_quiet_alone():
     drawn = np.zeros((4, SMALL.num_edges), bool)
     drawn[1, [0, 2, 6]] = True  # three sides of the first box
     drawn[2, [0, 2]] = True
     drawn[3] = True
     assert is_quiet(SMALL, drawn).tolist() == [True, False, True, False]
+    games = Games(count=64, noise=0.3, quiet=True)
+    found = collect(GAME, {"greedy": make_player("greedy", GAME)}, games, [30], (4, 16), seed=0)
+    assert len(found.drawn) > 60 and is_quiet(GAME, found.drawn).all()
 
 
 def test_images_of_a_position_are_one():
@@ -102,7 +86,7 @@ def test_the_halves_hold_different_games(monkeypatch):
     monkeypatch.setattr(make_suite, "self_play", play)
     monkeypatch.setattr(make_suite, "automorphisms", lambda game: np.arange(61)[None])
     games = Games(count=count, per_game=2)
-    found = collect(board, {"a": make_player("random", board)}, [1000], (1, 60), 0, games)
+    found = collect(board, {"a": make_player("random", board)}, games, [1000], (1, 60), 0)
     number = found.drawn[:, :count].argmax(axis=1)
     halves = [set(number[found.half == side].tolist()) for side in (0, 1)]
     assert len(halves[0]) == len(halves[1]) == count // 2
@@ -113,43 +97,33 @@ def test_the_halves_hold_different_games(monkeypatch):
 
 def test_a_stopped_solver_goes_on_where_it_was(tmp_path, monkeypatch):
     players = {"random": make_player("random", GAME)}
-    drawn = collect(GAME, players, [12], (9, 16), seed=0).drawn
-    whole = solve_all(GAME, drawn, 10**6, silent)
+    drawn = collect(GAME, players, Games(64), [12], (9, 16), seed=0).drawn
+    whole = solve_all(GAME, drawn, 10**6, tmp_path / "whole.npz")
     store, calls, solver = tmp_path / "solved.npz", [], make_suite.move_bounds
 
     def stops(*arguments, **options):
-        if len(calls) == 10:
-            raise KeyboardInterrupt
         calls.append(1)
+        if len(calls) == 11:
+            raise KeyboardInterrupt
         return solver(*arguments, **options)
 
-    monkeypatch.setattr(make_suite, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(make_suite, "SAVE_SECONDS", -1.0)
     monkeypatch.setattr(make_suite, "move_bounds", stops)
     with pytest.raises(KeyboardInterrupt):
-        solve_all(GAME, drawn, 10**6, silent, store)
-    calls.clear()
-    monkeypatch.setattr(
-        make_suite, "move_bounds", lambda *a, **o: calls.append(1) or solver(*a, **o)
-    )
-    again = solve_all(GAME, drawn, 10**6, silent, store)
-    assert len(calls) == len(drawn) - 10
+        solve_all(GAME, drawn, 10**6, store)
+    again = solve_all(GAME, drawn, 10**6, store)
+    assert len(calls) == len(drawn) + 1
     np.testing.assert_array_equal(again.moves, whole.moves)
 
 
-def test_a_higher_limit_tries_again(tmp_path):
-    store = tmp_path / "solved.npz"
-    drawn = np.zeros((1, SMALL.num_edges), bool)
-    assert not solve_all(SMALL, drawn, 1, silent, store).solved.any()
-    assert not solve_all(SMALL, drawn, 1, silent, store).solved.any()
-    assert solve_all(SMALL, drawn, 10**6, silent, store).solved.all()
-    turned, board = DotsAndBoxes(3, 2), DotsAndBoxes(2, 3)  # as many edges
-    drawn = np.zeros((1, board.num_edges), bool)
-    solve_all(board, drawn, 10**6, silent, tmp_path / "board.npz")
-    with pytest.raises(InputError, match=r"board.npz has values of another board than 3x2"):
-        solve_all(turned, drawn, 10**6, silent, tmp_path / "board.npz")
+def test_a_higher_limit_tries_again_and_a_store_of_something_else_is_named(tmp_path):
+    store, drawn = tmp_path / "solved.npz", np.zeros((1, SMALL.num_edges), bool)
+    assert [solve_all(SMALL, drawn, n, store).solved.all() for n in (1, 1, 10**6)] == [0, 0, 1]
+    with pytest.raises(InputError, match=r"^out: .* is of a 2x2 board, not 3x3; delete it"):
+        solve_all(GAME, np.zeros((1, GAME.num_edges), bool), 10**6, store)
     store.write_text("no results")
-    with pytest.raises(InputError, match=r"out: .* cannot be read"):
-        solve_all(SMALL, drawn, 1, silent, store)
+    with pytest.raises(InputError, match=r"^out: .* cannot be read"):
+        solve_all(SMALL, drawn, 1, store)
 
 
 def test_what_is_left_out_is_counted():
@@ -170,10 +144,3 @@ def test_what_is_left_out_is_counted():
     assert lines[2:] == [["9-12", "1", "1", "0"], ["all", "3", "1", "1"]]
     whole = make_suites(SMALL, candidates, solved, decisive=False, split=False)[""]
     assert len(whole) == 3
-
-
-def test_random_moves_come_on_top_of_the_opening():
-    quiet, noisy = (self_play(SMALL, make_player("greedy", SMALL), 8, 0, x) for x in (0, 1))
-    opening = 8 * (SMALL.num_edges // 6 + 1)  # positions until the first move after it
-    np.testing.assert_array_equal(quiet[:opening], noisy[:opening])
-    assert (quiet != noisy).any()

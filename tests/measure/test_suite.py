@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 from compiled import any_params
@@ -17,6 +19,7 @@ from jaxzero.measure.scoring import (
     agent_answers,
     calibration,
     compare,
+    compile_answers,
     paired_difference,
     player_answers,
     score,
@@ -25,9 +28,7 @@ from jaxzero.measure.suite import (
     BANDS,
     DATA,
     Suite,
-    berlekamp_suite,
     load_suite,
-    read_suite,
     suite_names,
     table_suite,
 )
@@ -79,13 +80,57 @@ def test_scores_by_hand():
 
 @pytest.mark.parametrize(
     ("best", "chosen", "thrown"),
-    [(3, 1, 0.0), (3, 0, 1.0), (3, -1, 1.0), (0, -2, 1.0), (0, 0, 0.0), (-1, -3, None)],
+    [(3, 1, 0.0), (3, 0, 1.0), (0, -2, 1.0), (0, 0, 0.0), (-1, -3, None)],
 )
 def test_a_result_is_thrown_away_where_there_is_one(best, chosen, thrown):
     drawn = np.array([[True, True, False, False]])
     moves = np.array([[ILLEGAL, ILLEGAL, best, chosen]], np.int8)
     suite = Suite("hand", DotsAndBoxes(1, 1), drawn, moves, np.array(["a"]))
     assert score(suite, Answers(np.array([3])))["all"]["thrown_share"] == thrown
+
+
+def test_perfect_play_scores_perfectly_and_random_does_not(small):
+    players = [make_player(name, SMALL) for name in ("perfect", "random")]
+    perfect, random = (player_answers(small, player) for player in players)
+    best, worse = (score(small, answers)["all"] for answers in (perfect, random))
+    assert best["optimal_share"] == 1
+    assert best["boxes_lost"] == best["wrong_share"] == best["thrown_share"] == 0
+    assert worse["optimal_share"] < 0.8 and worse["boxes_lost"] > 0.3
+    found = compare(small, random, perfect)["all"]
+    assert found["second_only"] == 0 and found["interval"][0] > 0
+    assert found["positions"] == small.decisive.sum()
+    assert found["difference"] == pytest.approx(worse["wrong_share"], abs=1e-5)
+    with pytest.raises(ValueError, match="drawn"):
+        score(small, Answers(np.argmax(small.drawn, axis=1)))
+
+
+def test_an_agent_answers_every_position_and_its_like_share_the_program(small):
+    network = Network(SMALL, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
+    agent = Agent(network, any_params(network), SearchConfig(nodes="all"))
+    other = replace(agent, params=jax.tree.map(np.zeros_like, agent.params))
+    warm = replace(agent, temperature=0.5)
+    programs = []
+    for simulations, name in ((0, "policy"), (2, "search:2")):
+        answers = agent_answers(small, agent, simulations)
+        scores = score(small, answers)["all"]
+        assert scores["positions"] == 240 and 0 <= scores["value_error"] < SMALL.num_boxes
+        assert (answers.win is None) == bool(simulations)
+        acts = [make_player(name, SMALL, one).act for one in (agent, other, warm)]
+        assert acts[0] is acts[1] is not acts[2]
+        alike = [compile_answers(one.network, one.settings, simulations) for one in (agent, other)]
+        assert alike[0] is alike[1]
+        programs += alike
+    assert programs[0] is not programs[-1]
+
+
+def test_a_sample_holds_every_ply_alike(small):
+    """Positions lie in the order of their plies, so every second one would be of even plies."""
+    sample = small.sample(120)
+    np.testing.assert_array_equal(sample.drawn, small.sample(120).drawn)
+    assert len(sample) == 120 and 0.3 < (sample.undrawn % 2 == 1).mean() < 0.7
+    whole = [row.tobytes() for row in np.hstack([small.drawn, small.moves])]
+    assert {row.tobytes() for row in np.hstack([sample.drawn, sample.moves])} <= set(whole)
+    np.testing.assert_array_equal(small.sample(1000).drawn, small.drawn)
 
 
 def test_a_difference_by_hand():
@@ -110,63 +155,6 @@ def test_the_interval_of_a_difference_covers(shares):
         low, high = paired_difference(kind == 0, kind == 1)["interval"]
         hits.append(low <= shares[0] - shares[1] <= high)
     assert np.mean(hits) > 0.93
-
-
-def test_players_are_compared_on_the_same_positions(small):
-    perfect, random = (
-        player_answers(small, make_player(name, SMALL)) for name in ("perfect", "random")
-    )
-    found = compare(small, random, perfect)
-    assert found["all"]["second_only"] == 0 and found["all"]["interval"][0] > 0
-    assert found["all"]["positions"] == small.decisive.sum()
-    wrong = score(small, random)["all"]["wrong_share"]
-    assert found["all"]["difference"] == pytest.approx(wrong, abs=1e-5)
-    same = compare(small, random, random)["all"]
-    assert same["difference"] == 0 and same["interval"][0] < 0 < same["interval"][1]
-
-
-def test_a_sample_holds_every_ply_alike(small):
-    """Positions lie in the order of their plies, so every second one would be of even plies."""
-    sample = small.sample(120)
-    assert len(sample) == 120
-    np.testing.assert_array_equal(sample.drawn, small.sample(120).drawn)
-    odd = sample.undrawn % 2 == 1
-    assert 0.3 < odd.mean() < 0.7
-    rows = {
-        (drawn.tobytes(), moves.tobytes())
-        for drawn, moves in zip(small.drawn, small.moves, strict=True)
-    }
-    assert all(
-        (d.tobytes(), m.tobytes()) in rows for d, m in zip(sample.drawn, sample.moves, strict=True)
-    )
-    np.testing.assert_array_equal(small.sample(1000).drawn, small.drawn)
-
-
-def test_choosing_a_drawn_edge_is_an_error(small):
-    with pytest.raises(ValueError, match="drawn"):
-        score(small, Answers(np.argmax(small.drawn, axis=1)))
-
-
-def test_perfect_play_scores_perfectly_and_random_does_not(small):
-    perfect = score(small, player_answers(small, make_player("perfect", SMALL)))["all"]
-    assert perfect["optimal_share"] == 1
-    assert perfect["boxes_lost"] == perfect["wrong_share"] == perfect["thrown_share"] == 0
-    random = score(small, player_answers(small, make_player("random", SMALL)))["all"]
-    assert random["optimal_share"] < 0.8
-    assert random["boxes_lost"] > 0.3
-
-
-def test_an_agent_answers_every_position(small):
-    network = Network(SMALL, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
-    agent = Agent(network, any_params(network), SearchConfig(nodes="all"))
-    for simulations in (0, 2):
-        answers = agent_answers(small, agent, simulations)
-        scores = score(small, answers)["all"]
-        assert scores["positions"] == 240
-        assert 0 <= scores["value_error"] < SMALL.num_boxes
-        assert (answers.win is None) == bool(simulations)
-        if answers.win is not None:
-            assert ((answers.win >= 0) & (answers.win <= 1)).all()
 
 
 @pytest.mark.parametrize("solved_again", [40, pytest.param(200, marks=pytest.mark.slow)])
@@ -207,31 +195,24 @@ def test_the_halves_share_no_position(board):
 
 
 def test_the_problems_of_the_book():
-    assert [len(berlekamp_suite(DotsAndBoxes(*b))) for b in ((3, 3), (3, 5), (5, 5))] == [7, 3, 4]
-    with pytest.raises(InputError, match="no problem on a 2x2 board"):
-        load_suite("berlekamp", SMALL)
+    boards = [DotsAndBoxes(*sides) for sides in ((3, 3), (3, 5), (5, 5))]
+    assert [len(load_suite("berlekamp", board)) for board in boards] == [7, 3, 4]
 
 
-def test_a_suite_may_lie_in_any_folder(tmp_path):
-    stored = load_suite("4x4_test", DotsAndBoxes(4, 4))
+def test_a_suite_may_lie_in_any_folder_and_wrong_ones_are_refused(tmp_path):
     path = tmp_path / "suite_mine.npz"
     shutil.copy(DATA / "suite_4x4_test.npz", path)
-    suite = load_suite(str(path), DotsAndBoxes(4, 4))
-    assert suite.name == "mine"
-    np.testing.assert_array_equal(suite.moves, stored.moves)
-    with pytest.raises(InputError, match=r"^suite: mine is of a 4x4 board, not 2x2"):
-        load_suite(str(path), SMALL)
-    with pytest.raises(InputError, match=r"^suite: .*absent\.npz"):
-        load_suite(str(tmp_path / "absent.npz"), SMALL)
-
-
-def test_wrong_suites_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"'5x5_tset' does not exist, did you mean 5x5_test"):
-        load_suite("5x5_tset", SMALL)
-    with pytest.raises(InputError, match="5x5_test is of a 5x5 board, not 2x2"):
-        load_suite("5x5_test", SMALL)
+    assert load_suite(str(path), DotsAndBoxes(4, 4)).name == "mine"
     (tmp_path / "bad.npz").write_text("not a suite")
-    with pytest.raises(InputError, match="cannot be read"):
-        read_suite(tmp_path / "bad.npz", "bad", SMALL)
+    for name, message in (
+        (path, "mine is of a 4x4 board, not 2x2"),
+        (tmp_path / "absent.npz", r".*absent\.npz"),
+        (tmp_path / "bad.npz", ".* cannot be read"),
+        ("5x5_tset", "'5x5_tset' does not exist, did you mean 5x5_test"),
+        ("5x5_test", "5x5_test is of a 5x5 board, not 2x2"),
+        ("berlekamp", "berlekamp has no problem on a 2x2 board"),
+    ):
+        with pytest.raises(InputError, match=f"^suite: {message}"):
+            load_suite(str(name), SMALL)
     with pytest.raises(InputError, match="table holds at most 30"):
         load_suite("table", DotsAndBoxes(4, 4))

@@ -8,9 +8,11 @@ import pytest
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.measure import strength
 from jaxzero.network.network import Network
 from jaxzero.runs.memory import DoesNotFit, largest_phase, least_bytes
-from jaxzero.training import evaluator, iteration
+from jaxzero.training import iteration
+from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration, init_actor, input_shapes
 from jaxzero.training.trainer import train
 
@@ -64,10 +66,6 @@ def test_the_replay_is_counted_to_the_byte():
     ring = jax.eval_shape(lambda: init_actor(config, 1))
     counted = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring))
     assert least(config)["replay.capacity"] == plan(option).replay == counted
-
-
-def test_devices_share_the_work():
-    config, _ = tiny("--replay.capacity=5000")
     one, two = least(config, 1), least(config, 2)
     for setting in ("selfplay.games", "learner.batch_size"):
         assert two[setting] * 2 == one[setting]
@@ -88,30 +86,26 @@ def test_the_absurd_is_refused_by_name_without_compiling(setting, monkeypatch):
     monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
     with pytest.raises(DoesNotFit, match=rf"^{setting}: {ABSURD[setting]} takes .* MiB"):
         plan(f"--{setting}={ABSURD[setting]}")
+    if setting == "selfplay.games":  # more positions than an index counts
+        monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 10**15)
+        with pytest.raises(InputError, match=r"^replay\.capacity: .* at most 2,147,483,647"):
+            plan("--selfplay.games=1000000000")
 
 
-BOTH = {
-    # About 4000 and 4, 4 and 4000, 400 and 6250, 4000 and 400 times their defaults.
-    "games": (4_000_000, 64, "selfplay.games"),
-    "simulations": (4096, 64_000, "search.simulations"),
-    "both, simulations farther": (400_000, 100_000, "search.simulations"),
-    "both, games farther": (4_000_000, 6400, "selfplay.games"),
-}
-
-
-@pytest.mark.parametrize("case", BOTH)
-def test_large_trees_are_blamed_on_what_is_farther_beyond_its_default(case, monkeypatch):
-    games, simulations, blamed = BOTH[case]
+@pytest.mark.parametrize(
+    ("games", "simulations", "blamed"),  # times their defaults about:
+    [
+        (400_000, 100_000, "search.simulations"),  # 400 and 6250
+        (4_000_000, 6400, "selfplay.games"),  # 4000 and 400
+    ],
+)
+def test_large_trees_are_blamed_on_what_is_farther_beyond_its_default(
+    games, simulations, blamed, monkeypatch
+):
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: GIB)
     monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
     with pytest.raises(DoesNotFit, match=f"^{blamed}: "):
         plan(f"--selfplay.games={games}", f"--search.simulations={simulations}")
-
-
-def test_more_positions_than_an_index_counts_are_refused(monkeypatch):
-    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 10**15)
-    with pytest.raises(InputError, match=r"^replay\.capacity: .* at most 2,147,483,647"):
-        plan("--selfplay.games=1000000000")
 
 
 @large
@@ -161,10 +155,10 @@ def test_a_preset_fits_its_size_with_a_tenth_to_spare(name, monkeypatch):
 def test_named_searches_that_are_too_large_are_refused(monkeypatch):
     """By their own simulations; other players search nothing."""
     board = DotsAndBoxes(5, 5)
-    monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: GIB)
-    evaluator.refuse_searches("players", ["policy", "alphabeta:3", "search:64"], 512, board)
+    monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: GIB)
+    strength.refuse_searches("players", ["policy", "alphabeta:3", "search:64"], 512, board)
     with pytest.raises(InputError, match=r"^players: 16384 takes 3.* for 256 games at once"):
-        evaluator.refuse_searches("players", ["greedy", "search:16384"], 512, board)
+        strength.refuse_searches("players", ["greedy", "search:16384"], 512, board)
 
 
 def test_the_final_matches_need_no_more_memory_than_those_before(monkeypatch):
@@ -174,8 +168,8 @@ def test_the_final_matches_need_no_more_memory_than_those_before(monkeypatch):
     network = Network(config.game.board, config.network)
     batch, nodes = config.evaluation.games // 2, config.evaluation.simulations + 1
     needed = batch * nodes * config.game.board.num_edges * 16
-    monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: needed)
-    evaluator.Evaluator(config, network)
-    monkeypatch.setattr(evaluator, "memory_limit_bytes", lambda _: needed - 1)
+    monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: needed)
+    Evaluator(config, network)
+    monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: needed - 1)
     with pytest.raises(InputError, match=r"^evaluation\.simulations: 16 takes .* for 32 games"):
-        evaluator.Evaluator(config, network)
+        Evaluator(config, network)

@@ -9,11 +9,11 @@ import chex
 import pytest
 from flax.traverse_util import flatten_dict
 
-import jaxzero
 from jaxzero.cli import Source
 from jaxzero.config import SearchConfig
 from jaxzero.measure.scoring import agent_answers, score
-from jaxzero.players.players import make_player
+from jaxzero.measure.strength import measure_weights
+from jaxzero.measure.suite import choose_suite
 from jaxzero.runs.weights import (
     check_shapes,
     load_weights,
@@ -22,11 +22,6 @@ from jaxzero.runs.weights import (
     shipped_names,
     write_weights,
 )
-from jaxzero.training.evaluator import choose_suite, measure_weights
-
-
-def test_there_are_weights():
-    assert {"2x2", "3x3"} <= set(shipped_names())
 
 
 @pytest.mark.parametrize("name", shipped_names())
@@ -36,32 +31,28 @@ def test_they_fit_their_network(name):
     check_shapes(flatten_dict(agent.params, sep="/"), param_shapes(agent.network))
 
 
-def boards() -> list:
-    """Return all names; tables of so many positions take long to build."""
-    slow = ("2x3", "3x3")
-    return [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in shipped_names()
-    ]
-
-
-# All positions take a network of 5x5 long.
+# All positions take a network of 5x5 long; tables of so many positions take long to build.
 @pytest.mark.parametrize("part", ["most", pytest.param("all", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", boards())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("2x3", "3x3")))
+        for name in shipped_names()
+    ],
+)
 def test_they_score_what_their_record_says(name, part):
     """In all positions, or in the band of undrawn edges that has most of them."""
     loaded, recorded = load_weights(name), read_record(name)["suite"]["policy"]
     game = loaded.agent.network.game
     assert str(game) == name.partition("_")[0]
-    suite = choose_suite("auto", game, half="test")
-    bands = {"all": f"0-{game.num_edges}"} | {
-        "most": max(recorded["by_undrawn"], key=lambda b: recorded["by_undrawn"][b]["positions"])
-    }
-    low, high = map(int, bands[part].split("-"))
-    rows = (low <= suite.undrawn) & (suite.undrawn <= high)
+    suite, rows, expected = choose_suite("auto", game, half="test"), ..., recorded["all"]
+    if part == "most":
+        bands = recorded["by_undrawn"]
+        band = max(bands, key=lambda name: bands[name]["positions"])
+        rows, expected = suite.bands[band], bands[band]
     parts = {key: getattr(suite, key)[rows] for key in ("drawn", "moves", "origin")}
     suite = replace(suite, **parts)
     measured = score(suite, agent_answers(suite, loaded.agent, 0))["all"]
-    expected = recorded["by_undrawn"].get(bands[part], recorded["all"])
     for key in ("positions", "optimal_share", "boxes_lost"):
         assert measured[key] == pytest.approx(expected[key], abs=5 / len(suite))
 
@@ -79,8 +70,3 @@ def test_what_is_shipped_is_measured_and_shipped_again(tmp_path):
     chex.assert_trees_all_equal(again.agent.params, loaded.agent.params)
     assert again.config == loaded.config and again.iteration == loaded.iteration
     assert read_record(str(tmp_path / "again")) == json.loads(json.dumps(record))
-
-
-def test_a_loaded_engine_plays():
-    agent = jaxzero.load("2x2").agent
-    assert make_player("search:8", agent.network.game, agent).name == "search:8"

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -101,13 +102,6 @@ def test_loading_computes_nothing_but_shapes(whole, monkeypatch):
     assert traced and all(traced)
 
 
-def test_a_loaded_agent_plays(whole):
-    agent = load_agent(whole).agent
-    game = agent.network.game
-    policy, random = make_player("policy", game, agent), make_player("random", game)
-    assert play_match(game, policy, random, games=4, opening_plies=0, seed=0).games == 4
-
-
 def test_a_run_that_begins_with_another_counts_what_went_into_that(whole, tmp_path):
     after = tmp_path / "after"
     config = load_config("configs/tiny.yaml", *SHORT, "--iterations=2")
@@ -134,50 +128,57 @@ def test_what_is_not_there_is_named(whole, run, tmp_path):
     with pytest.raises(InputError, match=r"checkpoint: 3 is not in .* \(there are: 2, 4\)"):
         load_agent(whole, 3)
     shutil.rmtree(run / "checkpoints")
-    with pytest.raises(InputError, match=r"run_dir: .* has no checkpoint yet"):
-        load_agent(run)
+    for option, load in (
+        ("run_dir", lambda: load_agent(run)),
+        ("weights", lambda: load_weights(str(run))),
+        ("weights2", lambda: Source(None, str(run), number="2").load()),
+    ):
+        with pytest.raises(InputError, match=f"^{option}: .* has no checkpoint yet"):
+            load()
     assert not (run / "checkpoints").exists()
+    with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
+        load_named(Source(whole, None, 9, "2"))
+    (tmp_path / "net.json").write_text("{}")
+    for name, message in (
+        ("9x9", "'9x9' do not exist.*there: 2x2"),
+        (tmp_path, ".* holds no run and no"),
+        (tmp_path / "net.json", ".* is no .safetensors file"),
+    ):
+        with pytest.raises(InputError, match=f"^weights: {message}"):
+            load_weights(str(name))
+
+
+def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
+    loaded, file = load_agent(whole), tmp_path / "out" / "run.1.safetensors"
+    write_weights(loaded, {"training": {"games": 64, "minutes": 1.0}}, "run.1", file.parent)
+    assert file.stat().st_mode & 0o777 == 0o666 & ~umask()
+    for name in map(str, (file, file.with_name("run.1"), file.parent)):
+        back = load_weights(name)
+        assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
+        chex.assert_trees_all_close(back.agent.params, loaded.agent.params, rtol=1e-3, atol=1e-6)
+        assert load_named(Source(None, name)).iteration == 4
+        assert read_initial_weights(name).effort.games == 64
+    write_weights(loaded, {}, "other", file.parent)
+    with pytest.raises(InputError, match=r"weights: .*out holds several weights.*other\.safet"):
+        load_weights(str(file.parent))
+    config = load_config("configs/tiny.yaml", *SHORT, "--network.channels=8")
+    save_config(config, file.with_name("other.yaml"))
+    with pytest.raises(InputError, match="of another shape"):
+        load_weights(str(file.with_name("other")))
+    file.write_bytes(b"torn")
+    with pytest.raises(InputError, match=r"weights: .*run\.1\.safetensors cannot be read"):
+        load_weights(str(file))
 
 
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
     run = load_named(Source(whole, None))
     board = choose_board(None, 2, [run])
     assert str(board) == "2x2"
-    assert choose_player("player", None, board, run).name == "search:64"
+    player = choose_player("player", None, board, run)
+    assert player.name == "search:64"
+    assert play_match(board, player, make_player("random", board), 4, 0, 0).games == 4
     with pytest.raises(InputError, match=r"^run_dir: .* cannot play 2x4: its trunk is dense"):
         fit(run, choose_board(2, 4, [run]))
-    with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
-        load_named(Source(whole, None, 9, "2"))
-
-
-def test_weights_come_back_from_the_files_they_are_shipped_in(whole, tmp_path):
-    loaded = load_agent(whole)
-    write_weights(loaded, {"training": {"games": 64}}, "2x2", tmp_path)
-    back = load_weights(str(tmp_path / "2x2"))
-    assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
-    assert read_record(str(tmp_path))["training"] == {"games": 64}
-    ours, theirs = (jax.tree.leaves(one.agent.params) for one in (back, loaded))
-    assert jax.tree.structure(back.agent.params) == jax.tree.structure(loaded.agent.params)
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
-
-
-def test_exported_weights_are_named_by_their_file_or_folder(whole, tmp_path):
-    write_weights(
-        load_agent(whole), {"training": {"games": 64, "minutes": 1.0}}, "run.1", tmp_path / "out"
-    )
-    file = tmp_path / "out" / "run.1.safetensors"
-    assert file.stat().st_mode & 0o777 == 0o666 & ~umask()
-    for name in (file, file.with_name("run.1"), file.parent):
-        assert load_weights(str(name)).iteration == 4
-        assert load_named(Source(None, str(name))).iteration == 4
-        assert read_initial_weights(str(name)).effort.games == 64
-    write_weights(load_agent(whole), {}, "other", file.parent)
-    with pytest.raises(InputError, match=r"weights: .*out holds several weights.*other\.safet"):
-        load_weights(str(file.parent))
-    file.write_bytes(b"torn")
-    with pytest.raises(InputError, match=r"weights: .*run\.1\.safetensors cannot be read"):
-        load_weights(str(file))
 
 
 def test_a_record_of_something_else_is_named(whole, tmp_path):
@@ -209,33 +210,3 @@ def test_the_folder_of_a_run_is_a_network_wherever_one_is_named(whole):
     source = Source(None, str(whole))
     assert source.folder == whole and source.load().iteration == 4
     assert training_record(source, named) == training_record(Source(whole, None), run)
-
-
-def test_a_run_without_a_checkpoint_is_named_by_the_option_that_took_it(tmp_path):
-    save_config(load_config("configs/tiny.yaml"), tmp_path / "config.yaml")
-    with pytest.raises(InputError, match=rf"^weights: {tmp_path} has no checkpoint yet"):
-        load_weights(str(tmp_path))
-    with pytest.raises(InputError, match=rf"^weights2: {tmp_path} has no checkpoint yet"):
-        Source(None, str(tmp_path), number="2").load()
-
-
-def test_a_file_that_is_there_is_not_said_to_be_missing(tmp_path):
-    (tmp_path / "net.json").write_text("{}")
-    with pytest.raises(InputError, match=r"^weights: .* is no \.safetensors file"):
-        load_weights(str(tmp_path / "net.json"))
-
-
-def test_unknown_weights_name_those_there_are(tmp_path):
-    with pytest.raises(InputError, match=r"weights: '9x9' do not exist.*there: 2x2"):
-        load_weights("9x9")
-    with pytest.raises(InputError, match="holds no run and no"):
-        load_weights(str(tmp_path))
-
-
-def test_weights_of_another_network_are_refused(whole, tmp_path):
-    loaded = load_agent(whole)
-    write_weights(loaded, {}, "2x2", tmp_path)
-    config = load_config("configs/tiny.yaml", *SHORT, "--network.channels=8")
-    save_config(config, tmp_path / "2x2.yaml")
-    with pytest.raises(InputError, match="of another shape"):
-        load_weights(str(tmp_path))

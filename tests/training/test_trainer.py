@@ -24,7 +24,7 @@ from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import MetricsWriter, read_metrics
-from jaxzero.runs.starts import commit, differences, read_starts
+from jaxzero.runs.summary import commit, differences, read_starts
 from jaxzero.runs.weights import load_agent
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import init_actor

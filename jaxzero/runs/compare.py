@@ -6,7 +6,7 @@ Runs that differ only in their seed form one group, with a mean and an interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import cycle
 from pathlib import Path
@@ -21,14 +21,13 @@ from tabulate import tabulate
 
 from jaxzero.cli import dotted, load_config
 from jaxzero.config import Config
-from jaxzero.errors import InputError
+from jaxzero.errors import InputError, as_field
 from jaxzero.host.files import save_figure
 from jaxzero.host.readers import check_mapping, read_mapping
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run
-from jaxzero.runs.starts import differences, starts_that_trained
-from jaxzero.runs.summary import SUMMARY_FILE
-from jaxzero.runs.weights import Effort, effort_before, initial_name
+from jaxzero.runs.summary import SUMMARY_FILE, differences, starts_that_trained
+from jaxzero.runs.weights import Effort, initial_note
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
 PREFIX, SUFFIX = "suite/", "/optimal_share"
@@ -67,14 +66,12 @@ class RunGroup(NamedTuple):
 def read_run(run_dir: Path) -> MeasuredRun:
     """Read a run. Raises: InputError if there is none or it has no measurement."""
     check_run("runs", run_dir)
-    try:
-        past = effort_before(run_dir)
+    with as_field("runs", "run_dir", str(run_dir)):
+        name, past = initial_note(run_dir)
         metrics = read_metrics(run_dir)
-    except InputError as error:
-        raise InputError(str(error).replace("run_dir:", "runs:", 1)) from error
     config = load_config(run_dir / CONFIG_FILE)
     settings = dict(dotted(asdict(config)))
-    settings["weights"] = initial_name(run_dir) or "none"
+    settings["weights"] = name or "none"
     measurements = [
         Measurement(
             past.games + int(line["speed/games"]), past.minutes + line["speed/minutes"], wrong
@@ -82,27 +79,31 @@ def read_run(run_dir: Path) -> MeasuredRun:
         for line in metrics
         if (wrong := _wrong(line)) and {"speed/games", "speed/minutes"} <= line.keys()
     ]
-    measurements += _at_the_end(run_dir, past, measurements)
+    end = _last_measurement(run_dir, past)
+    if end and not (measurements and measurements[-1].games >= end.games):
+        measurements.append(end)
     if not measurements:
         raise InputError(f"runs: {run_dir} was never measured on solved positions")
     iterations = max((line["iteration"] for line in metrics), default=0)
     return MeasuredRun(run_dir, settings, measurements, iterations, is_complete(config, run_dir))
 
 
-def _at_the_end(
-    run_dir: Path, past: Effort, before: Sequence[Measurement]
-) -> Iterator[Measurement]:
-    """Yield the final measurement of a complete run, unless the last iteration had one."""
-    summary = _summary(run_dir)
-    games = past.games + summary.get("games", 0)
-    scores = {} if before and before[-1].games >= games else summary.get("suite", {})
-    wrong, path = {}, run_dir / SUMMARY_FILE
-    for name, score in scores.items():
+def _wrong(line: dict[str, Any]) -> dict[str, float]:
+    """Return the percent of wrong moves of each player in one line of metrics."""
+    keys = [key for key in line if key.startswith(PREFIX) and key.endswith(SUFFIX)]
+    return {key[len(PREFIX) : -len(SUFFIX)]: 100 - 100 * line[key] for key in keys}
+
+
+def _last_measurement(run_dir: Path, past: Effort) -> Measurement | None:
+    """Return the measurement in the summary of a complete run."""
+    wrong, summary, path = {}, _summary(run_dir), run_dir / SUMMARY_FILE
+    for name, score in summary.get("suite", {}).items():
         parts = check_mapping("runs", path, score, {"all": dict})["all"]
         share = check_mapping("runs", path, parts, {"optimal_share": float})["optimal_share"]
         wrong[name] = 100 - 100 * share
-    if wrong:
-        yield Measurement(games, past.minutes + summary["minutes"], wrong)
+    if not wrong:
+        return None
+    return Measurement(past.games + summary["games"], past.minutes + summary["minutes"], wrong)
 
 
 def is_complete(config: Config, run_dir: Path) -> bool:
@@ -115,12 +116,6 @@ def _summary(run_dir: Path) -> dict[str, Any]:
     """Return what a complete run has written, nothing for any other. Raises: InputError."""
     path = run_dir / SUMMARY_FILE
     return read_mapping("runs", path, SUMMARY) if path.exists() else {}
-
-
-def _wrong(line: dict[str, Any]) -> dict[str, float]:
-    """Return the percent of wrong moves of each player in one line of metrics."""
-    keys = [key for key in line if key.startswith(PREFIX) and key.endswith(SUFFIX)]
-    return {key[len(PREFIX) : -len(SUFFIX)]: 100 - 100 * line[key] for key in keys}
 
 
 def group_runs(runs: Sequence[MeasuredRun]) -> list[RunGroup]:
@@ -158,21 +153,19 @@ def players(groups: Sequence[RunGroup]) -> list[str]:
     return list(dict.fromkeys(name for wrong in found for name in wrong))
 
 
-def final(group: RunGroup, player: str) -> tuple[float, float] | None:
-    """Return the mean of the percentages of wrong moves at the `ends`, and its uncertainty.
+def final(group: RunGroup, player: str) -> str:
+    """Return the mean of the wrong moves at the `ends`, of several with their 95 % interval.
 
-    That is half of the 95 % interval by Student's t, nan for one run.
+    The interval is by Student's t.
     """
     last = [end.wrong[player] for end in ends(group) if player in end.wrong]
-    if len(last) < 2:
-        return (last[0], math.nan) if last else None
+    if not last:
+        return ""
+    mean = fmean(last)
+    if len(last) == 1:
+        return f"{mean:.2f} %"
     half = t.ppf(0.975, len(last) - 1) * stdev(last) / math.sqrt(len(last))
-    return fmean(last), float(half)
-
-
-def first_below(run: MeasuredRun, player: str, percent: float) -> Measurement | None:
-    """Return the first measurement with at most `percent` wrong moves."""
-    return next((m for m in run.measurements if m.wrong.get(player, 100.0) <= percent), None)
+    return f"{mean:.2f} % [{max(0.0, mean - half):.2f}, {min(100.0, mean + half):.2f}]"
 
 
 def format_runs(groups: Sequence[RunGroup]) -> str:
@@ -186,19 +179,10 @@ def format_runs(groups: Sequence[RunGroup]) -> str:
         minutes = fmean(end.minutes for end in ends(group))
         unfinished = sum(not run.finished for run in group.runs)
         runs = f"{len(group.runs)}" + f", {unfinished} unfinished" * bool(unfinished)
-        wrong = [_spread(final(group, player)) for player in who]
+        wrong = [final(group, player) for player in who]
         rows.append([group.name, runs, f"{games:,.0f}", f"{minutes:.1f}", *wrong])
     heads, left = ["setting", "runs", "games", "minutes", *who], ("left",)
     return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
-
-
-def _spread(found: tuple[float, float] | None) -> str:
-    if found is None:
-        return ""
-    mean, half = found
-    if math.isnan(half):
-        return f"{mean:.2f} %"
-    return f"{mean:.2f} % [{max(0.0, mean - half):.2f}, {min(100.0, mean + half):.2f}]"
 
 
 def format_starts(groups: Sequence[RunGroup]) -> str:
@@ -217,7 +201,10 @@ def levels(group: RunGroup) -> str:
     run, who = group.runs[0], players([group])
     lines = []
     for level in LEVELS:
-        found = {player: first_below(run, player, level) for player in who}
+        found = {
+            player: next((m for m in run.measurements if m.wrong.get(player, 100) <= level), None)
+            for player in who
+        }
         if any(found.values()):
             words = (
                 f"{player}: {one.games:,} games, {one.minutes:.1f} min"

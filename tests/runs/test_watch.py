@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import time
@@ -17,10 +16,9 @@ from script_runner import run_here
 
 from jaxzero.cli import load_config, save_config
 from jaxzero.config import Config
-from jaxzero.runs import watching
-from jaxzero.runs.health import not_judged, warnings_of
+from jaxzero.runs import watch
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.runs.watching import sparkline, watch_run
+from jaxzero.runs.watch import not_judged, sparkline, warnings_of, watch_run
 
 QUICK = load_config("configs/quick.yaml")
 
@@ -57,13 +55,37 @@ def changed(key: str, *last: float) -> list[dict]:
     return metrics
 
 
+def record(run_dir: Path, lines: list[dict]) -> None:
+    save_config(QUICK, run_dir / "config.yaml")
+    (run_dir / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def shown(run_dir: Path) -> str:
+    """Return the view of a run in a terminal of 80 columns."""
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as seen:
+        console.print(watch_run(run_dir))
+    return seen.get()
+
+
 def names(config: Config, metrics: list[dict]) -> list[str]:
     return [warning.name for warning in warnings_of(config, metrics)]
 
 
-def test_a_healthy_run_gives_no_warning_at_any_time():
+def test_a_healthy_run_gives_no_warning_at_any_time(tmp_path):
     metrics = healthy()
     assert [names(QUICK, metrics[:n]) for n in range(len(metrics) + 1)] == [[]] * 61
+    record(tmp_path, metrics)
+    assert not_judged(metrics) == "" and "Nothing looks wrong." in shown(tmp_path)
+
+
+def test_warnings_depend_on_the_settings():
+    """Noise is told before a run begins; while the start of games falls, losses may rise."""
+    often = load_config("configs/cpu.yaml", "--learner.updates_per_iteration=500")
+    assert names(often, []) == ["replay ratio too high"]
+    metrics = changed("learn/policy_divergence", *[0.5] * 5)  # of 6 minutes
+    for minutes, found in ((5, ["policy error rises"]), (100, [])):
+        assert names(load_config("configs/cpu.yaml", f"--minutes={minutes}"), metrics) == found
 
 
 @pytest.mark.parametrize(
@@ -92,19 +114,6 @@ def test_each_warning_is_provoked_alone_and_names_a_setting(name, metrics, setti
     assert setting in found[0].change
 
 
-def test_a_replay_ratio_that_learns_noise_is_told_before_the_run_begins():
-    often = load_config("configs/cpu.yaml", "--learner.updates_per_iteration=500")
-    assert names(often, []) == ["replay ratio too high"]
-    assert names(load_config("configs/cpu.yaml"), []) == []
-
-
-def test_while_the_start_falls_losses_may_rise():
-    metrics = changed("learn/policy_divergence", *[0.5] * 5)  # of 6 minutes
-    short = load_config("configs/cpu.yaml", "--minutes=5")
-    assert names(short, metrics) == ["policy error rises"]
-    assert names(load_config("configs/cpu.yaml", "--minutes=100"), metrics) == []
-
-
 def test_a_run_that_fell_apart_on_a_gpu_is_recognised():
     path = "docs/results/NVIDIA_H100_80GB_HBM3/train_second.json"
     with open(path) as file:
@@ -116,62 +125,6 @@ def test_lines_that_are_no_metrics_are_dropped(tmp_path):
     lines = ['{"iteration": 1}', "[", "7", "[1]", '{"iteration": "2"}', "[" * 100_000, "{}", "\0"]
     (tmp_path / "metrics.jsonl").write_bytes("\n".join(lines).encode() + b"\n\xff\xfe")
     assert read_metrics(tmp_path) == [{"iteration": 1}]
-
-
-def test_a_curve_keeps_its_ends_and_its_form():
-    assert sparkline([0.0, 1.0]) == "▁█"
-    assert sparkline([3.0] * 5) == "▁" * 5
-    line = sparkline([math.sin(x / 100) for x in range(628)], 40)
-    assert len(line) == 40 and line.index("█") < 20 < line.index("▁")
-
-
-def shown(run_dir: Path) -> str:
-    """Return the view of a run in a terminal of 80 columns."""
-    console = Console(width=80, force_terminal=False)
-    with console.capture() as seen:
-        console.print(watch_run(run_dir))
-    return seen.get()
-
-
-def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monkeypatch):
-    save_config(QUICK, tmp_path / "config.yaml")
-    lines = changed("selfplay/policy_entropy", *[0.02] * 5)
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    utilisation = types.SimpleNamespace(gpu=97)
-    monkeypatch.setattr(
-        watching,
-        "pynvml",
-        types.SimpleNamespace(
-            NVMLError=OSError,
-            nvmlInit=lambda: None,
-            nvmlDeviceGetCount=lambda: 1,
-            nvmlDeviceGetHandleByIndex=lambda index: index,
-            nvmlDeviceGetUtilizationRates=lambda _gpu: utilisation,
-            nvmlDeviceGetMemoryInfo=lambda _gpu: types.SimpleNamespace(used=2**31),
-            nvmlDeviceGetPowerUsage=lambda _gpu: 690_000,
-        ),
-    )
-    text = shown(tmp_path)
-    assert max(map(len, text.splitlines())) <= 80
-    for words in (
-        "running",
-        "97 % busy, 2,048 MiB in use, 690 W",
-        "entropy collapse: the policy",
-        "Raise selfplay.opening_plies",
-        "policy: wrong moves",
-    ):
-        assert words in text
-    (tmp_path / "summary.json").touch()
-    assert "complete" in shown(tmp_path)
-    os.utime(tmp_path / "metrics.jsonl", (time.time() + 9,) * 2)  # it goes on
-    assert "complete" not in shown(tmp_path)
-    page = watching.as_html(watch_run(tmp_path), 5)
-    assert '<meta http-equiv="refresh" content="5">' in page and "entropy collapse" in page
-
-
-def record(run_dir: Path, lines: list[dict]) -> None:
-    save_config(QUICK, run_dir / "config.yaml")
-    (run_dir / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 @pytest.mark.parametrize(
@@ -192,17 +145,40 @@ def test_what_was_not_judged_is_not_called_good(lines, tmp_path):
     assert "Not judged" in text and "Nothing looks wrong" not in text
 
 
-def test_figures_that_a_record_lacks_are_not_shown_as_zero(tmp_path):
-    record(tmp_path, [{"iteration": 1}])
+def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monkeypatch):
+    record(tmp_path, changed("selfplay/policy_entropy", *[0.02] * 5))
+    utilisation = types.SimpleNamespace(gpu=97)
+    gpus = types.SimpleNamespace(
+        NVMLError=OSError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: 1,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetUtilizationRates=lambda _gpu: utilisation,
+        nvmlDeviceGetMemoryInfo=lambda _gpu: types.SimpleNamespace(used=2**31),
+        nvmlDeviceGetPowerUsage=lambda _gpu: 690_000,
+    )
+    monkeypatch.setattr(watch, "pynvml", gpus)
+    text = shown(tmp_path)
+    assert max(map(len, text.splitlines())) <= 80
+    for words in (
+        "running",
+        "97 % busy, 2,048 MiB in use, 690 W",
+        "entropy collapse: the policy",
+        "Raise selfplay.opening_plies",
+        "policy: wrong moves",
+    ):
+        assert words in text
+    (tmp_path / "summary.json").touch()
+    assert "complete" in shown(tmp_path)
+    os.utime(tmp_path / "metrics.jsonl", (time.time() + 9,) * 2)  # it goes on
+    assert "complete" not in shown(tmp_path)
+    page = watch.as_html(watch_run(tmp_path), 5)
+    assert '<meta http-equiv="refresh" content="5">' in page and "entropy collapse" in page
+    record(tmp_path, [{"iteration": 1}])  # what a record lacks is not shown as zero
     assert not re.search(r"\b0(\.0)? (s|games|minutes|MiB)\b|\b0%", shown(tmp_path))
 
 
-def test_a_whole_record_without_warnings_looks_good(tmp_path):
-    record(tmp_path, healthy())
-    assert not_judged(healthy()) == "" and "Nothing looks wrong." in shown(tmp_path)
-
-
-@pytest.mark.parametrize("speed", [3.0, 3e4, 3e8])
+@pytest.mark.parametrize("speed", [3.0, 3e8])
 def test_a_narrow_terminal_shows_the_newest_part_of_a_curve(speed, tmp_path):
     lines = healthy()
     for number, line in enumerate(lines):
@@ -210,6 +186,7 @@ def test_a_narrow_terminal_shows_the_newest_part_of_a_curve(speed, tmp_path):
     record(tmp_path, lines)
     (row,) = (line for line in shown(tmp_path).splitlines() if "evaluations/s" in line)
     assert len(row) <= 80 and row.rstrip().endswith("█")
+    assert sparkline([0.0, 1.0]) == "▁█" and sparkline([3.0] * 5) == "▁" * 5
 
 
 class Enough(Exception):
@@ -220,7 +197,6 @@ class Enough(Exception):
 def test_without_a_terminal_it_looks_again_only_where_it_is_asked_to(
     options, looks, tmp_path, monkeypatch
 ):
-    record(tmp_path, healthy())
     views, waits = [], []
 
     def sleep(seconds: float) -> None:
@@ -229,13 +205,7 @@ def test_without_a_terminal_it_looks_again_only_where_it_is_asked_to(
             raise Enough
 
     monkeypatch.setattr(time, "sleep", sleep)
-    monkeypatch.setattr(watching, "watch_run", lambda run_dir: views.append(run_dir) or "a view")
+    monkeypatch.setattr(watch, "watch_run", lambda run_dir: views.append(run_dir) or "a view")
     with pytest.raises(Enough) if looks > 1 else nullcontext():
         assert run_here("watch.py", "--run_dir", tmp_path, *options).returncode == 0
     assert len(views) == looks and set(waits) <= {7.0}
-
-
-def test_one_look_has_no_time_between_looks(tmp_path):
-    record(tmp_path, healthy())
-    done = run_here("watch.py", "--run_dir", tmp_path, "--once", "--every", "3")
-    assert done.returncode == 2 and done.stderr.startswith("error: every: 3 ")

@@ -1,0 +1,139 @@
+"""How strong a network is: matches, a ladder of checkpoints, and the record of exported weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxzero.cli import Source
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.host.files import make_folder
+from jaxzero.host.status import doing
+from jaxzero.measure.arena import MOST_AT_ONCE, batch_size, play_match
+from jaxzero.measure.rating import (
+    draw_ladder,
+    elo_ratings,
+    format_ratings,
+    ladder_pairs,
+    play_pairs,
+)
+from jaxzero.measure.scoring import named_answers, score
+from jaxzero.measure.suite import choose_suite
+from jaxzero.measure.suite_report import format_scores
+from jaxzero.players.players import make_player, make_players
+from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.memory import memory_limit_bytes, refuse_match
+from jaxzero.runs.weights import (
+    LoadedAgent,
+    from_half,
+    load_agent,
+    read_record,
+    to_half,
+    training_record,
+)
+
+ANCHORS = "random,greedy"
+
+
+def play_matches(
+    loaded: LoadedAgent, opponents: str, simulations: int, games: int, opening_plies: int, seed: int
+) -> dict[str, dict]:
+    """Play a match against each of `opponents`, print and return the results."""
+    game = loaded.agent.network.game
+    refuse_search("simulations", simulations, games, game)
+    players = make_players(opponents, game, loaded.agent, "opponents")
+    refuse_searches("opponents", [player.name for player in players], games, game)
+    me = make_player(f"search:{simulations}", game, loaded.agent)
+    results = {}
+    for opponent in players:
+        print(f"Playing {games} games against {opponent.name} ...", flush=True)
+        with doing(f"playing {games} games against {opponent.name}"):
+            result = play_match(game, me, opponent, games, opening_plies, seed)
+        print(f"{me.name} against {opponent.name:<14} {result}", flush=True)
+        results[opponent.name] = result.to_dict()
+    return results
+
+
+def rate_checkpoints(
+    run_dir: Path, simulations: int, games: int, opening_plies: int, seed: int, figures: Path
+) -> list[dict]:
+    """Rate the checkpoints of a run by matches between neighbours and anchors; print and draw."""
+    loaded = load_agent(run_dir)
+    game = loaded.config.game.board
+    refuse_search("simulations", simulations, games, game)
+    with Checkpoints(run_dir) as checkpoints:
+        iterations = checkpoints.iterations()
+    # One player, many weights: its matches are compiled once.
+    player = make_player(f"search:{simulations}", game, loaded.agent)
+    climbers, iteration_of = [], {}
+    for iteration in iterations:
+        try:
+            params = load_agent(run_dir, iteration).agent.params
+        except InputError as error:
+            print(f"skipped: {error}")
+            continue
+        name = f"iteration {iteration}"
+        climbers.append(replace(player, name=name, params=params))
+        iteration_of[name] = iteration
+    pairs = ladder_pairs(climbers, make_players(ANCHORS, game))
+    ratings = elo_ratings(play_pairs(game, pairs, games, opening_plies, seed), anchor="random")
+    print(f"\n{format_ratings(ratings)}")
+    ladder = [{"iteration": iteration_of.get(one.name), **one._asdict()} for one in ratings]
+    make_folder("figures", figures)
+    draw_ladder(figures / "ladder.png", ladder)
+    print(figures / "ladder.png")
+    return ladder
+
+
+def measure_weights(
+    source: Source, loaded: LoadedAgent, opponents: str, games: int, simulations: int
+) -> tuple[LoadedAgent, dict[str, Any]]:
+    """Return the network of a source and a record of its training and strength, measured now.
+
+    That of a run is measured with its weights as they will be written. The strength is that in
+    matches, if there are opponents, and on the test suite of the board, if there is one.
+    """
+    if source.folder is None:
+        record = read_record(source.weights)
+    else:
+        record = {"training": training_record(source, loaded)}
+        params = from_half(to_half(loaded.agent.params))
+        loaded = loaded._replace(agent=replace(loaded.agent, params=params))
+    if opponents:
+        record["versus"] = play_matches(
+            loaded, opponents, simulations, games, opening_plies=4, seed=0
+        )
+    suite = choose_suite("auto", loaded.config.game.board, half="test")
+    if suite is not None:
+        record["suite_name"], record["suite"] = suite.name, {}
+        for player in ("policy", f"search:{simulations}"):
+            with doing(f"scoring {player} on suite {suite.name}"):
+                answers = named_answers(suite, player, loaded.agent)
+                record["suite"][player] = score(suite, answers)
+        print(format_scores(record["suite"]))
+    return loaded, record
+
+
+def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndBoxes) -> None:
+    """Raise an InputError where a player `search:N` among `names` needs too much memory."""
+    for name in names:
+        kind, _, simulations = name.partition(":")
+        if kind == "search":
+            refuse_search(field, int(simulations), games, game)
+
+
+def refuse_search(
+    field: str, simulations: int, games: int, game: DotsAndBoxes, positions: int = 0
+) -> None:
+    """Raise an InputError where the trees of a match do not fit into the memory.
+
+    Or those of so many other `positions` at once.
+    """
+    limit = memory_limit_bytes(jax.local_devices()[:1])
+    batch = max(batch_size(min(games, MOST_AT_ONCE)), positions)
+    refuse_match(field, simulations, batch, game.num_edges, limit)
