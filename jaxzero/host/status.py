@@ -11,7 +11,6 @@ import select
 import sys
 import threading
 import time
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -114,17 +113,8 @@ def _speak(ended: threading.Event) -> None:
             if _state.heard > now:  # somebody writes a line just now
                 continue
             _state.shown = True
-            _write(CLEAR + _fitting(line, os.get_terminal_size(2).columns or 80))
-
-
-def _fitting(line: str, columns: int) -> str:
-    """Return as much of a line as a terminal shows in one of so many columns."""
-    width = 0
-    for at, letter in enumerate(line):
-        width += 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        if width >= columns:
-            return line[:at]
-    return line
+            columns = os.get_terminal_size(2).columns or 80
+            _write(CLEAR + line[: columns - 1])
 
 
 def _compiling() -> str:
