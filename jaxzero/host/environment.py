@@ -11,7 +11,6 @@ from types import TracebackType
 
 from jaxzero.errors import OUT_OF_MEMORY, InputError, one_line, shortened
 
-PLATFORMS = ("JAX_PLATFORM_NAME", "JAX_PLATFORMS")  # its old name first, which counts for more
 FRACTION, OLD_FRACTION = "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 NEEDS_CUDA_BUILD = 'needs the CUDA build of jax: pip install -e ".[cuda13]" (or cuda12)'
@@ -50,16 +49,16 @@ def check_devices() -> None:
     """Let jax find its devices. Raises: InputError where the environment asks for others."""
     import jax
 
-    variable = next((name for name in PLATFORMS if os.environ.get(name)), "")
+    named = os.environ.get("JAX_PLATFORMS", "")
     try:
         jax.devices()
     except Exception as error:
-        if not variable or OUT_OF_MEMORY.search(str(error)):
+        if not named or OUT_OF_MEMORY.search(str(error)):
             raise
-        named, reason = os.environ[variable], one_line(str(error).partition("\n")[0])
+        reason = one_line(str(error).partition("\n")[0])
         if {"cuda", "gpu"} & set(named.split(",")) and not has_cuda_build():
             reason = NEEDS_CUDA_BUILD
-        raise InputError(f"{variable}: {shortened(named)!r}: {reason}") from error
+        raise InputError(f"JAX_PLATFORMS: {shortened(named)!r}: {reason}") from error
 
 
 def has_cuda_build() -> bool:

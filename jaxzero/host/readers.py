@@ -11,7 +11,8 @@ import math
 import os
 import re
 import stat
-from collections.abc import Hashable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any
@@ -153,7 +154,7 @@ def read_json_lines(field: str, path: Path) -> Iterator[dict[str, Any]]:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Mappings, lists and scalars without aliases and without a key that is there twice."""
+    """Plain types without aliases and without a name that is there twice."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -161,25 +162,18 @@ class _PlainLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if isinstance(key, Hashable) and keys.count(key) > 1:
-                raise yaml.YAMLError(f"{shortened(repr(key))} is there twice")
-        return super().construct_mapping(node, deep)
+        content = super().construct_mapping(node, deep)
+        for name, count in Counter(key.value for key, _ in node.value).items():
+            if count > 1:
+                raise yaml.YAMLError(f"{shortened(repr(name))} is there twice")
+        return content
 
 
-# As in YAML 1.2: dates are text, and 1e-3 is a number.
-_PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, form) for tag, form in known if not tag.endswith((":float", ":timestamp"))]
-    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+# 1e-3 is a number as in YAML 1.2.
 _PlainLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(
-        r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+"
-        r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))$|\.(?:nan|NaN|NAN)$"
-    ),
-    list("-+0123456789."),
+    re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"),
+    list("-+0123456789"),
 )
 # A tag may ask for a value of a type that the text is not of.
 _TAG_ERRORS = AttributeError, LookupError, ArithmeticError, TypeError

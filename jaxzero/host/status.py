@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
@@ -56,20 +56,15 @@ def mute() -> None:
 @contextmanager
 def status_lines(words: str) -> Iterator[None]:
     """Let slow work in a block of the main thread be named; `words` stand where nothing else is."""
-    if sys.stderr is None or _tasks:  # closed, so that number 2 may be another file; or nested
+    if _tasks:  # in such a block already
         yield
         return
     _state.muted = False
-    streams = {name: Heard(getattr(sys, name)) for name in ("stdout", "stderr")}
-    before = {name: getattr(sys, name) for name in streams}
-    ended = threading.Event()
     # Imports have taken a while before this.
     _state.heard = time.monotonic() - min(time.process_time(), SILENCE / 2)
+    ended = threading.Event()
     thread = threading.Thread(target=_speak, args=(ended,), name="status", daemon=True)
-    with doing(words):
-        for name, stream in streams.items():
-            if before[name] is not None:
-                setattr(sys, name, stream)
+    with doing(words), redirect_stdout(Heard(sys.stdout)), redirect_stderr(Heard(sys.stderr)):
         thread.start()
         try:
             yield
@@ -77,9 +72,6 @@ def status_lines(words: str) -> Iterator[None]:
             ended.set()
             thread.join(1.0)  # it may be stuck in a write
             _clear()
-            for name, stream in streams.items():
-                if getattr(sys, name) is stream:
-                    setattr(sys, name, before[name])
 
 
 class Heard:

@@ -54,17 +54,6 @@ def test_variables_of_notebooks_and_parsers_change_nothing(monkeypatch):
     assert os.environ["MPLBACKEND"] == "agg" and "JSONARGPARSE_DEBUG" not in os.environ
 
 
-@pytest.mark.parametrize("name", ["JAX_PLATFORMS", "JAX_PLATFORM_NAME"])
-def test_a_platform_is_refused_by_the_name_of_its_variable(name, monkeypatch):
-    def refuse():
-        raise RuntimeError("Unknown backend banana")
-
-    monkeypatch.setenv(name, "banana")
-    monkeypatch.setattr(jax, "devices", refuse)
-    with pytest.raises(InputError, match=f"^{name}: 'banana': Unknown backend"):
-        check_devices()
-
-
 def test_two_names_of_one_setting_are_refused(monkeypatch):
     for name in ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"):
         monkeypatch.setenv(name, "0.5")

@@ -8,14 +8,14 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
+
+from script_runner import ROOT
 
 from jaxzero.host import status
 from jaxzero.host.status import CLEAR, MARK, doing, mute, spell, status_lines, waiting
 
-ROOT = Path(__file__).parents[2]
 GUARD = 60.0  # seconds
 
 
@@ -104,31 +104,18 @@ SCRIPT = """
 import sys, time
 from jaxzero.host import status
 status.SILENCE, status.TICK = 0.1, 0.01
-from jaxzero.cli import run_script
-def main(arguments):
-    with open(arguments[0], "w") as file:  # takes the number of standard error where it is closed
-        time.sleep(0.5)
-        print("a word", flush=True)
-        time.sleep(0.5)
-    sys.exit(3)
-run_script(main)
+with status.status_lines("outside"):
+    time.sleep(0.5)
+    print("a word", flush=True)
+    time.sleep(0.5)
+sys.exit(3)
 """
+COMMAND = [sys.executable, "-c", SCRIPT]
 
 
-def command(path: Path) -> list[str]:
-    return [sys.executable, "-c", SCRIPT, str(path)]
-
-
-def test_a_closed_standard_error_is_not_taken_for_another_file(tmp_path):
-    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command(tmp_path / "file")]
-    done = subprocess.run(shell, cwd=ROOT, stdout=subprocess.PIPE, timeout=GUARD)
-    assert (done.returncode, done.stdout) == (3, b"a word\n")
-    assert (tmp_path / "file").read_bytes() == b""
-
-
-def test_a_terminal_has_one_line_that_other_words_replace(tmp_path):
+def test_a_terminal_has_one_line_that_other_words_replace():
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(command(tmp_path / "file"), cwd=ROOT, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=theirs, stderr=theirs)
     os.close(theirs)
     seen = b""
     try:
@@ -144,12 +131,10 @@ def test_a_terminal_has_one_line_that_other_words_replace(tmp_path):
     assert before.endswith(CLEAR) and before.count(MARK) > 1 and after.count(MARK) > 1
 
 
-def test_a_terminal_that_is_stopped_stops_no_script(tmp_path):
+def test_a_terminal_that_is_stopped_stops_no_script():
     ours, theirs = pty.openpty()
     os.write(ours, b"\x13")  # Ctrl-S; a connection that hangs is the same
-    process = subprocess.Popen(
-        command(tmp_path / "file"), cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs
-    )
+    process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
     out, _ = process.communicate(timeout=GUARD)
     os.close(ours)
