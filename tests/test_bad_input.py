@@ -28,7 +28,7 @@ from jaxzero.host.status import MARK
 
 SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
 LONGEST = 600  # characters of a line
-CONFIG_FIELDS = field_names(Config)
+CONFIG_FIELDS = set(field_names(Config))
 
 # Command lines. Each error begins with the field and the value before the bar. In the folder are a
 # run of 48 iterations, a game, a folder with a picture, and the files of `place`.
@@ -299,7 +299,7 @@ def test_help_names_types_in_words(script):
 
 SENSELESS = (
     *("", " ", "nan", ".nan", "-.inf", "inf", "1e400", "-1e400", "-1", "-1e300", "10000000000"),
-    *("1" + "0" * 400, "9" * 5000, "0x" + "f" * 40, "true", "null", "[]", "{a: 1}", "[" * 1500),
+    *("1" + "0" * 400, "9" * 5000, "0x" + "f" * 40, "true", "null", "[]", "{a: 1}", "[" * 100),
     *("!!python/name:os", "&a [*a]", "2001-99-99", "1e", "--", "\ud800", "a\0b", "'", "${HOME}"),
 )
 
@@ -316,7 +316,7 @@ def bad_values(kind: typing.Any) -> list[str]:
     """Return values that no option of this type may take."""
     kind = typing.get_args(kind)[0] if typing.get_origin(kind) is list else kind
     if kind in (int, float):  # the script checks their range
-        return ["many", "1,2", "0.5.5", "", "[1]", "{a: 1}", "[" * 1500, "9" * 5000]
+        return ["many", "1,2", "0.5.5", "", "[1]", "{a: 1}", "[" * 100, "9" * 5000]
     if hasattr(kind, "_restrictions"):
         values = ["many", "1,2", "0.5.5", *(value for value in SENSELESS if is_wrong(kind, value))]
         for operator, bound in kind._restrictions:

@@ -10,7 +10,6 @@ import threading
 import time
 
 import pytest
-
 from script_runner import ROOT
 
 from jaxzero.host import status
