@@ -215,9 +215,6 @@ def of_configs() -> Iterator[Figure]:
     text = "`tiny.yaml` {tiny}, `quick.yaml` {quick}, `cpu_4x4.yaml` {cpu_4x4}, `cpu.yaml` {cpu}, "
     text = text.format(**ratios) + f"`standard.yaml` {ratios['standard']} and the GPU presets "
     yield Figure(TRAINING, text + ratios["gpu_8gb"], "Config.replay_ratio")
-    for name in GPU_PRESETS:
-        text = f"Replay ratio {preset(name).replay_ratio:.2f}."
-        yield Figure(f"configs/{name}.yaml", text, "Config.replay_ratio")
     games = preset("quick").iterations * preset("quick").selfplay.games
     for where in (README, TRAINING):
         yield Figure(where, f"{games:,} games", "configs/quick.yaml")

@@ -172,8 +172,8 @@ class _PlainLoader(yaml.SafeLoader):
 # 1e-3 is a number as in YAML 1.2.
 _PlainLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
+    re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+0123456789."),
 )
 # A tag may ask for a value of a type that the text is not of.
 _TAG_ERRORS = AttributeError, LookupError, ArithmeticError, TypeError
