@@ -164,11 +164,8 @@ class Engine:
             return [], []
         agent = self.agent
         own = agent.network, agent.settings, agent.params
-        if len(boards) == 1:
-            if simulations:
-                found = single.think(*own, boards[0], simulations)
-            else:
-                found = single.choose_by_policy(*own, boards[0])
+        if len(boards) == 1 and simulations:
+            found = single.think(*own, boards[0], simulations)
             return [int(found.edge)], [float(found.value)]
         found = single.choose_many(*own, np.stack(boards), simulations)
         return found.edge.tolist(), found.value.tolist()

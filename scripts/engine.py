@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> None:
     source = required_source(options)
     from jaxzero.host.programs import use_compilation_cache
     from jaxzero.play.engine import Clock, Session
-    from jaxzero.play.protocols import PROTOCOLS
+    from jaxzero.play.protocols import answer
     from jaxzero.runs.resize import asked_board, resize
 
     use_compilation_cache()
@@ -83,8 +83,8 @@ def main(arguments: list[str]) -> None:
             stream.reconfigure(errors=errors)
     for line in iter(waiting()(sys.stdin.readline), ""):
         engine.stop_pondering()
-        for answer in PROTOCOLS[options.protocol](engine, line):
-            print(answer, flush=True)
+        for reply in answer(options.protocol, engine, line):
+            print(reply, flush=True)
         if engine.done:
             break
         if options.ponder:

@@ -35,10 +35,9 @@ from jaxzero.runs.run_dir import new_folder, refuse_run
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
-ENGINES = ("rounds", "mctx")
 # Files whose tests take one device of any kind.
 TESTS = (
-    "tests/game tests/search/test_search.py tests/search/test_quiet_search.py "
+    "tests/game tests/search/test_search.py "
     "tests/training/test_learner.py tests/training/test_replay.py"
 ).split()
 # Speeds are those of whole games, a lane to each.
@@ -140,17 +139,14 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
     at_once = preset.lanes(preset.selfplay.games)
     whole = ["--config", config, *WHOLE.split(), "--selfplay.games", at_once]
     for name, (channels, blocks) in NETWORKS.items():
-        for engine in ENGINES:
-            key = f"{name}_{engine}"
-            network = f"--network.channels {channels} --network.blocks {blocks}"
-            settings = [*whole, *network.split(), "--search.engine", engine]
-            measure = ["scripts/benchmark.py", *settings, "--seconds", seconds]
-            steps.append(Step(f"benchmark_{key}", [*measure, "--json", out / f"{key}.json"], 4))
-            if target := target_of(gpu):
-                predict = ["scripts/gpu_compile.py", *settings, "--target", target]
-                file = out / f"{key}_predicted.json"
-                places = ["--parts", "iteration", "--json", file]
-                steps.append(Step(f"predict_{key}", [*predict, *places], 3))
+        network = f"--network.channels {channels} --network.blocks {blocks}"
+        settings = [*whole, *network.split()]
+        measure = ["scripts/benchmark.py", *settings, "--seconds", seconds]
+        steps.append(Step(f"benchmark_{name}", [*measure, "--json", out / f"{name}.json"], 4))
+        if target := target_of(gpu):
+            predict = ["scripts/gpu_compile.py", *settings, "--target", target]
+            places = ["--parts", "iteration", "--json", out / f"{name}_predicted.json"]
+            steps.append(Step(f"predict_{name}", [*predict, *places], 3))
     profile = ["scripts/diagnose.py", *whole, "--trace", run_dir / "trace"]
     sweep = ["scripts/sweep.py", "--config", config, *WHOLE.split(), "--out", out / "sweep", *SWEEP]
     games = "1024,2048,4096,8192,16384" if gpu else "8,16"
@@ -250,23 +246,21 @@ def summarise(state: dict[str, Any], out: Path) -> dict[str, Any]:
     """Set what was measured beside what was predicted."""
     rows = []
     for network in NETWORKS:
-        for engine in ENGINES:
-            measured = read(out / f"{network}_{engine}.json")
-            predicted = read(out / f"{network}_{engine}_predicted.json")
-            rows.append(
-                {
-                    "network": network,
-                    "engine": engine,
-                    "device": measured.get("device"),
-                    "games_per_second": measured.get("games_per_second_with_learning"),
-                    "predicted_games_per_second": predicted.get("predicted", {}).get(
-                        "games_per_second"
-                    ),
-                    "evaluations_per_second": measured.get("network_evaluations_per_second"),
-                    "peak_memory_bytes": measured.get("peak_memory_bytes"),
-                    "predicted_memory_bytes": measured.get("predicted_memory_bytes"),
-                }
-            )
+        measured = read(out / f"{network}.json")
+        predicted = read(out / f"{network}_predicted.json")
+        rows.append(
+            {
+                "network": network,
+                "device": measured.get("device"),
+                "games_per_second": measured.get("games_per_second_with_learning"),
+                "predicted_games_per_second": predicted.get("predicted", {}).get(
+                    "games_per_second"
+                ),
+                "evaluations_per_second": measured.get("network_evaluations_per_second"),
+                "peak_memory_bytes": measured.get("peak_memory_bytes"),
+                "predicted_memory_bytes": measured.get("predicted_memory_bytes"),
+            }
+        )
     return state | {"rows": rows}
 
 
@@ -283,7 +277,6 @@ def report(summary: dict[str, Any]) -> str:
     rows = [
         (
             row["network"],
-            row["engine"],
             *(
                 "-" if row[name] is None else f"{row[name] / scale:,.0f}"
                 for name, scale in (
@@ -299,14 +292,13 @@ def report(summary: dict[str, Any]) -> str:
     ]
     headings = (
         "network",
-        "engine",
         "games/s",
         "predicted",
         "evaluations/s",
         "peak MiB",
         "plan MiB",
     )
-    right = {"disable_numparse": True, "colalign": ["left"] * 2 + ["right"] * 5}
+    right = {"disable_numparse": True, "colalign": ["left"] + ["right"] * 5}
     return "\n\n".join(
         [
             tabulate.tabulate(steps, ("step", "status", "calls", "seconds"), "simple"),

@@ -8,7 +8,7 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -19,8 +19,8 @@ from jaxzero.config.ranges import (
     NonNegativeInt,
     NonNegativeNumber,
     Port,
-    SecondsOfDecision,
     Seed,
+    number,
 )
 from jaxzero.errors import InputError, missing
 from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
@@ -28,9 +28,6 @@ from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import is_file, read_text
 from jaxzero.runs.run_dir import check_new_folder, check_result_file
-
-if TYPE_CHECKING:
-    from jaxzero.players.players import Player
 
 PLAYERS = (
     "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
@@ -59,6 +56,7 @@ def play_parser() -> ArgumentParser:
     def add(name: str, kind: type, default: object, meaning: str) -> None:
         parser.add_argument(f"--{name}", type=kind, default=default, help=meaning)
 
+    formats = ", ".join(FORMATS)
     modes = "human: you play; ai: two players play one game; dual: two players play a match"
     add("mode", Literal["human", "ai", "dual"], "human", modes)
     add("run_dir", Path, None, "folder of the run whose network plays")
@@ -68,31 +66,17 @@ def play_parser() -> ArgumentParser:
     add("run_dir2", Path, None, "run of the second player; default: run_dir")
     add("weights2", str, None, "instead of a run: a network for the second player")
     add("checkpoint2", NonNegativeInt, None, "iteration of the checkpoint; default: the newest")
-    add(
-        "player2", str, None, "second player; default: search:64 with its own network, else perfect"
-    )
-    add(
-        "rows",
-        BoardSide,
-        None,
-        "rows of boxes; default: the network's, else 3; 5x5 plays every board",
-    )
+    own = "default: search:64 with its own network, else perfect"
+    add("player2", str, None, f"second player; {own}")
+    size = "default: the network's, else 3; 5x5 plays every board"
+    add("rows", BoardSide, None, f"rows of boxes; {size}")
     add("cols", BoardSide, None, "columns of boxes; default: as for rows")
     add("first", Literal["human", "ai"], "human", "who moves first (mode human)")
-    add(
-        "seconds",
-        SecondsOfDecision,
-        5.0,
-        "time limit of the solver for solve and hint (mode human)",
-    )
+    limit = "time limit of the solver for solve and hint (mode human)"
+    add("seconds", number(1e-3, 3600), 5.0, limit)
     add("games", MatchGames, 100, "games of the match, even: pairs with swapped seats (mode dual)")
-    add(
-        "opening_plies",
-        NonNegativeInt,
-        4,
-        "each pair opens with 0 to this many random moves (mode dual)",
-    )
-    formats = ", ".join(FORMATS)
+    opening = "each pair opens with 0 to this many random moves (mode dual)"
+    add("opening_plies", NonNegativeInt, 4, opening)
     load = "go on with the game in this file; its format is detected"
     add("load", Path, None, f"{load}: {formats} (modes human and ai)")
     save = "write the game to this file after every turn: .json, .txt (openspiel) or .FORMAT.txt"
@@ -112,19 +96,24 @@ def play_parser() -> ArgumentParser:
 def main(arguments: list[str]) -> None:
     options = parse(play_parser(), arguments)
     check_options(options, arguments)
+    sources = source_of(options), source_of(options, "2")
     use_compilation_cache()
     if options.web:
-        return serve_page(options)
-    play(options)
+        return serve_page(options.host, options.port)
+    text = "" if options.load is None else read_text("load", options.load, LONGEST_TEXT)
+    print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
+    from jaxzero.play.modes import play
+
+    play(options, text, sources)
 
 
-def serve_page(options: Namespace) -> None:
+def serve_page(host: str, port: int) -> None:
     """Serve the page until interrupted. Raises: InputError where the packages are missing."""
     try:
         from jaxzero.page.server import serve
     except ModuleNotFoundError as error:
         raise missing("web", error) from error
-    serve(options.host, options.port)
+    serve(host, port)
 
 
 def check_options(options: Namespace, arguments: list[str]) -> None:
@@ -137,12 +126,8 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
     for name, modes in ONLY_IN.items():
         if options.mode not in modes:
             refuse_given(arguments, [name], f"needs --mode {' or '.join(modes)}")
-    for number in ("", "2"):
-        source_of(options, number)
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even (swapped seats)")
-    if not options.seconds:
-        raise InputError("seconds: 0.0 must be > 0")
     if options.temperature and not LEAST_TEMPERATURE <= options.temperature <= MOST_TEMPERATURE:
         limits = f"0 or from {LEAST_TEMPERATURE} to {MOST_TEMPERATURE}"
         raise InputError(f"temperature: {options.temperature} must be {limits}")
@@ -155,9 +140,9 @@ def check_save(path: Path, mode: str, load: Path | None) -> None:
 
     They replace no other games: of files only the one that is loaded, which goes on.
     """
-    if mode == "dual" and path.suffix != ".jsonl" and path.suffix.lower() in OF_FILES:
-        raise InputError(f"save: {path} must be a folder or end with .jsonl (mode dual)")
     if mode == "dual" and path.suffix != ".jsonl":
+        if path.suffix.lower() in OF_FILES:
+            raise InputError(f"save: {path} must be a folder or end with .jsonl (mode dual)")
         return check_new_folder("save", path)
     if mode != "dual":
         try:
@@ -169,65 +154,6 @@ def check_save(path: Path, mode: str, load: Path | None) -> None:
     if is_file(path) and not (load and load.exists() and path.samefile(load)):
         goes_on = "" if mode == "dual" else "go on with it by --load, or "
         raise InputError(f"save: {path} exists: {goes_on}name another file")
-
-
-def check_temperature(temperature: float, *players: Player) -> None:
-    """Raise an InputError for a temperature that no player heeds."""
-    if temperature and not any(one.name.startswith(("policy", "search")) for one in players):
-        raise InputError(f"temperature: {temperature} needs a player policy or search:SIMULATIONS")
-
-
-def play(options: Namespace) -> None:
-    """Make the game and the players, and start the mode."""
-    from jaxzero.config.training import check_opening
-    from jaxzero.play.modes import (
-        check_format,
-        choose_game,
-        choose_player,
-        fit,
-        get_ready,
-        load_named,
-        play_human,
-        report_match,
-        show_game,
-    )
-    from jaxzero.players.players import LEARNT
-
-    text = "" if options.load is None else read_text("load", options.load, LONGEST_TEXT)
-    print("Getting ready ...", flush=True)  # reading, importing and compiling take seconds
-    temperature = options.temperature
-    network, network2 = (
-        load_named(source_of(options, number), temperature) for number in ("", "2")
-    )
-    networks = [one for one in (network, network2) if one]
-    game = choose_game(options.load, text, options.rows, options.cols, networks)
-    save, board, seed = options.save, game.board, options.seed
-    network, network2 = (one and fit(one, board) for one in (network, network2))
-    if save is not None and options.mode != "dual":
-        check_format(game, save)
-    player = choose_player("player", options.player, board, network)
-    for one in filter(None, (network, network2)):
-        print(f"{one.field}: {one}")
-    if options.mode == "human":
-        check_temperature(temperature, player)
-        if network and not player.name.startswith(LEARNT):
-            raise InputError(f"{network.field}: {network.source} needs a player with a network")
-        agent = network and network.agent
-        return play_human(game, save, player, agent, options.first, seed, options.seconds)
-    name2 = options.player2 or (None if network2 else "perfect")
-    player2 = choose_player("player2", name2, board, network2 or network)
-    check_temperature(temperature, player, player2)
-    if network and not network2 and not any(p.name.startswith(LEARNT) for p in (player, player2)):
-        raise InputError(f"{network.field}: {network.source} needs a player with a network")
-    if network2 and not player2.name.startswith(LEARNT):
-        raise InputError(f"{network2.field}: {network2.source} needs a player2 with a network")
-    games, plies = options.games, options.opening_plies
-    if options.mode == "dual":
-        check_opening("opening_plies", plies, board)
-    players = get_ready("player", player), get_ready("player2", player2)
-    if options.mode == "ai":
-        return show_game(game, save, players, seed)
-    return report_match(board, players, games, plies, seed, save)
 
 
 if __name__ == "__main__":

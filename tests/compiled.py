@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache, partial
 
 import jax
@@ -15,18 +13,6 @@ from jaxzero.game.structure import structure
 from jaxzero.network.network import Network
 from jaxzero.search.search import Evaluate, Evaluation
 from jaxzero.solver.tablebase import build_table, move_values, table_value
-
-
-@contextmanager
-def optimised() -> Iterator[None]:
-    """Compile as outside of the tests, for what computes for longer than it compiles."""
-    before = jax.config.values["jax_disable_most_optimizations"]
-    jax.config.update("jax_disable_most_optimizations", False)
-    try:
-        yield
-    finally:
-        jax.config.update("jax_disable_most_optimizations", before)
-
 
 table_of = cache(build_table)
 

@@ -30,7 +30,7 @@ from jaxzero.host.files import atomic_write
 from jaxzero.measure.suite import load_suite
 from jaxzero.measure.suite_report import sampled
 from jaxzero.network.network import Network, count_params
-from jaxzero.page.levels import LEVELS, OWN_NETWORK
+from jaxzero.page.opponents import LEVELS, OWN_NETWORK
 from jaxzero.performance.startup import startup_table
 from jaxzero.runs.memory import mebibytes
 from jaxzero.training.iteration import input_shapes
@@ -39,10 +39,10 @@ from jaxzero.training.learner import init_learner
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 H100 = RESULTS / "NVIDIA_H100_80GB_HBM3"
-README, TRAINING, PLAYING, EVALUATION, PERFORMANCE, SCALING, EXPERIMENTS, TOUR = (
+README, TRAINING, PLAYING, EVALUATION, PERFORMANCE, SCALING, FINDINGS, TOUR = (
     "README.md",
     *(f"docs/{name}.md" for name in ("training", "playing", "evaluation", "performance")),
-    *(f"docs/{name}.md" for name in ("scaling", "experiments", "tour")),
+    *(f"docs/{name}.md" for name in ("scaling", "results", "tour")),
 )
 
 
@@ -117,6 +117,9 @@ def share(part: dict[str, Any], name: str = "wrong", interval: bool = True) -> s
     return f"{100 * part[f'{name}_share']:.1f}{brackets}"
 
 
+EXACT_BANDS = ("17-20", "21-24", "25-28")  # their rows of `4x4_solver` have intervals
+
+
 def row(name: str, player: str, exact: tuple[str, ...] = ()) -> str:
     """Write wrong moves by undrawn edges and of all, as a row; `exact` bands have intervals."""
     parts = record(name)["suite"][player]
@@ -131,29 +134,24 @@ def of_shipped_networks() -> Iterator[Figure]:
         alone, searched = (found["suite"][player]["all"] for player in ("policy", "search:64"))
         games, minutes = found["training"]["games"], found["training"]["minutes"]
         told = f"{minutes:.1f}" if minutes < 10 else f"{minutes:.0f}"
-        yield Figure(README, f"| `{name}` | {games:,} games", source)
-        yield Figure(README, f"{told} min", source)
+        yield Figure(FINDINGS, f"| `{name}` | {games:,} games", source)
+        yield Figure(FINDINGS, f"{told} min", source)
         written = share(alone).replace(" [", " % [", 1)
-        yield Figure(README, f"| {written} of ", source)
-        yield Figure(README, f"| {share(searched).replace(' [', ' % [', 1)} |", source)
+        yield Figure(FINDINGS, f"| {written} of ", source)
+        yield Figure(FINDINGS, f"| {share(searched).replace(' [', ' % [', 1)} |", source)
         won = found["versus"]["greedy"]
         points = f"{100 * won['points']:.0f} % [{100 * won['low']:.1f}, {100 * won['high']:.0f}]"
         matches = f"{points} against `greedy` and against `alphabeta:3`; {won['games']} games each"
-        yield Figure(EXPERIMENTS, matches, source)
-        yield Figure(EXPERIMENTS, f"{100 * alone['wrong_share']:.1f} % on the test suite", source)
-        for player in ("policy", "search:64"):
-            part = found["suite"][player]["all"]
-            if name != "4x4_solver":
-                lost = f"| `{player}` | {part['boxes_lost']:.2f} | {share(part, 'thrown')} |"
-                yield Figure(EXPERIMENTS, lost, source)
-            else:
-                exact = ("17-20", "21-24", "25-28")
-                lost = f"| `{player}` | {row(name, player, exact)} {part['boxes_lost']:.2f} |"
-                yield Figure(EXPERIMENTS, lost, source)
+        yield Figure(FINDINGS, matches, source)
+        yield Figure(FINDINGS, f"{100 * alone['wrong_share']:.1f} % on the test suite", source)
+    for player in ("policy", "search:64"):
+        lost = record("4x4_solver")["suite"][player]["all"]["boxes_lost"]
+        text = f"| `{player}` | {row('4x4_solver', player, EXACT_BANDS)} {lost:.2f} |"
+        yield Figure(FINDINGS, text, "jaxzero/weights/4x4_solver.json")
     for name in ("4x4", "5x5"):
         source = f"jaxzero/weights/{name}.json"
-        yield Figure(EXPERIMENTS, f"| network alone (`policy`) | {row(name, 'policy')}", source)
-        yield Figure(EXPERIMENTS, f"| `search:64` | {row(name, 'search:64')}", source)
+        yield Figure(FINDINGS, f"| network alone (`policy`) | {row(name, 'policy')}", source)
+        yield Figure(FINDINGS, f"| `search:64` | {row(name, 'search:64')}", source)
     source = "jaxzero/weights/5x5.json"
     shipped = f"(shipped): `policy` | {row('5x5', 'policy')}"
     yield Figure(TRAINING, shipped, source)
@@ -163,15 +161,15 @@ def of_shipped_networks() -> Iterator[Figure]:
     for name, before in (("4x4", "with AdamW, the shipped 4x4:"), ("4x4_solver", "gave")):
         alone = share(record(name)["suite"]["policy"]["all"]).replace(" [", " % [", 1)
         yield Figure(TRAINING, f"{before} {alone}", f"jaxzero/weights/{name}.json")
-    yield Figure(README, "where `4x4_solver` has 8.4 %", "jaxzero/weights/4x4_solver.json")
+    yield Figure(README, f"one H100: {searched.partition(' [')[0]} wrong moves", source)
 
 
 def of_small_networks() -> Iterator[Figure]:
     for name, begin in (("2x3", "| `2x3` |"), ("3x3", "| `3x3` |")):
         games = record(name)["training"]["games"]
-        yield Figure(README, f"{begin} {games:,} games", f"jaxzero/weights/{name}.json")
+        yield Figure(FINDINGS, f"{begin} {games:,} games", f"jaxzero/weights/{name}.json")
     minutes = record("3x3")["training"]["minutes"]
-    yield Figure(README, f"{minutes:.0f} min |", "jaxzero/weights/3x3.json")
+    yield Figure(FINDINGS, f"{minutes:.0f} min |", "jaxzero/weights/3x3.json")
 
 
 def of_suites() -> Iterator[Figure]:
@@ -181,7 +179,7 @@ def of_suites() -> Iterator[Figure]:
         suite = load_suite(name, DotsAndBoxes(side, side))
         counts = [f"{counts['kept']}" for counts in sampled(suite).values()]
         text = " | ".join(["| positions", *counts, f"{len(suite):,} |"])
-        yield Figure(EXPERIMENTS, text, f"the suite {name}")
+        yield Figure(FINDINGS, text, f"the suite {name}")
         low, high = suite.undrawn.min(), suite.undrawn.max()
         yield Figure(EVALUATION, f"{name}` | stored positions with {low} to {high} undrawn", name)
     problems = {str(game): len(load_suite("berlekamp", game)) for game in BERLEKAMP}
@@ -266,24 +264,15 @@ def of_sizes() -> Iterator[Figure]:
     )
     yield Figure(TRAINING, f"{edges * 16 / 1000:.1f} kB per node and game", "runs/memory.py")
     four, five = DotsAndBoxes(4, 4), DotsAndBoxes(5, 5)
-    for trunk, channels, blocks in (
-        ("conv", 64, 4),
-        ("graph", 96, 4),
-        ("graph", 96, 7),
-        ("graph", 128, 4),
-    ):
-        count = parameters(four, trunk=trunk, channels=channels, blocks=blocks)
-        text = f"| {trunk} {channels} x {blocks} | {count / 1e6:.2f} M |"
-        yield Figure(EXPERIMENTS, text, "count_params")
     gradient = parameters(five, trunk="conv", channels=128, blocks=10)
     exchanged = int(re.search(r"all-reduce of ([\d,]+) float32", page(SCALING))[1].replace(",", ""))
     if not 0 < exchanged - gradient < 30:  # the metrics beside it
         yield Figure(SCALING, f"all-reduce of {gradient:,} float32 and some", "count_params")
-    yield Figure(EXPERIMENTS, f"{len(automorphisms(four))} images of a position", "automorphisms")
+    yield Figure(FINDINGS, f"{len(automorphisms(four))} images of a position", "automorphisms")
     shipped = json.loads(json.dumps(yaml.safe_load(page_file("4x4_solver"))))["network"]
     small = parameters(four, **shipped)
     assert 6.5 < gradient / small < 7.5, gradient / small
-    yield Figure(README, "has 8.4 % with a seventh of its size", "count_params")
+    yield Figure(FINDINGS, "has 8.4 % with a seventh of its size", "count_params")
 
 
 def memory_row(name: str, whole: str, replay: str) -> str:
@@ -395,8 +384,7 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
     for name, minutes in (("train_8.5_minutes", "8.5"), ("train_3.9_minutes_more", "3.9")):
         done = json.loads((H100 / f"{name}.json").read_text())["iterations"]
         games = done[-1]["speed/games"]
-        where = TRAINING if minutes == "8.5" else EXPERIMENTS
-        yield Figure(where, f"{games:,} games", f"{name}.json")
+        yield Figure(FINDINGS, f"{games:,} games", f"{name}.json")
         assert f"{done[-1]['speed/minutes']:.1f}" == minutes
         before_games, before_minutes = 0, 0.0
         for one in done:
@@ -408,20 +396,11 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
     assert played == record("5x5")["training"]["games"]
     text = f"{played:,} games, begun late: {decided / 1e6:.0f} million decisions, "
     text += f"{evaluated / 1e9:.2f} billion evaluations"
-    yield Figure(README, text, "docs/results")
-    runs = json.loads((H100 / "cpu_budgets.json").read_text())["runs"]
-    for name, one in runs.items():
-        half, of_4x4 = "half" in name, name.startswith("4x4")
-        begin = "" if half else f"| {name} "
-        text = f"{begin}| {one['iteration']} | {one['speed/games']:,} |"
-        if of_4x4:
-            text = f"{one['iteration']} iterations, {one['speed/games']:,} games"
-        yield Figure(EXPERIMENTS, text, "cpu_budgets.json")
+    yield Figure(FINDINGS, text, "docs/results")
     for name, page_name, words in (
         ("train_first", TRAINING, "4.0 minutes, {games:,} games"),
         ("train_first", PERFORMANCE, "Memory {peak:,.0f} MiB"),
         ("train_8.5_minutes", TRAINING, "the peak of the run was {peak:,.0f}"),
-        ("train_8.5_minutes", EXPERIMENTS, "peak memory {peak:,.0f} MiB"),
     ):
         last = json.loads((H100 / f"{name}.json").read_text())["iterations"][-1]
         peak, games = last["memory/peak_bytes"] / 2**20, last["speed/games"]
@@ -432,7 +411,7 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
         decisions = record(name)["iteration"] * lanes / 1e6
         games = record(name)["training"]["games"]
         text = f"{games:,} games, begun late: {decisions:.1f} million decisions"
-        yield Figure(README, text, f"jaxzero/weights/{name}.yaml")
+        yield Figure(FINDINGS, text, f"jaxzero/weights/{name}.yaml")
 
 
 def of_the_page() -> Iterator[Figure]:

@@ -15,7 +15,7 @@ from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
 from jaxzero.game.structure import structure
 from jaxzero.search.search import Evaluate, Evaluation
-from jaxzero.training import selfplay
+from jaxzero.training import queue, selfplay, targets
 from jaxzero.training.targets import Decisions, Positions
 
 GAME = DotsAndBoxes(3, 3)
@@ -67,7 +67,8 @@ class Played(NamedTuple):
 
 def play_all(config: Config, evaluate: Evaluate, games: int, key: jax.Array) -> Played:
     """Play games as an iteration does, in one program."""
-    functions = (selfplay.play_to_the_end, selfplay.label, selfplay.make_queue)
+    functions = (selfplay.play_to_the_end, targets.label, queue.make_queue)
+    modules = (selfplay, targets, queue)
     seen = {}
 
     def noted(function):
@@ -75,11 +76,10 @@ def play_all(config: Config, evaluate: Evaluate, games: int, key: jax.Array) -> 
 
     def run(key: jax.Array) -> Played:
         with pytest.MonkeyPatch.context() as patch:
-            for function in functions:
-                patch.setattr(selfplay, function.__name__, noted(function))
+            for module, function in zip(modules, functions, strict=True):
+                patch.setattr(module, function.__name__, noted(function))
             stored, metrics = selfplay.play_games(config, evaluate, (), key, games)
-        queue = seen.get("make_queue")
-        longest = queue.longest if queue else None
+        longest = seen["make_queue"].longest if "make_queue" in seen else None
         return Played(*seen["play_to_the_end"], seen["label"], stored, metrics, longest)
 
     return jax.device_get(jax.jit(run)(key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from jaxzero.game import DotsAndBoxes
@@ -41,18 +42,28 @@ class Referee:
 
 
 def exact_values(game: DotsAndBoxes):
-    """Return a function from a frozenset of drawn edges to (value, {edge: value of the move})."""
-    boxes = boxes_of(game)
+    """Return a function from drawn edges to (value, {edge: value of the move}), by minimax.
+
+    Values are margins in boxes, for the side to move.
+    """
+    boxes = [sum(1 << edge for edge in box) for box in boxes_of(game)]
+    beside = [[box for box in boxes if box >> edge & 1] for edge in range(game.num_edges)]
+
+    def moves(drawn: int) -> dict[int, int]:
+        worth = {}
+        for edge, near in enumerate(beside):
+            after = drawn | 1 << edge
+            if after != drawn:
+                closed = sum(box & ~after == 0 for box in near)
+                worth[edge] = closed + value(after) if closed else -value(after)
+        return worth
 
     @cache
-    def solve(drawn: frozenset[int]) -> tuple[int, dict[int, int]]:
-        moves = {}
-        for edge in range(game.num_edges):
-            if edge not in drawn:
-                after = drawn | {edge}
-                closed = sum(edge in box and box <= after for box in boxes)
-                value = solve(after)[0]
-                moves[edge] = closed + value if closed else -value
-        return max(moves.values(), default=0), moves
+    def value(drawn: int) -> int:
+        return max(moves(drawn).values(), default=0)
+
+    def solve(drawn: Iterable[int]) -> tuple[int, dict[int, int]]:
+        worth = moves(sum(1 << int(edge) for edge in drawn))
+        return max(worth.values(), default=0), worth
 
     return solve

@@ -71,7 +71,8 @@ WRONG = {
     "iterations: 0": "--iterations=0",
     "network.attention_heads: 2": "--network.attention_heads=2",
     "network.safe_end: True": "--network.safe_end=true",
-    "search.evaluation_batch: 8": "--search={engine: mctx, evaluation_batch: 8}",
+    "search.engine: mctx": "--search={engine: mctx, nodes: quiet}",
+    "search.evaluation_batch: 8": "--search={engine: mctx, nodes: all, evaluation_batch: 8}",
     "selfplay.opening_plies: 13": "--selfplay.opening_plies=13",
     "selfplay.start_ply: 5": "--selfplay.start_ply=5",
 }

@@ -16,7 +16,7 @@ def test_figures_stand_in_their_pages():
 
 
 def test_a_false_figure_is_found_with_the_line_that_is_meant():
-    (line,) = figures.report([Figure("README.md", "| `5x5` | 2,361,679 games", "a test")])
+    (line,) = figures.report([Figure("docs/results.md", "| `5x5` | 2,361,679 games", "a test")])
     assert "2,361,679" in line and "2,361,678" in line
 
 

@@ -17,7 +17,7 @@ import jsonargparse
 import pytest
 from script_runner import ROOT, Parsed
 
-from jaxzero.cli import GONE, field_names
+from jaxzero.cli import field_names
 from jaxzero.config import Config
 
 PACKAGE = "jaxzero"
@@ -157,8 +157,7 @@ def test_settings_that_are_named_exist(page):
     if page.suffix == ".yaml":
         text = "\n".join(re.findall(r"#.*", text))
     text = re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)  # there they are attributes
-    gone = GONE if page.name == "experiments.md" else ()  # it tells what was tried
-    assert settings_named(text) - set(field_names(Config)) - set(gone) == set()
+    assert settings_named(text) - set(field_names(Config)) == set()
 
 
 def test_settings_are_found_in_texts():

@@ -53,16 +53,8 @@ class EngineBot(pyspiel.Bot):
         """Return True: `get_policy` answers."""
         return True
 
-    # A state says all: between two steps there is nothing to keep.
-
-    def restart(self) -> None:
-        """Do nothing."""
-
     def restart_at(self, state: pyspiel.State) -> None:
-        """Do nothing."""
-
-    def inform_action(self, state: pyspiel.State, player_id: int, action: int) -> None:
-        """Do nothing."""
+        """Do nothing: a state says all, and nothing is kept between two steps."""
 
 
 def board_of(game: pyspiel.Game) -> DotsAndBoxes:

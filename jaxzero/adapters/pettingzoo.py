@@ -108,6 +108,3 @@ class raw_env(AECEnv, EzPickle):
         boxes = np.asarray(self.game.boxes).reshape(2, -1)
         owners = {int(box): str(player) for player, box in np.argwhere(boxes)}
         return render(self.board, self.game.position.drawn, owners, labels={})
-
-    def close(self) -> None:
-        """Do nothing."""

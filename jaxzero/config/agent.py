@@ -113,8 +113,9 @@ class SearchConfig:
     engine: Literal["rounds", "mctx"] = "rounds"
     """Implementation of the search. rounds: all simulations of a round of sequential halving go
     through the network in one batch; where there are fewer moves than max_considered_actions, a
-    game has fewer simulations. mctx: one simulation after the other, by the library mctx; both
-    choose the same moves after the same visits."""
+    game has fewer simulations. mctx: one simulation after the other, by the library mctx, for
+    comparisons in the plain game (search.nodes all); both choose the same moves after the same
+    visits."""
     nodes: Literal["all", "quiet"] = "quiet"
     """Positions in the search tree. quiet: only positions without a box to take; an exact rule
     plays the captures, so they cost no simulations. all: every position, for comparisons."""
@@ -126,6 +127,8 @@ class SearchConfig:
 
     def __post_init__(self):
         check_ranges(self, "search")
+        if self.engine == "mctx" and self.nodes == "quiet":
+            raise InputError("search.engine: mctx needs search.nodes all, not quiet")
         if self.evaluation_batch and self.engine == "mctx":
             batch = f"search.evaluation_batch: {self.evaluation_batch}"
             raise InputError(f"{batch} needs search.engine rounds, not mctx")

@@ -153,12 +153,12 @@ def _codingame_move(place: str, found: re.Match) -> Move:
     return Move(place, found[0], "v", row, col + (side == "R"))
 
 
-def _numbers_move(place: str, found: re.Match) -> Move:
-    return Move(place, found[0], "", int(found[1]))
-
-
 _EXAMPLES = {"openspiel": "P1(h,0,1) or h0,1", "codingame": "A1 R", "numbers": "12"}
-_MOVES = {"openspiel": _openspiel_move, "codingame": _codingame_move, "numbers": _numbers_move}
+_MOVES = {
+    "openspiel": _openspiel_move,
+    "codingame": _codingame_move,
+    "numbers": lambda place, found: Move(place, found[0], "", int(found[1])),
+}
 
 
 def _sau_moves(page: Page) -> Iterator[Move]:
@@ -210,23 +210,19 @@ def edges_of(
     """
     edges, drawn = [], set(start)
     for number, move in enumerate(moves, 1):
-        edge = _edge_of(board, move, upside_down)
+        across = move.kind == "h"
+        rows, cols = (board.rows + 1, board.cols) if across else (board.rows, board.cols + 1)
+        if move.row >= rows or move.col >= cols if move.kind else move.row >= board.num_edges:
+            raise InputError(f"{move.place}: {move.text} is not on a {board} board")
+        edge = move.row
+        if move.kind:
+            row = rows - 1 - move.row if upside_down else move.row
+            edge = (0 if across else board.num_horizontal) + row * cols + move.col
         if edge in drawn:
             raise InputError(f"{move.place}: move {number}, {move.text}, is already drawn")
         edges.append(edge)
         drawn.add(edge)
     return edges
-
-
-def _edge_of(board: DotsAndBoxes, move: Move, upside_down: bool) -> int:
-    rows, cols = (board.rows + 1, board.cols) if move.kind == "h" else (board.rows, board.cols + 1)
-    off = move.row >= rows or move.col >= cols if move.kind else move.row >= board.num_edges
-    if off:
-        raise InputError(f"{move.place}: {move.text} is not on a {board} board")
-    if not move.kind:
-        return move.row
-    row = rows - 1 - move.row if upside_down else move.row
-    return (board.num_horizontal if move.kind == "v" else 0) + row * cols + move.col
 
 
 def with_turns_checked(game: RecordedGame, moves: list[Move]) -> RecordedGame:
@@ -257,15 +253,15 @@ def _header(game: RecordedGame) -> Iterator[str]:
 
 def turns_of(game: RecordedGame) -> Iterator[tuple[int, list[tuple[str, int, int]]]]:
     """Yield the player and the edges (kind, row, column) of every turn."""
-    drawn = zip(game.players, game.moves, strict=False)
+    board, drawn = game.board, zip(game.players, game.moves, strict=False)
+
+    def place(edge: int) -> tuple[str, int, int]:
+        if edge < board.num_horizontal:
+            return "h", *divmod(edge, board.cols)
+        return "v", *divmod(edge - board.num_horizontal, board.cols + 1)
+
     for player, turn in groupby(drawn, key=lambda one: one[0]):
-        yield player, [_place(game.board, edge) for _, edge in turn]
-
-
-def _place(board: DotsAndBoxes, edge: int) -> tuple[str, int, int]:
-    if edge < board.num_horizontal:
-        return "h", *divmod(edge, board.cols)
-    return "v", *divmod(edge - board.num_horizontal, board.cols + 1)
+        yield player, [place(edge) for _, edge in turn]
 
 
 def _openspiel_lines(game: RecordedGame) -> Iterator[str]:
@@ -289,16 +285,17 @@ def _sau_lines(game: RecordedGame) -> Iterator[str]:
 
 
 def _codingame_lines(game: RecordedGame) -> Iterator[str]:
+    board = game.board
+
+    def side_of(kind: str, row: int, col: int) -> str:
+        """Return a box and its side: above it or to its left, except at the border."""
+        beyond = row == board.rows if kind == "h" else col == board.cols
+        side = ("TB" if kind == "h" else "LR")[beyond]
+        row, col = (row - beyond, col) if kind == "h" else (row, col - beyond)
+        return f"{chr(ord('A') + col)}{board.rows - row} {side}"
+
     for _, turn in turns_of(game):
-        yield " ".join(_side(game.board, *place) for place in turn)
-
-
-def _side(board: DotsAndBoxes, kind: str, row: int, col: int) -> str:
-    """Return a box and its side: above it or to its left, except at the border."""
-    beyond = row == board.rows if kind == "h" else col == board.cols
-    side = ("TB" if kind == "h" else "LR")[beyond]
-    row, col = (row - beyond, col) if kind == "h" else (row, col - beyond)
-    return f"{chr(ord('A') + col)}{board.rows - row} {side}"
+        yield " ".join(side_of(*place) for place in turn)
 
 
 MOVE_LISTS = {  # the lines of a game in every format

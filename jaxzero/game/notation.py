@@ -97,10 +97,6 @@ def _parse_json(text: str) -> dict[str, Any]:
         raise InputError(f"text: is not JSON ({' '.join(str(error).split())[:100]})") from error
 
 
-def _read_json(text: str) -> RecordedGame:
-    return RecordedGame.from_json(_parse_json(text))
-
-
 def _read_ccgc(text: str) -> RecordedGame:
     """Read a competition's record. The colour that moves first is player 0."""
     content = _parse_json(text)
@@ -191,10 +187,14 @@ def _write_ascii(game: RecordedGame) -> str:
     return render(game.board, drawn, marks, labels={})
 
 
-def _write_json(game: RecordedGame) -> str:
-    return json.dumps(game.to_json(), ensure_ascii=False)
-
-
-_READERS = {"ccgc": _read_ccgc, "ascii": _read_ascii, "json": _read_json}
-_WRITERS = {"ccgc": _write_ccgc, "ascii": _write_ascii, "json": _write_json}
+_READERS = {
+    "ccgc": _read_ccgc,
+    "ascii": _read_ascii,
+    "json": lambda text: RecordedGame.from_json(_parse_json(text)),
+}
+_WRITERS = {
+    "ccgc": _write_ccgc,
+    "ascii": _write_ascii,
+    "json": lambda game: json.dumps(game.to_json(), ensure_ascii=False),
+}
 FORMATS = (*MOVE_LISTS, *_READERS)

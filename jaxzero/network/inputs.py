@@ -16,7 +16,6 @@ from jaxzero.network.features import (
     LENGTHS_PLANE,
     PLANES,
     STRUCTURE_PLANES,
-    StructureFeatures,
     board_planes,
     on_dots,
     structure_features,
@@ -83,16 +82,11 @@ def graph_inputs(
     counts = jnp.zeros((batch, 0), dtype)
     if found is not None:
         seen = jax.vmap(partial(structure_features, game))(drawn, found)
-        boxes = jnp.concatenate([boxes, _box_features(seen, dtype)], axis=-1)
+        known = (seen.boxes, seen.joined, seen.lengths[..., None])
+        boxes = jnp.concatenate([boxes, *(part.astype(dtype) for part in known)], axis=-1)
         edges, counts = seen.edges.astype(dtype), seen.counts.astype(dtype)
     # One more row, the outside, and one more column, which tells it from the boxes.
     boxes = jnp.pad(boxes.reshape(batch, game.num_boxes, -1), ((0, 0), (0, 0), (0, 1)))
     outside = jax.nn.one_hot(boxes.shape[-1] - 1, boxes.shape[-1], dtype=dtype)
     outside = jnp.broadcast_to(outside, (batch, 1, boxes.shape[-1]))
     return jnp.concatenate([boxes, outside], axis=1), edges, counts, drawn
-
-
-def _box_features(seen: StructureFeatures, dtype: jnp.dtype) -> jax.Array:
-    """Return what is known of every box: [B, rows, cols, K + J + 1]."""
-    parts = seen.boxes, seen.joined, seen.lengths[..., None]
-    return jnp.concatenate([part.astype(dtype) for part in parts], axis=-1)

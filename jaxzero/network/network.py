@@ -32,7 +32,7 @@ from jaxzero.network.layers import (
     convolution_form,
     pooled,
 )
-from jaxzero.network.parts import in_parts
+from jaxzero.network.parts import SIZES, in_parts
 
 Inputs = tuple[jax.Array, ...]  # [B, ...]
 Logits = tuple[jax.Array, ...]  # [B, A] of the edges, [B, M] of the margin, conv: of the safe end
@@ -148,18 +148,17 @@ def evaluate_some(
     drawn: jax.Array,
     found: Structure | None,
     needed: jax.Array,
-    sizes: tuple[int, ...],
 ) -> Prediction:
     """Evaluate positions [B, A]; those not `needed` [B] bool may get any logits.
 
-    The layers take the others in parts of `sizes`. Inputs cost little and are made for all.
+    The layers take the others in parts. Inputs cost little and are made for all.
     """
 
     def layers(*inputs: jax.Array) -> Logits:
         return network.apply(params, *inputs, method="layers")
 
     inputs = network.apply(params, drawn, found, method="inputs")
-    logits = in_parts(sizes, layers, inputs, needed)
+    logits = in_parts(SIZES, layers, inputs, needed)
     return network.apply(params, drawn, logits, method="predict")
 
 

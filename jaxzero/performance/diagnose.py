@@ -45,7 +45,7 @@ from jaxzero.performance.timing import (
     time_parts,
     write_part,
 )
-from jaxzero.training.adjudication import Adjudicator
+from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.parallel import choose_devices, local_copy
 
 TIMED_SECONDS, MOST_ROUNDS = 15.0, 11  # of whole iterations

@@ -28,7 +28,7 @@ from jaxzero.network.network import Network
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
 from jaxzero.runs.summary import headline
-from jaxzero.training.adjudication import Adjudicator
+from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.parallel import replicate
 from jaxzero.training.progress import run_iteration, start

@@ -25,10 +25,11 @@ from jaxzero.game.structure import Structure
 from jaxzero.host.status import doing
 from jaxzero.network.network import IMPOSSIBLE, Network, inference_copy
 from jaxzero.search.search import Evaluate, Evaluation, game_of, network_evaluator, search
+from jaxzero.training.games import begin_play
 from jaxzero.training.learner import Learner, augment, learn, mean_gradient
 from jaxzero.training.optimizer import make_optimizer
 from jaxzero.training.replay import Replay, add, empty_replay, sample
-from jaxzero.training.selfplay import begin_play, play_games, play_step
+from jaxzero.training.selfplay import play_games, play_step
 from jaxzero.training.targets import Positions
 
 UNREACHED = 1e30  # no output is as large, but the compiler does not know

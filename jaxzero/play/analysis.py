@@ -9,12 +9,10 @@ comes to an end.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -95,10 +93,11 @@ class Analysis:
     @property
     def chances(self) -> tuple[float, float, float]:
         """The probabilities to win, draw and lose the game."""
-        total = sum(chance for _, chance in self.final) or 1.0
-        parts = ((m > 0, m == 0, m < 0) for m, _ in self.final)
-        each = np.array([np.array(p) * c for p, (_, c) in zip(parts, self.final, strict=True)])
-        return tuple((each.sum(axis=0) / total).tolist()) if len(each) else (0.0, 0.0, 0.0)
+        won = sum(chance for margin, chance in self.final if margin > 0)
+        even = sum(chance for margin, chance in self.final if margin == 0)
+        lost = sum(chance for margin, chance in self.final if margin < 0)
+        total = won + even + lost or 1.0
+        return won / total, even / total, lost / total
 
 
 class Tables:
@@ -116,7 +115,7 @@ class Tables:
         """Lend a table; the one that came back last, if any."""
         try:
             table = self._free.pop()
-        except IndexError:
+        except IndexError:  # all are lent
             table = new_table(TABLE_ENTRIES)
         try:
             yield table
@@ -146,10 +145,10 @@ def stages(
     found, tables = by_structure(game, drawn), tables or Tables()
     values = small_values(game, drawn) if seconds > 0 else None
     proof = None
-    if values is None:
-        if seconds > 0 and _is_small(game, drawn) and not is_compiled():
+    if values is None and seconds > 0:
+        if _is_small(game, drawn) and not is_compiled():
             yield found
-        proof = _proof_at_once(game, drawn, seconds, tables)
+        proof = prove(game, drawn, min(seconds, AT_ONCE), tables)
 
     def proven(found: Analysis) -> Analysis:
         if values is not None:
@@ -174,23 +173,6 @@ def stages(
         yield from map(with_line, by_solver(game, proven(found), drawn, ahead, seconds, tables))
 
 
-def _proof_at_once(
-    game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables
-) -> Solution | None:
-    """Return what the solver proves in no time, where it probably will."""
-    if seconds <= 0 or not _is_small(game, drawn):
-        return None
-    with tables.lend() as table:
-        solution = solve(game, drawn, seconds=min(seconds, AT_ONCE), table=table)
-    return solution if solution.value is not None else None
-
-
-def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
-    """Return whether the solver nearly always needs no more than a second."""
-    few = np.count_nonzero(~drawn) <= JUDGED_EXACTLY
-    return few and max(game.rows, game.cols) <= LARGEST_SIDE
-
-
 def analyse(
     agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
 ) -> Analysis:
@@ -200,37 +182,25 @@ def analyse(
     """
     simulations = check_number("simulations", simulations, SimulationsOrNone)
     seconds = check_number("seconds", seconds, SecondsOfDecision)
-    found = deque(stages(agent, drawn, ahead, simulations, seconds), maxlen=1)
-    if not found:
+    if drawn.all():
         raise InputError(f"position: no edge is left on a {agent.network.game} board")
-    return found[-1]
+    *_, found = stages(agent, drawn, ahead, simulations, seconds)
+    return found
 
 
-class Verdict(NamedTuple):
-    """What a position is worth."""
-
-    value: float  # boxes still to come, of the side to move minus the other
-    best: int  # the edge to draw
-    exact: bool
-
-
-def judge_exactly(
-    game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables
-) -> Verdict | None:
-    """Judge a position [A] bool with an edge left by the solver; None: not proven in `seconds`."""
+def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables) -> Solution | None:
+    """Return the proven value of a position [A] bool; None: larger, or not proven in time."""
     if not _is_small(game, drawn):
         return None
     with tables.lend() as table:
         solution = solve(game, drawn, seconds=seconds, table=table)
-    if solution.value is None or not solution.best:
-        return None
-    return Verdict(float(solution.value), solution.best[0], True)
+    return solution if solution.value is not None else None
 
 
-def judge_by_search(agent: Agent, drawn: np.ndarray, simulations: int) -> Verdict:
-    """Judge a position [A] bool with an edge left by a search."""
-    thought = think(agent, drawn, simulations)
-    return Verdict(float(thought.value), int(thought.edge), False)
+def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
+    """Return whether the solver nearly always needs no more than a second."""
+    few = np.count_nonzero(~drawn) <= JUDGED_EXACTLY
+    return few and max(game.rows, game.cols) <= LARGEST_SIDE
 
 
 def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
@@ -336,7 +306,7 @@ def by_solver(
         slice_ = min(2 * slice_, LONGEST_SLICE)
         exact = (lower == upper) & (lower != ILLEGAL)
         edges = tuple(
-            _proven_edge(one, known.proven, int(lower[one.edge])) if exact[one.edge] else one
+            _worth(one, int(lower[one.edge]), known.proven) if exact[one.edge] else one
             for one in known.edges
         )
         best = [one.edge for one in edges if one.exact and one.lost == 0]
@@ -356,7 +326,7 @@ def _proven(
     edges = known.edges
     if best:  # the others are not best, and values lie two boxes apart
         edges = tuple(
-            _proven_edge(one, value, value) if one.edge in best else _at_most(one, value - 2, value)
+            _worth(one, value, value) if one.edge in best else _at_most(one, value - 2, value)
             for one in edges
         )
     known = replace(
@@ -374,9 +344,9 @@ def _exact(
 ) -> Analysis:
     """Return an analysis with the exact worth of every edge: [A], boxes of the side to move."""
     value, best = int(values.max()), np.flatnonzero(values == values.max()).tolist()
-    solution = Solution(value, value, value, tuple(best), nodes=0, seconds=0.0)
+    solution = Solution(value, value, value, tuple(best))
     known = _proven(game, known, drawn, ahead, solution)
-    edges = tuple(_proven_edge(one, value, int(values[one.edge])) for one in known.edges)
+    edges = tuple(_worth(one, int(values[one.edge]), value) for one in known.edges)
     if known.line == (known.best,):
         known = replace(known, line=_exact_line(game, drawn, known.best))
     return replace(known, edges=edges)
@@ -405,7 +375,8 @@ def _at_most(one: EdgeFacts, most: int, best: int) -> EdgeFacts:
     return replace(one, value=float(value), lost=float(best - value))
 
 
-def _proven_edge(one: EdgeFacts, best: int, value: int) -> EdgeFacts:
+def _worth(one: EdgeFacts, value: int, best: int) -> EdgeFacts:
+    """Return an edge that is proven to be worth `value`, where the best is worth `best`."""
     return replace(one, value=float(value), lost=float(best - value), exact=True)
 
 

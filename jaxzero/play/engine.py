@@ -73,24 +73,23 @@ class Session:
     agent: Agent
     seconds: float  # of a decision, where there is no clock
     clock: Clock | None = None  # of a whole game
-    plays: int | None = None  # the player that the engine is, where a protocol says so
-    done: bool = False  # asked to quit
     tell: Callable[[str], None] = lambda _words: None  # hears what the protocol has no place for
+    done: bool = field(init=False, default=False)  # asked to quit
     full: Clock | None = field(init=False)  # the clock at the start of a game
     clocks: dict[int, Clock] = field(init=False, default_factory=dict)  # of players, as told
     komi: float = field(init=False, default=0.0)  # boxes that the second player is given
     words: deque[str] = field(init=False, default_factory=deque)  # of a message that goes on
     record: Record = field(init=False)
-    past: list[Record] = field(init=False, default_factory=list)  # before each turn, for `undo`
+    plays: int | None = field(init=False)  # the player that the engine is, where a protocol says so
+    past: list[Record] = field(init=False)  # before each turn, for `undo`
     # Edges that may not begin the next turn; None where the other side did not just hear one.
-    refused: set[int] | None = field(init=False, default=None)
+    refused: set[int] | None = field(init=False)
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
     _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        _check_size(self.agent.network.game)
-        self.full = replace(self.clock) if self.clock else None
-        self.record = Record(self.agent.network.game)
+        self.full = self.clock
+        self.new_game(self.agent.network.game)
 
     @property
     def game(self) -> DotsAndBoxes:
@@ -99,7 +98,8 @@ class Session:
     def new_game(self, game: DotsAndBoxes | None = None) -> None:
         """Begin a game with a full clock. Raises: InputError for a board it cannot play."""
         game = game or self.game
-        _check_size(game)
+        if max(game.rows, game.cols) > LARGEST_SIDE:
+            raise InputError(f"board: {game} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
         resize(self.agent, game, "board: this network")
         self.record, self.plays = Record(game), None
         self.past, self.refused, self.clocks = [], None, {}
@@ -121,18 +121,12 @@ class Session:
         undone, self.record = self.record.moves, self.past.pop()
         return list(undone[len(self.record.moves) :])
 
-    def decide(self) -> int:
-        """Return the edge to draw now; the clock runs. Raises: InputError after the end."""
-        if self.record.is_over:
-            raise InputError("edge: the game is over")
-        return self._choose(self.record)
-
     def play_turn(self) -> list[int]:
         """Draw edges until the turn passes or the game is over; return them. Raises: InputError."""
         if self.record.is_over:
             raise InputError("turn: the game is over")
         plies = len(self.record.moves)
-        self.go_on(draw_turn(self.record, self._choose))
+        self.go_on(draw_turn(self.record, self.choose))
         return list(self.record.moves[plies:])
 
     def ponder(self) -> None:
@@ -162,9 +156,9 @@ class Session:
             problem.stop()
             thread.join()
 
-    def _choose(self, record: Record) -> int:
+    def choose(self, record: Record) -> int:
         """Return the edge to draw in a game that is not over; the clock runs."""
-        player, clock = self._expert(), self._clock
+        player, clock = self._expert(), self.clocks.get(self.record.player, self.clock)
         begin, drawn, seconds = time.monotonic(), record.drawn, self.seconds
         if clock:
             seconds = clock.for_decision(int(np.sum(~drawn)), record.boxes_left)
@@ -183,11 +177,6 @@ class Session:
         if clock:
             clock.left -= time.monotonic() - begin
         return edge
-
-    @property
-    def _clock(self) -> Clock | None:
-        """The clock of the side to move."""
-        return self.clocks.get(self.record.player, self.clock)
 
     def _expert(self) -> expert.Expert:
         """Return the expert of this board."""
@@ -213,9 +202,3 @@ class Session:
         if found and seconds and found.by != "exact":
             self.tell(f"still compiling: {STAND_INS[found.by]} answers")
         return found
-
-
-def _check_size(game: DotsAndBoxes) -> None:
-    """Raise an InputError for a board that the engine does not play."""
-    if max(game.rows, game.cols) > LARGEST_SIDE:
-        raise InputError(f"board: {game} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")

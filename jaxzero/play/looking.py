@@ -70,9 +70,11 @@ def line_of_play(
     """Return how play may go on: the edge `first`, then what the network draws for both sides."""
     drawn, line, own = drawn.copy(), [], (agent.network, agent.settings, agent.params)
     while len(line) < edges and not drawn.all():
-        here = line or first is None
-        line.append(int(single.choose_by_policy(*own, drawn).edge) if here else first)
-        drawn[line[-1]] = True
+        edge = first
+        if line or first is None:
+            edge = int(single.choose_many(*own, drawn[None], simulations=0).edge[0])
+        line.append(edge)
+        drawn[edge] = True
     return tuple(line)
 
 

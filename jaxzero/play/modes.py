@@ -1,4 +1,4 @@
-"""The modes of `scripts/play.py`: choose board and players, then play, show a game or a match."""
+"""The modes of `scripts/play.py`: a person plays, two players play one game, or a match."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from jsonargparse import Namespace
+
 from jaxzero.cli import Source
+from jaxzero.config.training import check_opening
 from jaxzero.errors import InputError, as_field
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import format_of, format_of_file, read_game, write_game
@@ -21,7 +24,7 @@ from jaxzero.host.status import doing, waiting
 from jaxzero.measure.arena import play_recorded_match
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
-from jaxzero.players.players import Agent, Player, make_player
+from jaxzero.players.players import LEARNT, Agent, Player, make_player
 from jaxzero.players.preparation import Answer, draws_best, first_answer
 from jaxzero.runs.resize import asked_board, resize
 
@@ -29,6 +32,40 @@ DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
 # The default players.
 WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
 OWN_NAME = re.compile(r"you|(AI|A|B) \(.*\)")  # written here, not given by anybody
+
+
+def play(options: Namespace, text: str, sources: tuple[Source | None, Source | None]) -> None:
+    """Make the game and the players, and start the mode.
+
+    `text` is what the file `options.load` holds, `sources` the networks of the two players. Raises:
+    InputError.
+    """
+    temperature, mode, save, seed = options.temperature, options.mode, options.save, options.seed
+    network, network2 = (load_named(source, temperature) for source in sources)
+    networks = [one for one in (network, network2) if one]
+    game = choose_game(options.load, text, options.rows, options.cols, networks)
+    board = game.board
+    if save is not None and mode != "dual":
+        check_format(game, save)
+    network, network2 = (one and fit(one, board) for one in (network, network2))
+    player = choose_player("player", options.player, board, network)
+    for one in filter(None, (network, network2)):
+        print(f"{one.field}: {one}")
+    if mode == "human":
+        check_used(temperature, network, player)
+        agent = network and network.agent
+        return play_human(game, save, player, agent, options.first, seed, options.seconds)
+    name2 = options.player2 or (None if network2 else "perfect")
+    player2 = choose_player("player2", name2, board, network2 or network)
+    check_used(temperature, None if network2 else network, player, player2)
+    if network2 and not player2.name.startswith(LEARNT):
+        raise InputError(f"{network2.field}: {network2.source} needs a player2 with a network")
+    if mode == "dual":
+        check_opening("opening_plies", options.opening_plies, board)
+    players = get_ready("player", player), get_ready("player2", player2)
+    if mode == "ai":
+        return show_game(game, save, players, seed)
+    return report_match(board, players, options.games, options.opening_plies, seed, save)
 
 
 @dataclass(frozen=True)
@@ -76,6 +113,15 @@ def choose_player(
     return make_player(name, board, network.agent if network else None, field)
 
 
+def check_used(temperature: float, network: NamedAgent | None, *players: Player) -> None:
+    """Raise an InputError for a temperature or a network that no player uses."""
+    names = [player.name for player in players]
+    if temperature and not any(name.startswith(("policy", "search")) for name in names):
+        raise InputError(f"temperature: {temperature} needs a player policy or search:SIMULATIONS")
+    if network and not any(name.startswith(LEARNT) for name in names):
+        raise InputError(f"{network.field}: {network.source} needs a player with a network")
+
+
 def get_ready(field: str, player: Player) -> Player:
     """Return the player of the option `field`, ready to move. Raises: InputError."""
     with as_field(field, "player", player.name), doing(f"getting {player.name} ready"):
@@ -90,10 +136,9 @@ def choose_game(
 
     A text without a size is of the board asked for, else of the networks. Raises: InputError.
     """
-    if path is None:
-        board = choose_board(rows, cols, networks)
-        return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
     board = choose_board(rows, cols, networks)
+    if path is None:
+        return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
     guesses = [board, None] if networks else [None]
     game = read_on(path, text, [board] if None not in (rows, cols) else guesses)
     for name, asked in (("rows", rows), ("cols", cols)):

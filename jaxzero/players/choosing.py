@@ -13,14 +13,9 @@ import jax.numpy as jnp
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.network.features import margin_bins
-from jaxzero.network.network import (
-    Network,
-    expected_margin,
-    inference_copy,
-    margin_probabilities,
-)
-from jaxzero.search.gumbel import Rounds, SearchResult
-from jaxzero.search.search import Evaluate, game_of, network_evaluator, search
+from jaxzero.network.network import Network, expected_margin, margin_probabilities
+from jaxzero.search.gumbel import Rounds
+from jaxzero.search.search import Evaluate, game_of, search
 
 
 class Choice(NamedTuple):
@@ -57,31 +52,12 @@ def decide(
     return Choice(move, jnp.where(is_over(searched), 0.0, value)), view
 
 
-def pick_best(logits: jax.Array) -> jax.Array:
-    """Return the most likely move of each game: [B] int32."""
-    return jnp.argmax(logits, axis=-1).astype(jnp.int32)
-
-
 def pick_at_random(temperature: float, keys: jax.Array, logits: jax.Array) -> jax.Array:
     """Return a move of each game, as likely as its policy to the power 1 / temperature: [B] int32.
 
     `keys` [B] decide: a game does not depend on the batch it is played in.
     """
     return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
-
-
-def without_noise(
-    game: DotsAndBoxes,
-    settings: SearchConfig,
-    evaluate: Evaluate,
-    params: chex.ArrayTree,
-    rounds: Rounds | None = None,
-) -> Callable[[State, chex.ArrayTree], SearchResult]:
-    """Return a search of positions with known views that draws no random number."""
-    key = jax.random.key(0)  # not used
-    return lambda state, view: search(
-        game, settings, evaluate, params, key, state, view=view, gumbel_scale=0.0, rounds=rounds
-    )
 
 
 def by_search(
@@ -93,48 +69,29 @@ def by_search(
     rounds: Rounds | None = None,
 ) -> Chooser:
     """Return the choice of a search without noise, or with `pick` a move of its policy."""
-    look = without_noise(game, settings, evaluate, params, rounds)
+    key = jax.random.key(0)  # not used
+    look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=rounds)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        found = look(state, view)
+        found = look(state, view=view)
         move = found.edge if pick is None else pick(jnp.log(found.policy))
         return Choice(move, found.value * game.num_boxes)
 
     return chooser
 
 
-def search_one(
-    network: Network,
-    settings: SearchConfig,
-    params: chex.ArrayTree,
-    drawn: jax.Array,
-    rounds: Rounds | None = None,
-) -> tuple[Choice, SearchResult]:
-    """Search ONE position [A] bool without noise: its choice [], and the search as a batch of 1."""
-    game, evaluate, seen = network.game, network_evaluator(network, settings), []
-    params = inference_copy(network, params, 1)
-    look = without_noise(game, settings, evaluate, params, rounds)
-
-    def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        seen.append(look(state, view))
-        return Choice(seen[0].edge, seen[0].value * game.num_boxes)
-
-    zero = jnp.zeros(1, jnp.int32)
-    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
-    return Choice(choice.edge[0], choice.value[0]), seen[0]
-
-
 def by_policy(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, pick: Pick = pick_best
+    network: Network, settings: SearchConfig, params: chex.ArrayTree, pick: Pick | None = None
 ) -> Chooser:
-    """Return the choice of a network without search."""
+    """Return the choice of a network without search: the likeliest move, or that of `pick`."""
     game, rules = network.game, game_of(settings)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
         found = jax.vmap(rules.structure_of_searched)(view)
         prediction = network.apply(params, state.drawn, found)
         logits = jax.vmap(partial(rules.prior, game))(view, prediction.policy_logits)
-        return Choice(pick(logits), expected_margin(game, prediction))
+        move = jnp.argmax(logits, axis=-1).astype(jnp.int32) if pick is None else pick(logits)
+        return Choice(move, expected_margin(game, prediction))
 
     return chooser
 

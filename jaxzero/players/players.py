@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ from jaxzero.game import (
     random_edge,
 )
 from jaxzero.network.network import Network, inference_copy
-from jaxzero.players import single
+from jaxzero.players import expert, single
 from jaxzero.players.choosing import (
     Choice,
     Chooser,
@@ -38,7 +39,6 @@ from jaxzero.players.choosing import (
     choose,
     decide,
     pick_at_random,
-    pick_best,
 )
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
@@ -138,9 +138,6 @@ class Agent:
     temperature: float = 0.0  # of `policy` and `search`; above 0 their moves are random
 
 
-Maker = Callable[[str, str, DotsAndBoxes, Agent | None], Player]
-
-
 def make_player(
     name: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
 ) -> Player:
@@ -150,22 +147,14 @@ def make_player(
     there is none, or one that cannot play on this board.
     """
     kind, _, argument = name.partition(":")
-    makers: dict[str, Maker] = {
-        "random": _random,
-        "greedy": _greedy,
-        "alphabeta": _alphabeta,
-        "perfect": _perfect,
-        "policy": _policy,
-        "search": _search,
-        "expert": _expert,
-    }
-    if kind not in makers:
+    kinds = [known.partition(":")[0] for known in KNOWN]
+    if kind not in kinds:
         raise InputError(
-            f"{field}: {shortened(repr(name))} is unknown{nearest(kind, makers)} "
+            f"{field}: {shortened(repr(name))} is unknown{nearest(kind, kinds)} "
             f"(known: {', '.join(KNOWN)})"
         )
     with as_field(field, "player", name):
-        return replace(makers[kind](name, argument, game, agent), board=game)
+        return replace(_make(kind, argument, name, game, agent), board=game)
 
 
 def make_players(
@@ -175,9 +164,35 @@ def make_players(
     return [make_player(name, game, agent, field) for name in split_list(field, names)]
 
 
-def _refuse_argument(name: str, argument: str) -> None:
-    if argument:
+def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    if argument and kind in ("random", "greedy", "policy"):
         raise InputError(f"player: {shortened(repr(name))} takes no argument")
+    if kind == "random":
+        return Player(name, _act_random)
+    if kind == "greedy":
+        return Player(name, partial(_act_greedy, game))
+    if kind == "alphabeta":
+        depth = _count(name, argument, "alphabeta:3")
+        return Player(name, partial(_act_alphabeta, game, depth), on_host=True)
+    if kind == "perfect":
+        share = _number(argument or "0")
+        if not 0 <= share <= 1:
+            words = "needs a share of random moves, such as perfect:0.1"
+            raise InputError(f"player: {shortened(repr(name))} {words}")
+        check_board(game)
+        return Player(name, partial(_act_perfect, game, share), on_host=True)
+    if kind == "expert":
+        seconds = _number(argument)
+        if not 0 < seconds <= LONGEST_DECISION:
+            words = f"above 0 and at most {LONGEST_DECISION}, such as expert:1"
+            raise InputError(
+                f"player: {shortened(repr(name))} needs seconds for a decision, {words}"
+            )
+        agent = _needed(name, game, agent)
+        made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
+        return Player(name, partial(expert.choose_edges, made), on_host=True)
+    simulations = _count(name, argument, "search:64") if kind == "search" else 0
+    return _network_player(name, simulations, _needed(name, game, agent))
 
 
 def _count(name: str, argument: str, example: str) -> int:
@@ -185,6 +200,14 @@ def _count(name: str, argument: str, example: str) -> int:
         words = f"needs a whole number >= 1 and <= {MOST_COUNT}, such as {example}"
         raise InputError(f"player: {shortened(repr(name))} {words}")
     return int(argument)
+
+
+def _number(argument: str) -> float:
+    """Return the number that is meant, NaN where there is none."""
+    try:
+        return float(argument)
+    except ValueError:
+        return math.nan
 
 
 def _needed(name: str, game: DotsAndBoxes, agent: Agent | None) -> Agent:
@@ -195,18 +218,8 @@ def _needed(name: str, game: DotsAndBoxes, agent: Agent | None) -> Agent:
     return agent
 
 
-def _random(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    _refuse_argument(name, argument)
-    return Player(name, _act_random)
-
-
 def _act_random(_params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
     return jax.vmap(random_edge)(keys, state)
-
-
-def _greedy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    _refuse_argument(name, argument)
-    return Player(name, partial(_act_greedy, game))
 
 
 def _act_greedy(
@@ -227,30 +240,12 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
     return jax.random.categorical(key, logits).astype(jnp.int32)
 
 
-def _alphabeta(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    depth = _count(name, argument, "alphabeta:3")
-    return Player(name, partial(_act_alphabeta, game, depth), on_host=True)
-
-
 def _act_alphabeta(
     game: DotsAndBoxes, depth: int, seeds: np.ndarray, drawn: np.ndarray
 ) -> np.ndarray:
     from jaxzero.solver.alphabeta import choose_edges  # compiles, so only when it moves
 
     return choose_edges(game, depth, seeds, drawn)
-
-
-def _perfect(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    try:
-        share = float(argument or 0)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise InputError(
-            f"player: {shortened(repr(name))} needs a share of random moves, such as perfect:0.1"
-        )
-    check_board(game)
-    return Player(name, partial(_act_perfect, game, share), on_host=True)
 
 
 def _act_perfect(
@@ -299,91 +294,47 @@ def _table(game: DotsAndBoxes):
     return new_table(2**20)
 
 
-def _policy(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    _refuse_argument(name, argument)
-    agent = _needed(name, game, agent)
-    one = None if agent.temperature else single.choose_by_policy
-    return _network_player(name, agent, agent.settings, _by_policy, one)
-
-
-def _by_policy(
-    network: Network,
-    settings: SearchConfig,
-    temperature: float,
-    params: chex.ArrayTree,
-    keys: jax.Array,
-) -> Chooser:
-    pick = partial(pick_at_random, temperature, keys) if temperature else pick_best
-    return by_policy(network, settings, params, pick)
-
-
-def _search(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    simulations = _count(name, argument, "search:64")
-    agent = _needed(name, game, agent)
-    settings = replace(agent.settings, simulations=simulations)
-    varied = agent.temperature or settings.engine != "rounds"
-    one = None if varied else partial(single.think, simulations=simulations)
-    return _network_player(name, agent, settings, _by_search, one)
-
-
-def _by_search(
-    network: Network,
-    settings: SearchConfig,
-    temperature: float,
-    params: chex.ArrayTree,
-    keys: jax.Array,
-) -> Chooser:
-    pick = partial(pick_at_random, temperature, keys) if temperature else None
-    evaluate = network_evaluator(network, settings)
-    params = inference_copy(network, params, len(keys))
-    return by_search(network.game, settings, evaluate, params, pick)
-
-
-def _network_player(
-    name: str,
-    agent: Agent,
-    settings: SearchConfig,
-    by: Callable[..., Chooser],
-    one: Callable[..., Choice | single.Thought] | None,
-) -> Player:
-    """Return the player that chooses by `by`, or alone by `one`."""
-    act, of_turn = _deciders(by, agent.network, settings, agent.temperature)
+def _network_player(name: str, simulations: int, agent: Agent) -> Player:
+    """Return the player with a search of so many simulations; 0: without search."""
+    settings, searches = agent.settings, simulations > 0
+    if searches:
+        settings = replace(settings, simulations=simulations)
+    varied = agent.temperature or (searches and settings.engine != "rounds")
+    act, of_turn = _deciders(agent.network, settings, agent.temperature, searches)
 
     def alone(params: chex.ArrayTree, drawn: np.ndarray) -> int:
-        return int(one(agent.network, settings, params, drawn).edge)
+        own = agent.network, settings, params
+        if searches:
+            return int(single.think(*own, drawn, simulations).edge)
+        return int(single.choose_many(*own, drawn[None], 0).edge[0])
 
-    decide_ = of_turn if settings.nodes == "quiet" else None
-    return Player(name, act, agent.params, decide=decide_, one=one and alone)
+    return Player(
+        name,
+        act,
+        agent.params,
+        decide=of_turn if settings.nodes == "quiet" else None,
+        one=None if varied else alone,
+    )
 
 
 @lru_cache(maxsize=8)
 def _deciders(
-    by: Callable[..., Chooser], network: Network, settings: SearchConfig, temperature: float
-) -> tuple[Callable, Callable]:
-    """Return how `by` acts and decides: the same functions, and programs, for players alike."""
-    chooser_of = partial(by, network, settings, temperature)
+    network: Network, settings: SearchConfig, temperature: float, searches: bool
+) -> tuple[Act, Decide]:
+    """Return how a network acts and decides: the same functions, so programs, for like players."""
+    game = network.game
+
+    def chooser_of(params: chex.ArrayTree, keys: jax.Array) -> Chooser:
+        pick = partial(pick_at_random, temperature, keys) if temperature else None
+        if not searches:
+            return by_policy(network, settings, params, pick)
+        evaluate = network_evaluator(network, settings)
+        return by_search(game, settings, evaluate, inference_copy(network, params, len(keys)), pick)
 
     def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
-        return choose(network.game, settings, chooser_of(params, keys), state).edge
+        return choose(game, settings, chooser_of(params, keys), state).edge
 
     def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
-        return decide(network.game, settings, chooser_of(params, keys), state)[0]
+        return decide(game, settings, chooser_of(params, keys), state)[0]
 
     return act, of_turn
-
-
-def _expert(name: str, argument: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    try:
-        seconds = float(argument)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= LONGEST_DECISION:
-        raise InputError(
-            f"player: {shortened(repr(name))} needs seconds for a decision, above 0 and at most "
-            f"{LONGEST_DECISION}, such as expert:1"
-        )
-    agent = _needed(name, game, agent)
-    from jaxzero.players import expert
-
-    made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
-    return Player(name, partial(expert.choose_edges, made), on_host=True)

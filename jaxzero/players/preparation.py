@@ -62,16 +62,24 @@ class Preparation:
         """Return whether something has been compiled, and is kept with its board."""
         return is_marked(game, what)
 
-    def begin(self, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]) -> None:
+    def begin(self, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]) -> _Job:
         """Have something compiled by `work()`, whether anybody waits for it or not."""
-        self._want(game, what, work)
+        with self._changed:
+            job = self._jobs.setdefault((game, what), _Job(work))
+            job.wanted += 1
+            if self._threads < AT_ONCE and not job.begun:
+                self._threads += 1
+                # Python aborts where it ends while a thread compiles: it waits for this thread,
+                # but not in a script, which ends all threads.
+                Thread(target=self._run, name="preparation", daemon=ends_threads()).start()
+        return job
 
     @contextmanager
     def wanted(
         self, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]
     ) -> Iterator[None]:
         """Have something compiled by `work()`, in turn, unless the block ends before."""
-        job = self._want(game, what, work)
+        job = self.begin(game, what, work)
         try:
             yield
         finally:
@@ -84,17 +92,6 @@ class Preparation:
         """Wait until something is compiled, at most so long; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: self.is_done(game, what), seconds)
-
-    def _want(self, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]) -> _Job:
-        with self._changed:
-            job = self._jobs.setdefault((game, what), _Job(work))
-            job.wanted += 1
-            if self._threads < AT_ONCE and not job.begun:
-                self._threads += 1
-                # Python aborts where it ends while a thread compiles: it waits for this thread,
-                # but not in a script, which ends all threads.
-                Thread(target=self._run, name="preparation", daemon=ends_threads()).start()
-        return job
 
     def _run(self) -> None:
         """Compile until nothing is wanted that has not begun."""

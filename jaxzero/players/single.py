@@ -21,10 +21,10 @@ from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
 from jaxzero.host.programs import kept_program
 from jaxzero.network.network import Network, inference_copy
-from jaxzero.players.choosing import Choice, by_policy, by_search, choose, search_one
+from jaxzero.players.choosing import Choice, by_policy, by_search, choose
 from jaxzero.players.recent import is_marked, of_board
 from jaxzero.search.gumbel import Rounds, padded_rounds
-from jaxzero.search.search import network_evaluator
+from jaxzero.search.search import network_evaluator, search
 from jaxzero.search.tree import ROOT
 
 # Simulations of the program. Its tree has room for all of them, which costs a few MiB and no time.
@@ -72,28 +72,31 @@ def _think(
     drawn: jax.Array,
     rounds: tuple[jax.Array, ...],
 ) -> Thought:
-    choice, found = search_one(network, settings, params, drawn, Rounds(*rounds))
-    values = found.tree.moves.values[0, ROOT] * network.game.num_boxes
-    return Thought(choice.edge, choice.value, found.policy[0], found.visits[0], values)
+    game, evaluate, seen = network.game, network_evaluator(network, settings), []
+    params = inference_copy(network, params, 1)
+    known, key = Rounds(*rounds), jax.random.key(0)  # of noise, which there is none of
+    look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=known)
 
+    def chooser(state: State, view: chex.ArrayTree) -> Choice:
+        seen.append(look(state, view=view))
+        return Choice(seen[0].edge, seen[0].value * game.num_boxes)
 
-def choose_by_policy(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
-) -> Choice:
-    """Choose in one position [A] bool without a search: NumPy. The first call compiles."""
-    choice = choose_many(network, settings, params, drawn[None], 0)
-    return Choice(choice.edge[0], choice.value[0])
+    zero = jnp.zeros(1, jnp.int32)
+    choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
+    (found,) = seen
+    values = found.tree.moves.values[0, ROOT] * game.num_boxes
+    return Thought(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
 
 
 def edge_if_compiled(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
 ) -> int | None:
-    """Return the edge of `choose_by_policy`, None where that would have to compile."""
+    """Return the edge that the network draws without search, None where that has to compile."""
     inputs = params, drawn[None], ()
     key, _ = _key(_choose_many, network, SearchConfig(nodes=settings.nodes), inputs)
     if not is_marked(network.game, key):
         return None
-    return int(choose_by_policy(network, settings, params, drawn).edge)
+    return int(choose_many(network, settings, params, drawn[None], 0).edge[0])
 
 
 def choose_many(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from jaxzero.cli import CONFIG_FILE, is_run, load_config
+from jaxzero.cli import CONFIG_FILE, command_name, is_run, load_config
 from jaxzero.config import Config
 from jaxzero.errors import UNFINISHED, InputError
 from jaxzero.host.files import check_file, check_folder, locked_folder, make_folder
@@ -171,3 +172,8 @@ def refuse_contradiction(config: Config, saved: Config, run_dir: Path) -> None:
                 raise InputError(
                     f"{section}.{name}: {value} contradicts {before[name]} of the run in {run_dir}"
                 )
+
+
+def resume_command(run_dir: Path) -> str:
+    """Return the command that goes on with a run."""
+    return f"{command_name('train')} --run_dir {shlex.quote(str(run_dir))} --resume"

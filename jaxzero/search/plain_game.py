@@ -16,8 +16,6 @@ from jaxzero.game.structure import Structure
 
 View = jax.Array  # [A] bool, edges on the board: all there is to know
 
-OUTCOME_DEPENDS_ON_VALUE = False
-
 
 class Node(NamedTuple):
     """A position in the search tree, and what the move to it brought."""

@@ -35,7 +35,6 @@ from jaxzero.network.network import IMPOSSIBLE
 
 View = Structure
 
-OUTCOME_DEPENDS_ON_VALUE = True
 TINY = 1e-30  # smaller priors count as this; keeps the logarithm finite
 
 

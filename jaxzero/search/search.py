@@ -44,7 +44,7 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
         needed = ~is_over(state)
         if computes_what_is_used(settings) and len(needed) <= max(SIZES):
-            prediction = evaluate_some(network, params, state.drawn, found, needed, SIZES)
+            prediction = evaluate_some(network, params, state.drawn, found, needed)
         else:
             prediction = network.apply(params, state.drawn, found)
         value = expected_margin(game, prediction) / game.num_boxes
@@ -114,5 +114,5 @@ def search(
     value_scale = settings.value_scale_per_box * game.num_boxes
     problem = settings, value_scale, expand_and_evaluate, outcome, key, root, gumbel_scale
     if settings.engine == "mctx":
-        return mctx_search.plan(*problem, rules.OUTCOME_DEPENDS_ON_VALUE)
+        return mctx_search.plan(*problem)
     return gumbel.plan(*problem, rounds)

@@ -6,7 +6,6 @@ lose, under perfect play. It depends on the drawn edges only, not on the score.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,12 +33,10 @@ Result = TypeVar("Result")
 class Solution:
     """Proven facts about one position: margins of the side to move, in boxes."""
 
-    value: int | None  # None if a limit ended the search
+    value: int | None  # None if time ended the search
     lower: int
     upper: int
-    best: tuple[int, ...]  # every edge worth `value`; empty if a limit ended the search
-    nodes: int
-    seconds: float
+    best: tuple[int, ...]  # every edge worth `value`; empty if time ended the search
 
 
 @dataclass(frozen=True)
@@ -65,30 +62,26 @@ def new_table(entries: int = 2**22) -> TranspositionTable:
 def solve(
     game: DotsAndBoxes,
     drawn: Sequence[int] | np.ndarray,
-    node_limit: int | None = None,
     seconds: float | None = None,
     table: TranspositionTable | None = None,
 ) -> Solution:
     """Return the margin of one position and every edge that keeps it.
 
-    `drawn` is [A] bool or a list of edge numbers. Without limits the search runs to the end.
+    `drawn` is [A] bool or a list of edge numbers. Without a limit the search runs to the end.
     Raises: InputError for a board beyond 7x7 or an impossible edge.
     """
-    start = time.perf_counter()
     across, down, bits, work = prepare(game, drawn, table)
-    best, control = np.zeros(game.num_edges, bool), work[-1]
+    best = np.zeros(game.num_edges, bool)
 
     def search() -> tuple[int, int]:
         return null_window.solve_position(across, down, bits, best, *work)
 
-    lower, upper = _run(search, control, node_limit, seconds)
+    lower, upper = _run(search, work[-1], None, seconds)
     return Solution(
         value=int(lower) if lower == upper else None,
         lower=int(lower),
         upper=int(upper),
         best=tuple(np.flatnonzero(best).tolist()),
-        nodes=int(control[null_window.NODES]),
-        seconds=time.perf_counter() - start,
     )
 
 
@@ -128,13 +121,12 @@ def solve_many(
     game: DotsAndBoxes,
     drawn: np.ndarray,
     node_limit: int | None = None,
-    seconds: float | None = None,
     table: TranspositionTable | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Solve a batch [B, A] bool: margins [B] int64, best edges [B, A] bool, solved [B] bool.
 
-    `node_limit` applies to each position, `seconds` to the batch. Ignore the results of rows that
-    are not solved. Raises: as `solve`.
+    `node_limit` applies to each position. Ignore the results of rows that are not solved.
+    Raises: as `solve`.
     """
     bits, drawn = _bits(game), np.asarray(drawn)
     if drawn.ndim != 2 or drawn.shape[1] != game.num_edges or drawn.dtype != bool:
@@ -155,7 +147,7 @@ def solve_many(
     row = search()
     if row < len(drawn):
         control[null_window.PAUSE] = _NO_LIMIT
-        _run_in_thread(lambda: search(row), control, seconds)
+        _run_in_thread(lambda: search(row), control, None)
     return values, best, solved
 
 

@@ -22,7 +22,7 @@ from jaxzero.runs.memory import (
     temporary_bytes,
 )
 from jaxzero.search.search import network_evaluator
-from jaxzero.training.adjudication import Adjudication, init_adjudication, take_answers
+from jaxzero.training.adjudication import Adjudication, init_adjudication, store
 from jaxzero.training.learner import Learner, init_learner, learn, playing_params
 from jaxzero.training.parallel import (
     DEVICE_AXIS,
@@ -30,7 +30,7 @@ from jaxzero.training.parallel import (
     own_devices,
     parallelize,
 )
-from jaxzero.training.replay import Replay, add, empty_replay
+from jaxzero.training.replay import Replay, empty_replay
 from jaxzero.training.selfplay import play_block
 
 
@@ -38,7 +38,7 @@ class Actor(NamedTuple):
     """State of one device that no other device shares."""
 
     replay: Replay
-    adjudication: Adjudication | tuple = ()  # () where games are played to their end
+    adjudication: Adjudication | None = None  # None where games are played to their end
 
 
 Metrics = dict[str, jax.Array]
@@ -54,8 +54,6 @@ def init_actor(config: Config, devices: int) -> Actor:
     block, games = config.positions_per_iteration // devices, config.selfplay.games // devices
     edges, safe_end = config.game.board.num_edges, config.network.safe_end
     replay = empty_replay(block * config.iterations_kept, edges, safe_end)
-    if not config.selfplay.adjudicate_below:
-        return Actor(replay)
     return Actor(replay, init_adjudication(config, games))
 
 
@@ -77,13 +75,8 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         play_key, learn_key = jax.random.split(key)
         params = inference_copy(network, playing_params(learner), config.lanes(games))
         positions, waiting, played = play_block(config, evaluate, params, play_key, games, span[0])
-        replay, state = actor
-        if config.selfplay.adjudicate_below:
-            label_key = jax.random.fold_in(key, 2)
-            replay, solved, answered = take_answers(config, replay, state, label_key)
-            positions = jax.tree.map(lambda *x: jnp.concatenate(x), positions, solved)
-            played, state = played | answered, state._replace(older=state.newer, newer=waiting)
-        replay = add(replay, positions)
+        replay, state, answered = store(config, *actor, positions, waiting, key)
+        played |= answered
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import chex
 import jax
@@ -25,10 +27,12 @@ from jax.experimental import multihost_utils
 from jaxzero.errors import InputError, RunError, one_line
 from jaxzero.host.environment import check_devices
 from jaxzero.host.status import mute
+from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
 DEVICE_AXIS = "device"
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
 MESSAGE_BYTES = 400
+SEEN_SECONDS = 60  # after which a file system that machines share shows a new folder to all
 
 
 # Processes
@@ -156,6 +160,19 @@ def _first_line(error: Exception) -> str:
 # Devices
 
 
+def refuse_separate(run_dir: Path) -> None:
+    """Raise an InputError unless every process sees the folder of the first one."""
+    for _ in range(SEEN_SECONDS):
+        saved = finished_checkpoints(run_dir / CHECKPOINTS)
+        seen = gather([run_dir.is_dir(), len(saved), max(saved, default=0)])
+        if (seen == seen[0]).all():
+            return
+        time.sleep(1)
+    raise InputError(
+        f"run_dir: {run_dir} is not the same folder in every process: name one that all share"
+    )
+
+
 def choose_devices(count: int) -> list[jax.Device]:
     """Return `count` devices, or all for 0: as many of each process, process after process.
 
@@ -195,6 +212,25 @@ def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
         donate_argnums=(0, 1),
         devices=devices,
     )
+
+
+def parallelize_by_shard_map(iteration: Callable, devices: list[jax.Device]) -> Callable:
+    """Do as `parallelize` with `jax.shard_map`, which jax develops further in place of pmap."""
+    own, same = jax.sharding.PartitionSpec(DEVICE_AXIS), jax.sharding.PartitionSpec()
+
+    def on_device(learner, actor, run_key, span):
+        actor = jax.tree.map(lambda leaf: leaf[0], actor)
+        learner, actor, metrics = iteration(learner, actor, run_key, span)
+        return learner, jax.tree.map(lambda leaf: leaf[None], actor), metrics
+
+    mapped = jax.shard_map(
+        on_device,
+        mesh=jax.sharding.Mesh(np.array(devices), DEVICE_AXIS),
+        in_specs=(same, own, same, same),
+        out_specs=(same, own, same),
+        check_vma=False,
+    )
+    return jax.jit(mapped, donate_argnums=(0, 1))
 
 
 def compile_shapes(mapped: Callable, shapes: tuple) -> jax.stages.Compiled:

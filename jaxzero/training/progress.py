@@ -14,14 +14,16 @@ import numpy as np
 
 from jaxzero.config import Config
 from jaxzero.errors import InputError, RunError
+from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import fits_all_boards, params_of_any_board, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
-from jaxzero.training.adjudication import OF_ENDS, Adjudication, Adjudicator, init_adjudication
+from jaxzero.training.adjudication import init_adjudication
+from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
-from jaxzero.training.learner import Learner, init_learner, start_from
+from jaxzero.training.learner import Learner, accept_candidate, init_learner, start_from
 from jaxzero.training.parallel import (
     assert_replicated,
     gather,
@@ -116,7 +118,11 @@ def resume(
         replay = relayout(saved, shapes.actor.replay, block)
         if replay is not saved:
             _say_what_was_kept(saved, replay)
-        actor = Actor(spread(replay, devices), _nothing_awaited(config, devices))
+        if config.selfplay.adjudicate_below:
+            print("The margins of the last two iterations were not known yet and stay unknown.")
+        games = config.selfplay.games // len(devices)
+        awaited = spread_actor(lambda: init_adjudication(config, games), devices)
+        actor = Actor(spread(replay, devices), awaited)
     record = restored.record
     # Older checkpoints do not say how many evaluations went into them.
     per_game = config.evaluations_per_iteration // config.selfplay.games
@@ -127,14 +133,6 @@ def resume(
 
 def _empty_actor(config: Config, devices: list[jax.Device]) -> Actor:
     return spread_actor(lambda: init_actor(config, len(devices)), devices)
-
-
-def _nothing_awaited(config: Config, devices: list[jax.Device]) -> Adjudication | tuple:
-    if not config.selfplay.adjudicate_below:
-        return ()
-    games = config.selfplay.games // len(devices)
-    print("The margins of the last two iterations were not known yet and stay unknown.")
-    return spread_actor(lambda: init_adjudication(config, games), devices)
 
 
 def _say_what_was_kept(saved: Replay, replay: Replay) -> None:
@@ -162,26 +160,23 @@ def run_iteration(
     compiled: jax.stages.Compiled,
     run_key: jax.Array,
     progress: Progress,
-    adjudicator: Adjudicator | None = None,
+    solver: Adjudicator | None = None,
 ) -> tuple[Progress, dict[str, Any]]:
     """Run one iteration and read its scalars, the only wait for the device.
 
-    Without an adjudicator the results of games that it should solve stay unknown. In its first two
-    iterations there are no metrics of them.
+    Without a solver the results of games that it should end stay unknown.
     Raises: FloatingPointError when a scalar is not finite.
     """
     begin, actor, waits = time.perf_counter(), progress.actor, {}
     span = place(next_span(config, progress), run_key.sharding)
-    if adjudicator is not None:
-        state, waits = adjudicator.answer(actor.adjudication)
+    if solver is not None:
+        state, waits = solver.answer(actor.adjudication)
         actor = actor._replace(adjudication=state)
     learner, actor, metrics = compiled(progress.learner, actor, run_key, span)
     values = jax.device_get(metrics)
-    if adjudicator is not None:
-        adjudicator.submit(actor.adjudication, progress.iteration)
+    if solver is not None:
+        solver.submit(actor.adjudication, progress.iteration)
     seconds = time.perf_counter() - begin
-    if adjudicator is not None and not waits:  # nothing is known of any end yet
-        values = {name: value for name, value in values.items() if name not in OF_ENDS}
     metrics = {name: float(value) for name, value in values.items()}
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
@@ -207,7 +202,9 @@ def run_iteration(
         progress.evaluations + evaluations,
         at_end,
     )
-    return progress, metrics | waits | {
+    if solver is not None:
+        metrics = solver.known(metrics, waits)
+    return progress, metrics | {
         "speed/seconds": seconds,
         "speed/games_per_second": games / seconds,
         "speed/evaluations_per_second": evaluations / seconds,
@@ -216,23 +213,50 @@ def run_iteration(
     }
 
 
-def may_be_kept(metrics: dict[str, Any]) -> bool:
-    """Return whether the newest weights have given a finite gradient.
+class Saver:
+    """Saves a run every `checkpoint_every` iterations and at its end."""
 
-    Where the last updates were skipped, they may be finite and yet never give one again. Such
-    weights are no checkpoint to go back to, and the next iteration tells.
+    def __init__(self, config: Config, checkpoints: Checkpoints):
+        self._config, self._checkpoints = config, checkpoints
+        self.is_due = self._has_waited = False
+
+    def save(self, progress: Progress, metrics: dict[str, Any], ends: bool) -> None:
+        """Start an asynchronous save where one is due, if the newest weights may be kept.
+
+        Where the last updates were skipped, the weights may be finite and yet never give a finite
+        gradient again. They are no checkpoint to go back to. The next iteration diverges, or takes
+        an update: then they are good. Raises: FloatingPointError where numbers are not finite.
+        """
+        self.is_due |= ends or progress.iteration % self._config.checkpoint_every == 0
+        if not self.is_due:
+            return
+        if metrics.get("learn/skipped_at_end") and not self._has_waited:
+            print("The last update was skipped: saving waits for one more iteration.")
+            self._has_waited = True
+            return
+        assert_replicated(progress.learner)
+        record = {
+            "config": asdict(self._config),
+            "minutes": progress.minutes,
+            "games": progress.games,
+            "evaluations": progress.evaluations,
+        }
+        replay = progress.actor.replay if self._config.save_replay else None
+        learner = local_copy(progress.learner)
+        self._checkpoints.save(progress.iteration, learner, replay, record)
+        self.is_due = self._has_waited = False
+
+
+def agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[Progress, bool]:
+    """Let all processes go on, or stop, with the clock and the gate of the first one.
+
+    A signal or a limit of time of any process stops all of them.
     """
-    return not metrics.get("learn/skipped_at_end")
-
-
-def save(config: Config, checkpoints: Checkpoints, progress: Progress) -> None:
-    """Start an asynchronous save. Raises: FloatingPointError where numbers are not finite."""
-    assert_replicated(progress.learner)
-    record = {
-        "config": asdict(config),
-        "minutes": progress.minutes,
-        "games": progress.games,
-        "evaluations": progress.evaluations,
-    }
-    replay = progress.actor.replay if config.save_replay else None
-    checkpoints.save(progress.iteration, local_copy(progress.learner), replay, record)
+    own = [progress.minutes, metrics.get("gate/accepted", 0.0), stop.iteration_done()]
+    everywhere = gather([*own, stop.signal or 0])
+    minutes, accepted = everywhere[0, :2]
+    progress = progress._replace(minutes=float(minutes))
+    if accepted:
+        progress = progress._replace(learner=accept_candidate(progress.learner))
+    stop.take_over(int(everywhere[:, 3].max()))
+    return progress, bool(everywhere[:, 2].any())

@@ -19,7 +19,6 @@ from jaxzero.game.notation import FORMATS, format_of, format_of_file, read_game,
 from jaxzero.game.recorded import RecordedGame
 
 BOARDS = [(1, 1), (1, 2), (3, 2), (5, 5), (20, 20)]
-LINES = set(MOVE_LISTS)  # formats with a header
 
 
 def random_game(rows: int, cols: int, seed: int) -> RecordedGame:
@@ -55,24 +54,18 @@ def test_what_is_written_is_read_again(name, rows, cols):
         assert read_game(text) == game
 
 
-@pytest.mark.parametrize("name", sorted(LINES - {"sau"}))
-def test_a_game_is_read_as_an_east_asian_keyboard_writes_it(name):
+@pytest.mark.parametrize("name", sorted(MOVE_LISTS))
+def test_lists_of_moves_are_read_without_a_header_and_from_any_keyboard(name):
     game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
-    text = write_game(game, name)
-    wide = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1) if chr(code) != "#"}
-    assert read_game(text.translate(wide)) == game
-    assert read_game(text.replace(",", "、")) == game
-
-
-@pytest.mark.parametrize("name", sorted(LINES))
-def test_without_its_header_a_game_needs_its_board(name):
-    game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
-    text = write_game(game, name, header=False)
-    assert "#" not in text
-    assert read_game(text, game.board) == game
-    assert read_game(write_game(game, name), game.board) == game
+    bare, whole = write_game(game, name, header=False), write_game(game, name)
+    assert "#" not in bare
+    assert read_game(bare, game.board) == read_game(whole, game.board) == game
     with pytest.raises(InputError, match="a game on 3x4, not on 4x4"):
-        read_game(write_game(game, name), DotsAndBoxes(4, 4))
+        read_game(whole, DotsAndBoxes(4, 4))
+    if name != "sau":  # as an East Asian keyboard writes it
+        wide = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1) if chr(code) != "#"}
+        assert read_game(whole.translate(wide)) == game
+        assert read_game(whole.replace(",", "、")) == game
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(2, 2), (2, 3), (5, 4)])
@@ -131,7 +124,7 @@ def test_ccgc_tells_the_winner():
     assert json.loads(write_game(replace(whole, moves=whole.moves[:9]), "ccgc"))["winner"] == ""
 
 
-def test_sau_and_codingame_by_hand():
+def test_sau_codingame_and_numbers_by_hand():
     text = "name?\nnew black\nmove 1 AAA\nmove 1 AFE\nmove 1 BAA\nmove 1 BFE\nend\nquit\n"
     assert named(read_game(text)) == ["h0,0", "h5,4", "v0,0", "v4,5"]
     game = read_game("# 1x2\nmove 1 AAA\nmove 1 ABA\nmove 1 BAA\nmove 2 BBAAAB")
@@ -141,9 +134,6 @@ def test_sau_and_codingame_by_hand():
     assert "B1 L" in write_game(read_game("# 2x2\nA1R"), "codingame")
     assert named(read_game("# 2x2\nA1 R MSG B2 L is next\nB2 T")) == ["v1,1", "h0,1"]
     assert read_game("# 2x2\nA1R").moves == read_game("# 2x2\nB1L").moves
-
-
-def test_numbers_are_numbers():
     game = RecordedGame(2, 2, moves=(11, 0, 7))
     assert write_game(game, "numbers", header=False) == "11,0,7\n"
     assert read_game("11, 0 ;7\n") == game
@@ -199,64 +189,41 @@ def test_start_positions_by_hand():
 WHOLE = ",".join(map(str, range(17)))
 REJECTED = {
     "": "text: holds no game",
-    "# only a comment": "text: holds no game",
     "x" * 70000: "text: 70000 characters are more than 65536",
     "hello": "line 1: 'hello' begins none of the formats openspiel, numbers,",
-    "[1, 2]": "line 1: '[1, 2]' begins none of the formats",
     "h0,0\nv0,x": "line 2: 'v0,x' begins no move such as P1(h,0,1)",
-    "P1(h,0,0": "line 1: 'P1(h,0,0' begins none",
     "P1(h,0,0) P2(h,0,0)": "line 1: move 2, P2(h,0,0), is already drawn",
     "P1(h,0,0)\nP1(h,1,0)": "line 2: move 2, P1(h,1,0), is of player 1, but player 2 is to move",
     "# 2x2\nh0,0\nP1(v,0,3)": "line 3: P1(v,0,3) is not on a 2x2 board",
-    "h99,0": "line 1: h99,0 is not on a 20x20 board",
-    "# 2x2\n12": "line 2: 12 is not on a 2x2 board",
-    "1,2,x": "line 1: 'x' begins no move such as 12",
     WHOLE: "board: 17 edges fill a board of 2x3 or 3x2: name it, as # 2x3",
     "# 0x3": "line 1: '# 0x3' must be a board from 1x1 to 20x20",
-    "21x2": "line 1: '21x2' must be a board from 1x1 to 20x20",
     "5x5\n6x6": "line 2: '6x6' is a second size, after 5x5",
     "5x5 swedisch": "line 1: start 'swedisch' is unknown, did you mean swedish?",
     "# start: h0,0": "line 1: start needs the size of the board before it",
     "2x2\n# start: h3,0": "line 2: edge h3,0 is not on a 2x2 board",
-    "2x2\n# start: h0,0 h0,0": "line 2: edge h0,0 is listed twice",
-    "2x2 icelandic\nh0,0": "line 2: move 1, h0,0, is already drawn",
-    "A0T": "line 1: 'A0T' begins none",
-    "# 2x2\nA3T": "line 2: A3T is not on a 2x2 board",
     "move 2 AAA": "line 1: 'move 2 AAA' must be a turn such as move 2 AABBCA",
-    "move 1 AGA": "line 1: AGA is not on a 5x5 board",
-    "new black\ngo": "line 2: 'go' must be a turn",
-    "move 2 AAAAAB": "line 1: move 2, AAB, is of player 1, but player 2 is to move",
     "+--+": "the picture needs at least two rows of two dots",
     "+--+\n|  |\n+---+": "line 3: its dots are not below those of line 1",
     "+--+\n+--+": "line 2: '' is only part of an edge",
-    "+- +\n|  |\n+--+": "line 1: '- ' is only part of an edge",
     "+--+\n|  |\n   |\n+--+": "line 2: '| ' is only part of an edge",
     "+--+\n|  |\n+--+\nend": "line 4: 'end' is outside of the picture",
     "2x2\n+--+\n|  |\n+--+": "text: the picture shows 1x1, the line above it says 2x2",
     "{": "text: is not JSON",
-    '{"a":' * 9000: "text: is not JSON",
     '{"rows": ' + "1" * 5000 + "}": "text: is not JSON",
     "{}": "rows: is missing",
-    '{"rows": 5}': "cols: is missing",
     '{"rows": 5, "cols": 21}': "cols: 21 must be a whole number from 1 to 20",
-    '{"rows": true, "cols": 5}': "rows: True must be a whole number",
-    '{"rows": 5.0, "cols": 5}': "rows: 5.0 must be a whole number",
     '{"rows": 2, "cols": 2, "moves": 5}': "moves: 5 must be a list",
     '{"rows": 2, "cols": 2, "moves": [0, 12]}': "moves[1]: 12 must be a whole number from 0 to 11",
-    '{"rows": 2, "cols": 2, "moves": [0, null]}': "moves[1]: None must be a whole number",
     '{"rows": 2, "cols": 2, "moves": ["h9,9"]}': "moves: edge h9,9 is not on a 2x2 board",
     '{"rows": 2, "cols": 2, "start": [3], "moves": [3]}': "moves[0]: edge h1,1 is already drawn",
     '{"rows": 2, "cols": 2, "names": ["a"]}': "names: ['a'] must be two names",
-    '{"rows": 2, "cols": 2, "names": [1, 2]}': "names: 1 must be text",
     '{"rows": 2, "cols": 2, "title": {}}': "title: {} must be text",
     '{"rows": 2, "cols": 2, "move": []}': "'move': no such field, did you mean moves?",
     '{"game": 3}': "game: 3 must be a list",
     '{"R": 1, "game": []}': "R: 1 must be text",
     '{"game": [{"piece": "r(g1,h)"}]}': "game[0]: {'piece': 'r(g1,h)'} must hold a piece",
-    '{"game": ["r(a6,h)"]}': "game[0]: 'r(a6,h)' must hold a piece such as 'r(a6,h)'",
     '{"game": [{"piece": "r(a6,v)"}]}': "game[0]: r(a6,v) is not on a 5x5 board",
     json.dumps({"game": as_game(["r(a6,h)", "r(b6,h)"])}): "game[1]: move 2, r(b6,h), is of player",
-    json.dumps({"game": as_game(["r(a6,h)", "b(a6,h)"])}): "game[1]: move 2, b(a6,h), is already",
 }
 
 

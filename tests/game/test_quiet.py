@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse
+from compiled import analyse, table_of
 from referee import Referee, boxes_of
 
 from jaxzero.game import DotsAndBoxes, edge_permutations
@@ -24,7 +24,7 @@ from jaxzero.game.quiet import (
     whole_value,
 )
 from jaxzero.game.structure import structure
-from jaxzero.solver.tablebase import Table, build_table, table_value
+from jaxzero.solver.tablebase import Table, table_value
 
 CHUNK = 1 << 13
 
@@ -68,7 +68,7 @@ def proof(game: DotsAndBoxes, table: Table, code: jax.Array) -> tuple[jax.Array,
 
 
 def prove(game: DotsAndBoxes) -> None:
-    table = build_table(game)
+    table = table_of(game)
     check = jax.jit(jax.vmap(partial(proof, game, table)))
     is_quiet = jax.jit(jax.vmap(lambda code: structure(game, drawn_in(game, code)).taken == 0))
     chunk = min(CHUNK, 1 << game.num_edges)
@@ -82,6 +82,21 @@ def prove(game: DotsAndBoxes) -> None:
     for codes in quiet.reshape(-1, chunk):
         for claim in jax.device_get(check(jnp.asarray(codes))):
             assert claim.all()
+
+
+@sizes((1, 5), (2, 3))
+def test_the_value_follows_from_the_quiet_position(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    table = table_of(game)
+
+    @jax.jit
+    @jax.vmap
+    def values(drawn):
+        found = structure(game, drawn)
+        value = table_value(table, found.quiet)
+        return whole_value(found, value, declines(found, value)), table_value(table, drawn)
+
+    np.testing.assert_array_equal(*values(random_boards(game, 2000)))
 
 
 # 2x3 has chains as those of 1x4 and loops as those of 2x2.
@@ -121,7 +136,7 @@ def test_one_edge_stands_for_each_chain_and_loop(rows, cols):
             assert choice[i, one] <= choice[i, edge]
 
 
-def test_weights_are_spread_over_equal_edges_and_folded_back():
+def test_weights_are_spread_over_equal_edges_by_symmetry_and_folded_back():
     game = DotsAndBoxes(4, 4)
     drawn = random_boards(game, 100)
     weights = jax.random.uniform(jax.random.key(0), drawn.shape)
@@ -138,21 +153,10 @@ def test_weights_are_spread_over_equal_edges_and_folded_back():
     weights, shared, folded, quiet = there_and_back(drawn, weights)
     np.testing.assert_allclose(folded, weights, rtol=1e-5)
     assert float(jnp.where(quiet, shared, 0).max()) == 0
-
-
-def test_what_is_spread_has_the_symmetries_of_the_board():
-    game = DotsAndBoxes(3, 3)
-    drawn = random_boards(game, 100)
-
-    @jax.jit
-    @jax.vmap
-    def even(drawn):
-        found = structure(game, drawn)
-        same = equivalence(game, found)
-        return spread(game, found, same, same.moves.astype(jnp.float32))
-
+    even = there_and_back(drawn, jnp.ones(drawn.shape))[1]
     for permutation in edge_permutations(game):
-        np.testing.assert_allclose(even(drawn[:, permutation]), even(drawn)[:, permutation])
+        image = there_and_back(drawn[:, permutation], jnp.ones(drawn.shape))[1]
+        np.testing.assert_allclose(image, even[:, permutation])
 
 
 @sizes((3, 3), slow=((1, 5), (5, 5)))

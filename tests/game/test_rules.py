@@ -9,7 +9,6 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +19,7 @@ from referee import Referee
 from jaxzero.game import (
     DotsAndBoxes,
     State,
+    automorphisms,
     boxes_gained,
     discount,
     fullest_beside,
@@ -86,14 +86,34 @@ def test_rules_equal_the_referee_and_openspiel(rows, cols):
         assert other.returns()[0] == referee.scores[0] - referee.scores[1]
 
 
-def test_state_shapes_and_types():
-    game = DotsAndBoxes(2, 3)
-    state = initial_state(game)
-    chex.assert_shape(state.drawn, (17,))
-    chex.assert_type([state.drawn, state.margin, state.player], [bool, jnp.int32, jnp.int32])
-    after, again = step(game, state, jnp.int32(3))
-    chex.assert_trees_all_equal_shapes_and_dtypes(state, after)
-    chex.assert_shape(again, ())
+@pytest.mark.parametrize(("rows", "cols"), [(3, 3), (2, 4), (5, 5)])
+def test_symmetry_commutes_with_play(rows, cols):
+    game = DotsAndBoxes(rows, cols)
+    permutations = jnp.asarray(automorphisms(game))
+    assert permutations.shape == (128 if rows == cols else 64, game.num_edges)
+    assert len({tuple(row) for row in permutations.tolist()}) == len(permutations)
+
+    def play(permutation, key):
+        """Play one random game on a board and on its image side by side."""
+        inverse = jnp.argsort(permutation)
+
+        def ply(pair, key):
+            state, image = pair
+            edge = random_edge(key, state)
+            state, again = step(game, state, edge)
+            image, image_again = step(game, image, inverse[edge])
+            return (state, image), (state, image, again, image_again)
+
+        start = initial_state(game)
+        return jax.lax.scan(ply, (start, start), jax.random.split(key, game.num_edges))[1]
+
+    keys = jax.random.split(jax.random.key(0), len(permutations))
+    state, image, again, image_again = jax.jit(jax.vmap(play))(permutations, keys)
+    np.testing.assert_array_equal(again, image_again)
+    np.testing.assert_array_equal(state.margin, image.margin)
+    np.testing.assert_array_equal(state.player, image.player)
+    seen = jax.vmap(lambda drawn, p: drawn[:, p])(state.drawn, permutations)
+    np.testing.assert_array_equal(seen, image.drawn)
 
 
 def test_wrong_shapes_fail_at_trace_time_and_name_the_shape():
@@ -120,17 +140,6 @@ def test_the_host_counts_the_sides_beside_an_edge_as_the_device_does(rows, cols)
     device = jax.jit(jax.vmap(partial(most_sides_beside, game)))(drawn)
     np.testing.assert_array_equal(fullest_beside(game, drawn)[~drawn], np.asarray(device)[~drawn])
     np.testing.assert_array_equal(fullest_beside(game, drawn[5]), fullest_beside(game, drawn)[5])
-
-
-@pytest.mark.parametrize(("rows", "cols"), [(0, 3), (2, -1)])
-def test_a_board_has_at_least_one_box(rows, cols):
-    with pytest.raises(ValueError, match="at least 1"):
-        DotsAndBoxes(rows, cols)
-
-
-def test_geometry_is_hashable():
-    assert hash(DotsAndBoxes(5, 5)) == hash(DotsAndBoxes(5, 5))
-    assert DotsAndBoxes(5, 5).num_edges == 60
 
 
 WITHOUT_A_DEVICE = """

@@ -9,15 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse
-from referee import boxes_of, exact_values
+from referee import boxes_of
 
-from jaxzero.game import DotsAndBoxes, automorphisms
+from jaxzero.game import DotsAndBoxes, automorphisms, box_sides
 from jaxzero.game.structure import structure
 from jaxzero.network.features import (
     BOX_CLASSES,
     EDGE_CLASSES,
     LENGTHS_PLANE,
+    PLANES,
     STRUCTURE_PLANES,
+    board_planes,
     edges_from_planes,
     structure_features,
     structure_planes,
@@ -106,41 +108,13 @@ def test_equals_plain_python(rows, cols):
             assert found.joined[i].ravel()[box] == plain.joined(component)
 
 
-def quiet_identity(value, found) -> np.ndarray:
-    """Return the values that the quiet positions imply: take all, or leave what can be left."""
-    taken, declined = (np.asarray(x, int) for x in (found.taken, found.declined))
-    return np.where(declined == 0, taken + value, taken - declined + abs(value + declined))
-
-
-@pytest.mark.parametrize(("rows", "cols"), [(1, 5), (2, 2), (2, 3)])
-def test_the_value_follows_from_the_quiet_position(rows, cols):
-    game = DotsAndBoxes(rows, cols)
-    solve = exact_values(game)
-    drawn = boards(game, 400)
-    drawn = drawn[(~drawn).sum(axis=1) <= 11]  # emptier ones take plain Python long
-
-    def values(boards):
-        return np.array([solve(frozenset(np.flatnonzero(board).tolist()))[0] for board in boards])
-
-    found = jax.device_get(analyse(game)(drawn))
-    assert set(np.asarray(found.declined)) >= {0, 2}
-    np.testing.assert_array_equal(quiet_identity(values(found.quiet), found), values(drawn))
-
-
-def test_a_closed_chain_of_four_leaves_four():
-    game = DotsAndBoxes(1, 4)
-    drawn = np.ones((1, game.num_edges), bool)
-    drawn[0, game.num_horizontal + np.arange(1, 4)] = False  # the three edges inside
-    found = analyse(game)(drawn)
-    assert (int(found.taken[0]), int(found.declined[0])) == (4, 4)
-
-
-def test_three_arms_of_one_box_around_a_box_leave_nothing():
-    game = DotsAndBoxes(2, 3)
-    drawn = np.ones((1, game.num_edges), bool)
-    drawn[0, [4, game.num_horizontal + 1, game.num_horizontal + 2]] = False  # around one box
-    found = analyse(game)(drawn)
-    assert (int(found.taken[0]), int(found.declined[0])) == (4, 0)
+def test_what_closed_chains_and_stars_leave():
+    chain = DotsAndBoxes(1, 4), [9, 10, 11]  # the three edges inside
+    star = DotsAndBoxes(2, 3), [4, 10, 11]  # three arms of one box around a box
+    for (game, undrawn), declined in ((chain, 4), (star, 0)):
+        drawn = ~np.isin(np.arange(game.num_edges), undrawn)[None]
+        found = analyse(game)(drawn)
+        assert (int(found.taken[0]), int(found.declined[0])) == (4, declined)
 
 
 def test_symmetric_boards_have_symmetric_structure():
@@ -205,3 +179,17 @@ def test_what_ends_at_a_joint_is_told_from_what_does_not():
     assert found.length[1].ravel().tolist() == [0, 3, 0] * 3 and not found.joined[1].any()
     seen = features_of(game)(drawn, found)
     assert seen.joined.sum(axis=(1, 2)).tolist() == [[3, 0], [0, 0]]
+
+
+def test_planes_hold_what_they_say():
+    game = DotsAndBoxes(2, 3)
+    drawn = np.zeros(game.num_edges, bool)
+    drawn[[0, 3, 9, 10]] = True  # the box in the top left corner, closed
+    planes = np.asarray(unpack_planes(board_planes(game, jnp.asarray(drawn)), len(PLANES)))
+    assert planes.shape == (3, 4, 10)
+    assert planes[0, 0, 0] and planes[1, 0, 0] and planes[0, 0, 1] and planes[0, 1, 1]
+    assert planes[..., 0].sum() == planes[..., 1].sum() == 2
+    assert planes[..., 2].sum() == 9 - 2 and planes[..., 3].sum() == 8 - 2
+    assert planes[0, 0, 8] and planes[..., 8].sum() == 1
+    assert planes[..., 9].sum() == 6 and not planes[2, :, 9].any() and not planes[:, 3, 9].any()
+    np.testing.assert_array_equal(box_sides(game, jnp.asarray(drawn)), [[4, 1, 0], [1, 0, 0]])

@@ -65,7 +65,9 @@ def test_a_list_with_what_is_no_edge_or_twice_there_is_refused_in_short(text):
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("sides", [(3.0, 3), (3, True), (0, 3), ("3", 3), (3, np.bool_(True))])
+@pytest.mark.parametrize(
+    "sides", [(3.0, 3), (3, True), (0, 3), (2, -1), ("3", 3), (3, np.bool_(True))]
+)
 def test_a_board_has_whole_sides(sides):
     with pytest.raises(InputError, match=r"^(rows|cols): .*whole number"):
         DotsAndBoxes(*sides)

@@ -16,7 +16,12 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, box_sides_table, edge_permutations
 from jaxzero.network.graph import GraphBlock, incidence, open_paths
-from jaxzero.network.layers import convolution_form, greatest
+from jaxzero.network.layers import (
+    convolution_form,
+    greatest,
+    transform_kernel,
+    winograd_convolve,
+)
 from jaxzero.network.network import (
     IMPOSSIBLE,
     Network,
@@ -99,15 +104,6 @@ def test_messages_pass_through_open_edges_only():
     assert np.flatnonzero(reached[6]).tolist() == [1, 2, 3, 4, 6]
 
 
-def test_open_paths_count_the_open_edges_between_nodes():
-    drawn = np.zeros((1, GAME.num_edges), bool)
-    drawn[0, box_sides_table(GAME)[4]] = True
-    paths = np.asarray(open_paths(jnp.asarray(incidence(GAME)), drawn))[0]
-    np.testing.assert_array_equal(paths, paths.T)
-    assert paths.sum(axis=1).tolist() == [4, 3, 4, 3, 0, 3, 9]
-    assert paths[0].tolist() == [0, 1, 0, 1, 0, 0, 2]  # a corner leads outside twice
-
-
 def test_margins_that_cannot_be_have_no_probability():
     network, drawn = small(trunk="dense", features="raw"), np.zeros((9, 17), bool)
     drawn[0, [0, 3, 9, 10]] = True  # one box closed
@@ -122,6 +118,22 @@ def test_all_forms_of_the_convolution_are_equal(form):
     params, drawn = any_params(direct), boards(9)
     for a, b in zip(apply(direct)(params, drawn), apply(other)(params, drawn), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("height, width", [(2, 3), (4, 4), (6, 6), (7, 5), (13, 2)])
+def test_winograds_convolution_equals_the_library(height, width):
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(3, height, width, 8)).astype(np.float32)
+    kernel = draw.normal(size=(3, 3, 8, 5)).astype(np.float32)
+
+    @jax.jit
+    def both(x, kernel):
+        found = winograd_convolve(x, transform_kernel(kernel, height, width))
+        return found, jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+
+    np.testing.assert_allclose(*both(x, kernel), atol=2e-3)
 
 
 def test_winograd_is_refused_where_numbers_are_short(monkeypatch):

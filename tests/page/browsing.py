@@ -23,7 +23,7 @@ def start_game(page, mode="people", size="3x3"):
     rows, cols = map(int, size.split("x"))
     edges = rows * (cols + 1) + cols * (rows + 1)
     expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(edges)
-    page.locator(".board:not(.waits)").wait_for()
+    page.locator("#board-host .board:not(.waits)").wait_for()
 
 
 def to_play(page):

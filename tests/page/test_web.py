@@ -11,7 +11,6 @@ from browsing import (
     draw,
     drawn_edges,
     expect,
-    expect_scores,
     is_drawn,
     load,
     scores,
@@ -25,8 +24,11 @@ from fake_api import PAGE
 def test_a_game_by_clicks(open_page):
     page = open_page()
     start_game(page)
-    for edge in range(24):
-        draw(page, edge)
+    edge = page.get_by_test_id("edge-7")
+    assert edge.get_attribute("aria-label") == "horizontal edge row 2, column 1, not drawn"
+    for number in range(24):
+        draw(page, number)
+    assert edge.get_attribute("aria-label") == "horizontal edge row 2, column 1, drawn"
     wait_for_end(page)
     assert sum(scores(page)) == 9
     assert "wins" in page.get_by_test_id("status").inner_text()
@@ -56,26 +58,23 @@ def test_a_game_by_keyboard(open_page):
     assert page.get_by_test_id("live").inner_text() != ""
 
 
-def test_edges_have_labels(open_page):
-    page = open_page()
-    start_game(page)
-    edge = page.get_by_test_id("edge-7")
-    assert edge.get_attribute("aria-label") == "horizontal edge row 2, column 1, not drawn"
-    draw(page, 7)
-    assert edge.get_attribute("aria-label") == "horizontal edge row 2, column 1, drawn"
-
-
 def test_the_engine_answers_and_undo_takes_both_moves_back(open_page):
     page = open_page()
-    start_game(page, mode="engine")
-    draw(page, 0)
-    page.get_by_test_id("move-2").wait_for()
-    page.locator("#board-host .board:not(.waits)").wait_for()
-    count = drawn_edges(page)
-    page.get_by_test_id("undo").click()
-    assert drawn_edges(page) == 0
+    with page.expect_request("**/api/warm") as request:  # it gets ready while the person thinks
+        start_game(page, mode="engine")
+    asked = request.value.post_data_json
+    assert (asked["rows"], asked["cols"], drawn_edges(page)) == (3, 3, 0)
+    answers = []
+    for _ in range(2):
+        draw(page, 0)
+        page.get_by_test_id("move-2").wait_for()
+        page.locator("#board-host .board:not(.waits)").wait_for()
+        answers.append(page.locator("#moves li").all_inner_texts())
+        page.get_by_test_id("undo").click()
+        assert drawn_edges(page) == 0
+    assert answers[0] == answers[1], "the same move has the same answer"
     page.keyboard.press("r")
-    assert drawn_edges(page) == count
+    assert drawn_edges(page) == len(answers[0])
 
 
 def test_undo_is_offered_where_there_is_something_to_undo(open_page):
@@ -89,17 +88,15 @@ def test_undo_is_offered_where_there_is_something_to_undo(open_page):
     expect(page.get_by_test_id("undo")).to_be_enabled()
 
 
-def test_the_engine_gets_ready_while_the_person_thinks(open_page):
+def test_levels_have_names_and_a_stand_in_is_marked_until_the_next_move(open_page):
     page = open_page()
-    with page.expect_request("**/api/warm") as request:
-        start_game(page, mode="engine", size="3x3")
-    assert request.value.post_data_json | {"rows": 3, "cols": 3} == request.value.post_data_json
-    assert drawn_edges(page) == 0
-    assert page.get_by_test_id("status").inner_text() == "Your turn: click between two dots"
-
-
-def test_a_move_of_a_stand_in_is_marked_until_the_next(open_page):
-    page = open_page()
+    page.get_by_test_id("new-game").click()
+    slider = page.get_by_test_id("level-0")
+    for key, name, note in (("Home", "Beginner", "at random"), ("End", "Expert", "perfectly")):
+        slider.press(key)
+        assert slider.get_attribute("aria-valuetext") == name
+        assert note in page.get_by_test_id("new-dialog").inner_text()
+    page.keyboard.press("Escape")
     page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7], "by": "rules"}))
     start_game(page, mode="engine", size="2x2")
     draw(page, 0)
@@ -111,47 +108,7 @@ def test_a_move_of_a_stand_in_is_marked_until_the_next(open_page):
     expect(page.get_by_test_id("status")).not_to_contain_text("simpler player")
 
 
-def test_the_levels_are_one_slider_with_names(open_page):
-    page = open_page()
-    page.get_by_test_id("new-game").click()
-    slider = page.get_by_test_id("level-0")
-    for key, name, note in (("Home", "Beginner", "at random"), ("End", "Expert", "perfectly")):
-        slider.press(key)
-        assert slider.get_attribute("aria-valuetext") == name
-        assert note in page.get_by_test_id("new-dialog").inner_text()
-
-
-@pytest.mark.parametrize(("chains", "taken"), [("off", 1), ("choice", 2), ("all", 4)])
-def test_one_click_takes_what_the_setting_says_of_a_chain(open_page, chains, taken):
-    page = open_page("review")
-    # Above a chain of four that is open on its left, below a chain of four that is closed.
-    load(page, {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]})
-    page.get_by_test_id("settings").click()
-    page.locator("label", has=page.get_by_test_id(f"chains-{chains}")).click()
-    page.keyboard.press("Escape")
-    to_play(page)
-    draw(page, 13)
-    page.locator("#board-host .board:not(.waits)").wait_for()
-    expect_scores(page, 0, taken)
-
-
-def test_a_late_answer_is_dropped(open_page):
-    page = open_page()
-    start_game(page, mode="engine")
-    held = []
-    page.route("**/api/move", lambda route: held.append(route))
-    draw(page, 0)
-    expect(page.get_by_test_id("status")).to_contain_text("thinks")
-    page.wait_for_timeout(100)
-    page.get_by_test_id("undo").click()
-    for route in held:
-        route.fulfill(json={"edges": [5]})
-    page.wait_for_timeout(200)
-    assert held
-    assert drawn_edges(page) == 0
-
-
-def test_analysis_on_and_off(open_page):
+def test_analysis_on_and_off_and_a_hint(open_page):
     page = open_page()
     start_game(page, size="2x2")
     page.get_by_test_id("analysis").click()
@@ -164,17 +121,12 @@ def test_analysis_on_and_off(open_page):
     page.keyboard.press("a")
     assert not panel.is_visible()
     assert page.locator("#board-host .cost").count() == 0
-
-
-def test_a_hint_points_at_an_edge(open_page):
-    page = open_page()
-    start_game(page, size="2x2")
     page.keyboard.press("h")
     page.locator("#board-host .hint-spot").wait_for()
     assert "edge row" in page.get_by_test_id("status").inner_text()
 
 
-def test_load_a_game_and_jump_to_a_mistake(open_page):
+def test_a_game_is_reviewed_varied_and_shared(open_page):
     page = open_page("review")
     load(page, GAME)
     page.locator(".graph .slip").first.wait_for()
@@ -185,35 +137,25 @@ def test_load_a_game_and_jump_to_a_mistake(open_page):
     assert current.locator(".slip").count() == 1
     page.get_by_test_id("first").click()
     assert drawn_edges(page) == 0
-    page.get_by_test_id("move-3").click()
-    assert drawn_edges(page) == 3
-
-
-def test_a_variation_keeps_the_game(open_page):
-    page = open_page("review")
-    load(page, GAME)
     page.get_by_test_id("move-2").click()
-    draw(page, 9)
+    draw(page, 9)  # a variation
     assert page.locator("#moves li").count() == 3
     page.get_by_test_id("leave-variation").click()
     assert page.locator("#moves li").count() == 5
-
-
-def test_share_and_open_again(open_page):
-    page = open_page("review")
-    load(page, GAME)
     page.get_by_test_id("share").click()
     expect(page).to_have_url(re.compile("#g="))
     other = open_page(page.url.partition("#")[2])
     assert other.locator("#moves li").count() == 5
-    broken = open_page("g=9x9.AA.AA")
-    assert "9" in broken.get_by_test_id("notice").inner_text()
 
 
-@pytest.mark.parametrize("komi", ["1e300", "Infinity", "NaN", "100", "-1_55", "x"])
-def test_a_link_with_a_komi_that_cannot_be_meant_is_refused(open_page, komi):
-    page = open_page(f"g=2x2...{komi}")
-    expect(page.get_by_test_id("notice")).to_be_visible()
+def test_a_link_that_cannot_be_meant_is_refused(open_page):
+    page = open_page()
+    base = page.url.partition("#")[0]
+    komis = ("1e300", "Infinity", "NaN", "100", "-1_55", "x")
+    for link in ("g=9x9.AA.AA", *(f"g=2x2...{komi}" for komi in komis)):
+        page.goto("about:blank")
+        page.goto(f"{base}#{link}")
+        expect(page.get_by_test_id("notice")).to_be_visible()
 
 
 def test_set_up_a_position(open_page):
@@ -262,19 +204,6 @@ def test_errors_are_told_and_can_be_repeated(open_page):
     page.get_by_test_id("move-2").wait_for()
 
 
-def test_watch_two_engines_step_by_step(open_page):
-    page = open_page()
-    page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
-    page.get_by_test_id("size").select_option("2x2")
-    page.get_by_test_id("start-game").click()
-    page.locator("#board-host .edge.drawn").first.wait_for()
-    page.get_by_test_id("watch-run").click()
-    count = drawn_edges(page)
-    page.get_by_test_id("watch-step").click()
-    expect(page.locator("#board-host .edge.drawn")).to_have_count(count + 1)
-
-
 def test_lessons_can_be_solved(open_page):
     page = open_page("lesson-1")
     for lesson, edges in enumerate(([10, 11], [6], [20], [13, 14, 16]), 1):
@@ -285,6 +214,19 @@ def test_lessons_can_be_solved(open_page):
     page.get_by_test_id("nav-learn").click()
     # The fourth is not played to its end. The page changes only after the click.
     expect(page.locator(".lesson-list .done")).to_have_count(3)
+
+
+def test_a_solution_does_not_end_a_lesson_while_the_other_side_answers(open_page):
+    page = open_page("lesson-0")  # that there is not: the list
+    page.get_by_test_id("lesson-1").wait_for()
+    page.goto(f"{page.url.partition('#')[0]}#lesson-4")
+    page.get_by_test_id("lesson-edge-13").click()
+    page.get_by_test_id("lesson-edge-14").click()
+    drawn = page.locator(".lesson .edge.drawn")
+    count = drawn.count()
+    page.get_by_test_id("lesson-edge-16").click()
+    page.get_by_test_id("lesson-show").click()
+    assert drawn.count() > count
 
 
 def test_the_language_is_switched_and_remembered(open_page):
@@ -311,10 +253,8 @@ def axe_script():
 @pytest.mark.parametrize(
     ("size", "scheme", "locale"),
     [
-        ("phone", "light", "en-US"),
         ("phone", "dark", "zh-CN"),
-        ("desk", "light", "zh-CN"),
-        ("desk", "dark", "en-US"),
+        ("desk", "light", "en-US"),
     ],
 )
 def test_every_view_fits_and_is_accessible(open_page, size, scheme, locale):

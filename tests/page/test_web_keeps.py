@@ -77,6 +77,8 @@ def test_redo_and_undo_do_not_stop_the_engine_for_good(open_page):
     page.keyboard.press("r")  # nothing to redo
     expect(page.get_by_test_id("status")).to_contain_text("thinks")
     page.get_by_test_id("undo").click()
+    held[0].fulfill(json={"edges": [5]})  # too late
+    page.wait_for_timeout(100)
     assert drawn_edges(page) == 2
     page.keyboard.press("r")
     wait_for(page, held, 2)
@@ -84,21 +86,38 @@ def test_redo_and_undo_do_not_stop_the_engine_for_good(open_page):
     expect(moves(page)).to_have_count(4)
 
 
-def test_a_game_that_is_watched_goes_on_after_a_step_back(open_page):
-    page = open_page()
+def watch(page):
     page.get_by_test_id("new-game").click()
     page.locator("label", has=page.get_by_test_id("mode-watch")).click()
     page.get_by_test_id("size").select_option("2x2")
     page.get_by_test_id("start-game").click()
+
+
+def test_a_game_that_is_watched_goes_on_after_steps(open_page):
+    page = open_page()
+    watch(page)
     page.get_by_test_id("move-2").wait_for()
     page.get_by_test_id("undo").click()
     expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
+    count = drawn_edges(page)
+    page.get_by_test_id("watch-step").click()
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(count + 1)
     page.get_by_test_id("watch-speed").press("End")
     page.get_by_test_id("watch-run").click()
     expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
+    held = hold_moves(page)
+    watch(page)
+    wait_for(page, held, 1)
+    page.get_by_test_id("watch-run").click()
+    page.get_by_test_id("watch-step").click()
+    wait_for(page, held, 2)
+    page.get_by_test_id("watch-run").click()  # before the step is done
+    wait_for(page, held, 3)
+    held[2].fulfill(json={"edges": [0]})
+    wait_for(page, held, 4)
 
 
-def test_a_variation_is_not_what_is_kept(open_page):
+def test_a_variation_and_the_edges_of_a_review_are_not_kept_in_the_game(open_page):
     page = open_page("review")
     load(page, GAME)
     game = names(page)
@@ -108,11 +127,8 @@ def test_a_variation_is_not_what_is_kept(open_page):
     reload(page)
     expect(moves(page)).to_have_count(5)
     assert names(page) == game
-
-
-def test_the_review_of_an_unfinished_game_draws_no_edge_in_it(open_page):
-    page = open_page()
-    play_a_turn(page)
+    to_play(page)
+    play_a_turn(page)  # a game that is unfinished when it is reviewed
     page.get_by_test_id("nav-review").click()
     draw(page, 22)
     expect(moves(page)).to_have_count(3)
@@ -133,7 +149,7 @@ def test_a_link_to_the_own_game_leaves_its_players(open_page):
     assert not page.get_by_test_id("notice").is_visible()
 
 
-def test_an_unfinished_game_is_offered_back_where_another_is_loaded(open_page):
+def test_an_unfinished_game_is_offered_back_where_another_begins(open_page):
     page = open_page()
     play_a_turn(page)
     page.get_by_test_id("nav-review").click()
@@ -146,16 +162,10 @@ def test_an_unfinished_game_is_offered_back_where_another_is_loaded(open_page):
     reload(page)
     expect(moves(page)).to_have_count(2)
     assert not page.get_by_test_id("notice").is_visible()
-
-
-def test_a_new_game_sets_the_one_in_progress_aside(open_page):
-    page = open_page()
-    play_a_turn(page)
+    to_play(page)
     start_game(page, mode="people")
-    expect(page.get_by_test_id("notice")).to_contain_text("set aside")
     draw(page, 5)  # the offer stays while the new game is played
     page.get_by_test_id("retry").click()
-    expect(page.get_by_test_id("player-0")).to_contain_text("You")
     expect(moves(page)).to_have_count(2)
     reload(page)  # and the new game was set aside in its turn
     page.get_by_test_id("retry").click()
@@ -194,7 +204,7 @@ def test_games_set_aside_change_places(open_page):
     expect(page.get_by_test_id("notice")).to_contain_text("set aside")
 
 
-def test_a_position_that_is_set_up_offers_the_game_back_and_takes_edges(open_page):
+def test_a_position_that_is_set_up_offers_the_game_back_and_is_offered_back(open_page):
     page = open_page()
     play_a_turn(page)
     page.get_by_test_id("nav-review").click()
@@ -203,72 +213,26 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_takes_edges(open_pag
     expect(page.get_by_test_id("notice")).to_contain_text("set aside")
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(2)
-    load_again = GAME | {"moves": []}
-    page.get_by_test_id("nav-review").click()
-    load(page, load_again)
-    for edge in (0, 11, 6):
-        draw(page, edge)
-    reload(page)
-    expect(moves(page)).to_have_count(3)
-
-
-def test_a_position_that_was_set_up_is_offered_back(open_page):
     page = open_page("review")
-    page.get_by_test_id("edit").click()
-    for edge in (0, 5, 7):
-        page.get_by_test_id(f"edge-{edge}").click()
-    page.get_by_test_id("edit").click()
-    assert not page.get_by_test_id("notice").is_visible(), "it replaced nothing"
-    page.get_by_test_id("edit").click()  # to change it again, which loses nothing of it
-    page.get_by_test_id("edit").click()
-    assert not page.get_by_test_id("notice").is_visible()
+    for edges in ((0, 5, 7), ()):  # and again, which changes and loses nothing
+        page.get_by_test_id("edit").click()
+        for edge in edges:
+            page.get_by_test_id(f"edge-{edge}").click()
+        page.get_by_test_id("edit").click()
+        assert not page.get_by_test_id("notice").is_visible(), "it replaced nothing"
     load(page, GAME)
     page.get_by_test_id("retry").click()
     expect(page.locator("#board-host .edge.drawn")).to_have_count(3)
-
-
-def test_a_step_does_not_stop_what_is_watched_for_good(open_page):
-    page = open_page()
-    held = hold_moves(page)
-    page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
-    page.get_by_test_id("size").select_option("2x2")
-    page.get_by_test_id("start-game").click()
-    wait_for(page, held, 1)
-    page.get_by_test_id("watch-run").click()
-    page.get_by_test_id("watch-step").click()
-    wait_for(page, held, 2)
-    page.get_by_test_id("watch-run").click()  # before the step is done
-    wait_for(page, held, 3)
-    held[2].fulfill(json={"edges": [0]})
-    wait_for(page, held, 4)
 
 
 def test_what_cannot_be_read_from_storage_does_not_stop_the_page(open_page):
     page = open_page()
     table = {"game": {"rows": 2, "cols": 2}}
     junk = {"table": table, "aside": [None, table], "visited": True}
-    page.evaluate(
-        """(junk) => {
-            localStorage.setItem("jaxzero", junk);
-            sessionStorage.setItem("jaxzero", junk);
-        }""",
-        json.dumps(junk),
-    )
+    store = "junk => { localStorage.setItem('jaxzero', junk); sessionStorage.jaxzero = junk; }"
+    page.evaluate(store, json.dumps(junk))
     reload(page)
     draw(page, 0)
-
-
-def test_a_setting_changed_in_another_tab_leaves_the_game_of_this_one(open_page):
-    other = open_page()
-    start_game(other)
-    page = other.context.new_page()
-    page.goto(other.url)
-    play_a_turn(page)
-    other.get_by_test_id("theme").click()
-    other.get_by_test_id("nav-review").click()
-    reload(page)
-    expect(moves(page)).to_have_count(2)
 
 
 def test_each_tab_keeps_its_own_game_and_none_is_lost(open_page):
@@ -279,6 +243,7 @@ def test_each_tab_keeps_its_own_game_and_none_is_lost(open_page):
     other.goto(page.url)
     play_a_turn(other, 20)
     second = moves(other).first.inner_text()
+    other.get_by_test_id("theme").click()  # a setting that all tabs share
     reload(page)
     assert moves(page).first.inner_text() == first != second
     for tab in (page, other):  # each sets its game aside
@@ -293,7 +258,7 @@ def test_each_tab_keeps_its_own_game_and_none_is_lost(open_page):
     assert found == [second, first]
 
 
-def test_a_game_between_people_that_was_played_is_offered_back(open_page):
+def test_what_was_played_on_from_a_game_of_people_survives(open_page):
     page = open_page("review")
     load(page, GAME)
     load(page, GAME | {"moves": []})
@@ -303,16 +268,12 @@ def test_a_game_between_people_that_was_played_is_offered_back(open_page):
     load(page, GAME)
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(3)
-
-
-def test_what_was_played_on_from_a_shared_game_survives_a_reload(open_page):
-    page = open_page("review")
-    load(page, GAME)
+    page.get_by_test_id("nav-review").click()
     page.get_by_test_id("share").click()
     expect(page).to_have_url(re.compile("#g="))
     draw(page, 9)
     reload(page)
-    expect(moves(page)).to_have_count(6)
+    expect(moves(page)).to_have_count(4)
 
 
 def test_a_move_that_is_still_being_checked_is_not_drawn_in_a_new_game(open_page):
@@ -341,11 +302,16 @@ def test_a_hint_is_proven_where_the_edge_is(open_page):
     start_game(page)
     line, said = {"edges": [{"edge": 5, "lost": 0}], "line": [5], "value": 1.0}, []
     page.route("**/api/analyse", lambda route: route.fulfill(body=said[-1]))
-    for best, words in (([5], "Best, proven: "), ([], "Hint: ")):
-        said.append(json.dumps(line | {"exact": {"value": 1, "best": best}}) + "\n")
+    proven, hint = ({"exact": {"value": 1, "best": best}} for best in ([5], []))
+    for answer, words in (
+        (line | proven, "Best, proven: "),
+        (line | hint, "Hint: "),
+        ({"preparing": True}, "No hint yet"),
+    ):
+        said.append(json.dumps(answer) + "\n")
         page.keyboard.press("h")
         expect(page.get_by_test_id("status")).to_contain_text(words)
-        draw(page, 0)
+        draw(page, len(said))
 
 
 def test_the_graph_of_a_review_counts_komi(open_page):
@@ -356,26 +322,3 @@ def test_the_graph_of_a_review_counts_komi(open_page):
     expect(page.locator(mistake).first).not_to_contain_text(".5")
     other = open_page(page.evaluate(to_link, GAME))
     expect(other.locator(mistake).first).to_contain_text(".5")
-
-
-def test_a_solution_does_not_end_a_lesson_while_the_other_side_answers(open_page):
-    page = open_page("lesson-4")
-    page.get_by_test_id("lesson-edge-13").click()
-    page.get_by_test_id("lesson-edge-14").click()
-    drawn = page.locator(".lesson .edge.drawn")
-    count = drawn.count()
-    page.get_by_test_id("lesson-edge-16").click()
-    page.get_by_test_id("lesson-show").click()
-    assert drawn.count() > count
-
-
-def test_a_lesson_that_does_not_exist_is_the_list(open_page):
-    open_page("lesson-0").get_by_test_id("lesson-1").wait_for()
-
-
-def test_a_hint_that_is_not_there_yet_says_so(open_page):
-    page = open_page()
-    start_game(page)
-    page.route("**/api/analyse", lambda route: route.fulfill(body='{"preparing": true}\n'))
-    page.keyboard.press("h")
-    expect(page.get_by_test_id("status")).to_contain_text("No hint yet")

@@ -24,45 +24,40 @@ def moves(page):
     return page.locator("#moves li")
 
 
-def test_the_computer_moves_by_itself_once_the_server_is_back(open_page):
+def test_everything_that_failed_is_repeated_once_the_server_is_back(open_page):
     page = open_page()
     start_game(page, mode="engine", size="2x2")
-    reconnect = cut_off(page)
     draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    reconnect = cut_off(page)
+    page.get_by_test_id("analysis").click()
     expect(page.get_by_test_id("notice")).to_be_visible()
+    draw(page, 11)
     page.wait_for_timeout(3000)  # the first repetition fails too
     expect(page.get_by_test_id("notice")).to_be_visible()
-    reconnect()
-    page.get_by_test_id("move-2").wait_for()
+    with page.expect_request("**/api/warm"):  # a server that was away gets ready again
+        reconnect()
+    page.get_by_test_id("move-4").wait_for()
+    page.locator("#board-host .cost").first.wait_for(state="attached")
     expect(page.get_by_test_id("notice")).not_to_be_visible()
     page.locator("#board-host .board:not(.waits)").wait_for()
 
 
-def test_a_computer_that_is_online_again_asks_at_once(open_page):
+def test_a_button_repeats_at_once_and_so_does_a_computer_that_is_online_again(open_page):
     page = open_page()
+    start_game(page, size="2x2")
+    reconnect = cut_off(page)
+    page.get_by_test_id("hint").click()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    reconnect()
+    page.get_by_test_id("retry").click()
+    page.locator("#board-host .hint-spot").wait_for()
     start_game(page, mode="engine", size="2x2")
     page.context.set_offline(True)
     draw(page, 0)
     expect(page.get_by_test_id("notice")).to_be_visible()
     page.context.set_offline(False)
     page.get_by_test_id("move-2").wait_for()
-
-
-@pytest.mark.parametrize("by", ["itself", "button"])
-def test_everything_that_failed_is_repeated(open_page, by):
-    page = open_page()
-    start_game(page, mode="engine", size="2x2")
-    reconnect = cut_off(page)
-    page.get_by_test_id("analysis").click()
-    expect(page.get_by_test_id("notice")).to_be_visible()
-    draw(page, 0)
-    page.wait_for_timeout(300)
-    reconnect()
-    if by == "button":
-        page.get_by_test_id("retry").click()
-    page.get_by_test_id("move-2").wait_for()
-    page.locator("#board-host .cost").first.wait_for(state="attached")
-    expect(page.get_by_test_id("notice")).not_to_be_visible()
 
 
 def test_what_is_no_longer_wanted_is_not_repeated(open_page):
@@ -83,28 +78,20 @@ def test_what_is_no_longer_wanted_is_not_repeated(open_page):
 def test_let_it_move_is_offered_where_the_computer_waits(open_page):
     page = open_page()
     start_game(page, mode="engine", size="2x2")
-    expect(page.get_by_test_id("let-move")).not_to_be_visible()
+    let_move = page.get_by_test_id("let-move")
+    expect(let_move).not_to_be_visible()
     reconnect = cut_off(page)
     draw(page, 0)
     page.locator("#notice-close").click()  # who closes the notice has not given up the game
-    let_move = page.get_by_test_id("let-move")
     expect(let_move).to_be_visible()
     reconnect()
     let_move.click()
     page.get_by_test_id("move-2").wait_for()
     page.locator("#board-host .board:not(.waits)").wait_for()
     expect(let_move).not_to_be_visible()
-
-
-def test_let_it_move_plays_on_from_an_earlier_position(open_page):
-    page = open_page()
-    start_game(page, mode="engine", size="2x2")
-    for edge in (0, 11):
-        draw(page, edge)
-        page.locator("#board-host .board:not(.waits)").wait_for()
-    page.get_by_test_id("move-1").click()  # the computer is to move there
+    page.get_by_test_id("move-1").click()  # an earlier position, where the computer is to move
     page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7]}))
-    page.get_by_test_id("let-move").click()
+    let_move.click()
     page.locator('#board-host .drawn[data-edge="7"]').wait_for()
     expect(moves(page)).to_have_count(2)
 
@@ -126,29 +113,13 @@ def test_one_answer_is_drawn_where_the_move_was_asked_for_again(open_page):
     expect(moves(page)).to_have_count(2)
 
 
-def test_a_server_that_was_away_is_asked_to_get_ready_again(open_page):
-    page = open_page()
-    start_game(page, mode="engine", size="2x2")
-    draw(page, 0)
-    page.get_by_test_id("move-2").wait_for()
-    reconnect = cut_off(page)
-    draw(page, 5)
-    expect(page.get_by_test_id("notice")).to_be_visible()
-    with page.expect_request("**/api/warm"):
-        reconnect()
-
-
-def test_a_review_goes_on_by_itself(open_page):
+def test_a_review_and_a_page_that_began_without_the_server_go_on_by_themselves(open_page):
     page = open_page("review")
     page.route("**/api/review", lambda route: route.abort(), times=1)
     load(page, GAME)
     expect(page.get_by_test_id("notice")).to_be_visible()
     page.locator(".graph .slip").first.wait_for()
     expect(page.get_by_test_id("notice")).not_to_be_visible()
-
-
-def test_a_page_that_began_without_the_server_learns_what_it_offers(open_page):
-    page = open_page()
     reconnect = cut_off(page)
     page.reload()
     expect(page.get_by_test_id("notice")).to_be_visible()
@@ -156,17 +127,7 @@ def test_a_page_that_began_without_the_server_learns_what_it_offers(open_page):
     page.get_by_test_id("format").locator("option").nth(1).wait_for(state="attached")
 
 
-def test_a_hint_that_could_not_be_had_comes_later(open_page):
-    page = open_page()
-    start_game(page, size="2x2")
-    reconnect = cut_off(page)
-    page.get_by_test_id("hint").click()
-    expect(page.get_by_test_id("notice")).to_be_visible()
-    reconnect()
-    page.locator("#board-host .hint-spot").wait_for()
-
-
-def test_a_wrong_question_is_not_asked_again(open_page):
+def test_a_wrong_question_is_not_asked_again_and_its_notice_goes_with_what_is_done_next(open_page):
     page = open_page("review")
     asked = []
 
@@ -174,30 +135,31 @@ def test_a_wrong_question_is_not_asked_again(open_page):
         asked.append(route)
         route.fulfill(status=400, json={"error": "text: holds no game"})
 
-    page.route("**/api/read", refuse)
-    file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
-    page.get_by_test_id("file-input").set_input_files(file)
-    expect(page.get_by_test_id("notice")).to_contain_text("holds no game")
-    expect(page.get_by_test_id("retry")).not_to_be_visible()
-    page.wait_for_timeout(3000)
+    def load_no_game():
+        page.route("**/api/read", refuse, times=1)
+        file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
+        page.get_by_test_id("file-input").set_input_files(file)
+        expect(page.get_by_test_id("notice")).to_contain_text("holds no game")
+        expect(page.get_by_test_id("retry")).not_to_be_visible()
+
+    load_no_game()
+    page.wait_for_timeout(2500)
     assert len(asked) == 1
+    for go_on in (
+        lambda: page.get_by_test_id("edge-0").click(),
+        lambda: load(page, GAME),
+        lambda: to_play(page),
+    ):
+        load_no_game()
+        go_on()
+        expect(page.get_by_test_id("notice")).not_to_be_visible()
 
 
-@pytest.mark.parametrize("next_", ["edge", "view", "file"])
-def test_a_notice_goes_away_with_what_is_done_next(open_page, next_):
-    page = open_page("review")
-    refuse = {"status": 400, "json": {"error": "text: holds no game"}}
-    page.route("**/api/read", lambda route: route.fulfill(**refuse), times=1)
-    file = {"name": "cat.txt", "mimeType": "text/plain", "buffer": b"miaow"}
-    page.get_by_test_id("file-input").set_input_files(file)
-    expect(page.get_by_test_id("notice")).to_be_visible()
-    if next_ == "edge":
-        page.get_by_test_id("edge-0").click()
-    elif next_ == "view":
-        to_play(page)
-    else:
-        load(page, GAME)
-    expect(page.get_by_test_id("notice")).not_to_be_visible()
+def note_given_up(page):
+    """Return the names of requests that the page gives up, as they come."""
+    given_up = []
+    page.on("requestfailed", lambda request: given_up.append(request.url.rpartition("/")[2]))
+    return given_up
 
 
 @pytest.mark.parametrize("end", ["undo", "leave", "new"])
@@ -206,8 +168,7 @@ def test_a_request_that_nobody_waits_for_is_ended(open_page, end):
     start_game(page, mode="engine", size="2x2")
     page.get_by_test_id("analysis").click()
     page.locator(".badge.exact").wait_for()
-    given_up = []
-    page.on("requestfailed", lambda request: given_up.append(request.url.rpartition("/")[2]))
+    given_up = note_given_up(page)
     page.route("**/api/move", lambda route: None)
     page.route("**/api/analyse", lambda route: None)
     draw(page, 0)
@@ -224,8 +185,7 @@ def test_a_request_that_nobody_waits_for_is_ended(open_page, end):
 
 def test_a_board_that_nobody_waits_for_is_not_prepared(open_page):
     page = open_page()
-    given_up = []
-    page.on("requestfailed", lambda request: given_up.append(request.url.rpartition("/")[2]))
+    given_up = note_given_up(page)
     page.route("**/api/warm", lambda route: None)
     start_game(page, mode="engine", size="2x2")
     page.wait_for_timeout(100)
@@ -237,8 +197,6 @@ def test_a_board_that_nobody_waits_for_is_not_prepared(open_page):
 def test_an_analysis_for_a_hint_or_a_warning_ends_with_it(open_page):
     page = open_page()
     start_game(page, size="2x2")
-    given_up = []
-    page.on("requestfailed", lambda request: given_up.append(request.url.rpartition("/")[2]))
     page.evaluate(
         """(line) => {
             const ask = window.fetch;

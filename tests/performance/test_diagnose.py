@@ -32,7 +32,7 @@ from jaxzero.performance.timing import (
     random_states,
     write_part,
 )
-from jaxzero.training.adjudication import Adjudicator
+from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.learner import init_learner
 
 ROOT = Path(__file__).parents[2]

@@ -58,7 +58,7 @@ def test_the_solver_yields_after_each_slice(monkeypatch):
 
     def solve(*_, **limits):
         slices.append(limits["seconds"])
-        return Solution(None, -4, 4, (), 1, 0.0)
+        return Solution(None, -4, 4, ())
 
     for name in ("by_network", "by_search"):
         monkeypatch.setattr(analysis, name, lambda _agent, known, *_: known)

@@ -21,15 +21,6 @@ def boards(count: int, fewest_left: int) -> np.ndarray:
     return drawn[(~drawn).sum(axis=1) >= fewest_left]
 
 
-def test_deep_alphabeta_is_exact():
-    solve = exact_values(GAME)
-    for board in boards(60, 1):
-        value, worth = solve(frozenset(np.flatnonzero(board).tolist()))
-        found = move_values(GAME, GAME.num_edges, board)
-        assert found.max() == value
-        assert set(np.flatnonzero(found == value)) == {e for e in worth if worth[e] == value}
-
-
 def minimax(drawn: frozenset[int], depth: int) -> dict[int, int]:
     """Return the value of every edge as alpha-beta defines it, in plain Python."""
     boxes = [set(sides.tolist()) for sides in box_sides_table(GAME)]
@@ -47,18 +38,15 @@ def minimax(drawn: frozenset[int], depth: int) -> dict[int, int]:
     return worth
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("depth", [1, 2, 3, GAME.num_edges])
 def test_alphabeta_sees_what_plain_minimax_sees(depth):
+    exact = exact_values(GAME)
     for board in boards(30, 2):
-        worth = minimax(frozenset(np.flatnonzero(board).tolist()), depth)
+        drawn = frozenset(np.flatnonzero(board).tolist())
+        worth = minimax(drawn, depth) if depth < 4 else exact(drawn)[1]
         found, value = move_values(GAME, depth, board), max(worth.values())
         assert found.max() == value
         assert set(np.flatnonzero(found == value)) == {e for e in worth if worth[e] == value}
-
-
-def test_deeper_is_stronger():
-    shallow, deep = (make_player(f"alphabeta:{depth}", GAME) for depth in (1, 6))
-    assert play_match(GAME, deep, shallow, 128, 3, 0).interval[0] > 0.5
 
 
 def test_choices_depend_on_the_seed_alone():
@@ -69,21 +57,13 @@ def test_choices_depend_on_the_seed_alone():
     np.testing.assert_array_equal(edges[5:9], choose_edges(GAME, 2, seeds[5:9], empty[5:9]))
 
 
-@pytest.mark.parametrize(("rows", "cols", "value"), [(2, 2, 2), (2, 3, -2), (3, 3, -3)])
-def test_two_perfect_players_realise_the_value_every_time(rows, cols, value):
-    game = DotsAndBoxes(rows, cols)
-    perfect = make_player("perfect", game)
-    result = play_match(game, perfect, perfect, 32, 0, 0)
-    assert (result.first, result.second) == ({value: 16}, {-value: 16})
-
-
-@pytest.mark.parametrize("opponent", ["random", "greedy", "alphabeta:2", "perfect:0.5"])
+@pytest.mark.parametrize("opponent", ["greedy", "alphabeta:2", "perfect", "perfect:0.5"])
 def test_perfect_never_does_worse_than_the_value(opponent):
     game = DotsAndBoxes(2, 3)
     result = play_match(game, make_player("perfect", game), make_player(opponent, game), 64, 0, 1)
     assert min(result.first) >= -2  # the first player loses 2x3 by two
     assert min(result.second) >= 2
-    assert result.margin > 0.5
+    assert result.margin > 0.5 or opponent == "perfect"
 
 
 def test_where_the_solver_gives_up_perfect_is_careful():

@@ -13,7 +13,7 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import Network
-from jaxzero.players import choosing, expert, recent, single
+from jaxzero.players import expert, recent, single
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Agent, make_player
 
@@ -35,13 +35,13 @@ def own(agent: Agent) -> tuple:
 
 def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
     """Analysis, expert and player search one position with any number of simulations."""
-    traced, search = [], choosing.search
+    traced, search = [], single.search
 
     def count(*inputs, **others):
         traced.append(inputs)
         return search(*inputs, **others)
 
-    monkeypatch.setattr(choosing, "search", count)
+    monkeypatch.setattr(single, "search", count)
     monkeypatch.setattr("jaxzero.host.programs.cache_folder", lambda: None)  # no trace from a file
     visits = [single.think(*own(agent), EMPTY, n).visits.sum() for n in (16, 64, 256, 1024)]
     assert 0 < visits[0] < visits[1] < visits[2] < visits[3] <= 1024
@@ -56,12 +56,13 @@ def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
 def test_weights_may_lie_on_any_device(agent):
     """On one that is not the first, or on all, as after training."""
     first, second = jax.devices()[:2]
-    wanted = single.choose_by_policy(*own(agent), EMPTY)
+    wanted = single.choose_many(*own(agent), EMPTY[None], 0)
     mesh = jax.sharding.Mesh([first, second], "d")
     everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     for place in (first, second, everywhere):
         placed = replace(agent, params=jax.device_put(agent.params, place))
-        np.testing.assert_allclose(single.choose_by_policy(*own(placed), EMPTY), wanted, rtol=1e-5)
+        found = single.choose_many(*own(placed), EMPTY[None], 0)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("simulations", [1, 64, 65, 1024, 4097, 65_536, 65_537, MOST_SIMULATIONS])

@@ -1,139 +1,234 @@
-"""Search with exact values planted in place of the network plays perfectly."""
+"""Search with exact values in place of the network plays perfectly, in both games."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from referee import exact_values
+from compiled import analyse, planted, worths
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State
-from jaxzero.search import mctx_search, plain_game
+from jaxzero.game.structure import structure
+from jaxzero.players.choosing import by_search, choose
+from jaxzero.search import plain_game, quiet_game
 from jaxzero.search.search import Evaluation, search
 
-GAME = DotsAndBoxes(2, 2)
-BITS = 2 ** np.arange(GAME.num_edges)
+BOARDS = {"all": DotsAndBoxes(2, 2), "quiet": DotsAndBoxes(2, 3)}  # of each game
+PLAIN = DotsAndBoxes(2, 2)
 
 
-def move_from(game: DotsAndBoxes, state: State, edge) -> plain_game.Node:
-    start = plain_game.root(state, state.drawn)
-    return plain_game.expand(game, start, edge)[0]
+def states(drawn) -> State:
+    zeros = jnp.zeros(len(drawn), jnp.int32)
+    return State(jnp.asarray(drawn), zeros, zeros)
 
 
-@pytest.fixture(scope="module")
-def truth():
-    """Exact value [4096] and best moves [4096, A] of every position, indexed by the edge set."""
-    solve = exact_values(GAME)
-    values = np.zeros(2**GAME.num_edges, np.float32)
-    best = np.zeros((2**GAME.num_edges, GAME.num_edges), bool)
-    for code in range(2**GAME.num_edges):
-        value, moves = solve(frozenset(np.flatnonzero(code & BITS).tolist()))
-        values[code] = value
-        best[code, [edge for edge, worth in moves.items() if worth == value]] = True
-    return values, best
+def positions_of(game: DotsAndBoxes) -> np.ndarray:
+    """Return all positions of a small board with a move left, or many of a larger one."""
+    last = (1 << game.num_edges) - 1
+    codes = np.arange(last) if last < 5000 else np.arange(0, last, last // 600)
+    return (codes[:, None] >> np.arange(game.num_edges)) & 1 > 0
 
 
-def positions(margins: int = 0) -> State:
-    """Return every position of the board with a move left: [4095]."""
-    codes = np.arange(2**GAME.num_edges - 1)
-    drawn = jnp.asarray((codes[:, None] & BITS) > 0)
-    filled = jnp.full(len(codes), margins, jnp.int32)
-    return State(drawn, filled, jnp.zeros_like(filled))
+def choices(settings: SearchConfig, prior_weight: float):
+    """Return choices in many positions by exact values, and the exact value of every move."""
+    game = BOARDS[settings.nodes]
+    chooser = by_search(game, settings, planted(game, prior_weight), ())
+    drawn = positions_of(game)
+    choice = jax.jit(partial(choose, game, settings, chooser))(states(drawn))
+    worth = np.asarray(worths(game)(drawn))
+    return jax.device_get(choice), worth, worth[np.arange(len(drawn)), choice.edge]
 
 
-def planted(truth, prior_weight: float):
-    """Return an evaluator that knows every value, and every best move with this logit."""
-    values, best = (jnp.asarray(table) for table in truth)
-
-    def evaluate(_params, state: State, _found) -> Evaluation:
-        code = state.drawn.astype(jnp.int32) @ jnp.asarray(BITS, jnp.int32)
-        logits = jnp.where(state.drawn, -1e9, prior_weight * best[code])
-        return Evaluation(logits, values[code] / GAME.num_boxes)
-
-    return evaluate
+def look_ahead(nodes: str) -> SearchConfig:
+    """Return a visit of every move and nothing deeper: exact only when rewards and signs are."""
+    edges = BOARDS[nodes].num_edges
+    return SearchConfig(
+        nodes=nodes, simulations=edges, max_considered_actions=edges, value_scale_per_box=0.5
+    )
 
 
-def share_wrong(truth, settings: SearchConfig, prior_weight: float) -> float:
-    """Return the share of positions in which the search chooses a losing edge."""
-    run = jax.jit(partial(search, GAME, settings, planted(truth, prior_weight), gumbel_scale=0.0))
-    chosen = np.asarray(run((), jax.random.key(0), positions()).edge)
-    return 1 - truth[1][np.arange(len(chosen)), chosen].mean()
+@pytest.mark.parametrize("nodes", BOARDS)
+def test_every_choice_is_optimal_and_every_value_exact(nodes):
+    settings = SearchConfig(nodes=nodes, value_scale_per_box=0.5)
+    choice, worth, chosen = choices(settings, prior_weight=8.0)
+    np.testing.assert_array_equal(chosen, worth.max(axis=1))
+    np.testing.assert_allclose(choice.value, worth.max(axis=1), atol=1e-3)
+    _, worth, chosen = choices(look_ahead(nodes), prior_weight=0.0)
+    np.testing.assert_array_equal(chosen, worth.max(axis=1))
 
 
-# A visit of every edge and nothing deeper is one look ahead: exact when the signs are.
-LOOK_AHEAD = SearchConfig(
-    nodes="all", simulations=12, max_considered_actions=12, value_scale_per_box=0.5
-)
-
-
-def test_every_move_is_optimal_on_every_position(truth):
-    assert share_wrong(truth, SearchConfig(nodes="all", simulations=24), prior_weight=8.0) == 0
-    assert share_wrong(truth, LOOK_AHEAD, prior_weight=0.0) == 0
-
-
-def test_a_hard_coded_sign_is_wrong(truth, monkeypatch):
+def test_a_hard_coded_sign_is_wrong(monkeypatch):
     monkeypatch.setattr(plain_game, "discount", lambda _state, _again: -1.0)
-    assert share_wrong(truth, LOOK_AHEAD, prior_weight=0.0) > 0.05
+    _, worth, chosen = choices(look_ahead("all"), prior_weight=0.0)
+    assert (chosen < worth.max(axis=1)).mean() > 0.05
 
 
-def test_capturing_keeps_the_turn_and_the_sign():
-    game = DotsAndBoxes(1, 2)
-    three_sides = jnp.zeros(7, bool).at[jnp.array([0, 2, 4])].set(True)
-    state = State(three_sides, jnp.int32(0), jnp.int32(0))
-    closing = move_from(game, state, jnp.int32(5))
-    passing = move_from(game, state, jnp.int32(1))
-    assert (closing.reward, closing.discount) == (0.5, 1.0)
-    assert (passing.reward, passing.discount) == (0.0, -1.0)
+def move_from(state: State, edge: int) -> plain_game.Node:
+    return plain_game.expand(PLAIN, plain_game.root(state, state.drawn), jnp.int32(edge))[0]
 
 
-def test_nothing_follows_the_end():
-    game = DotsAndBoxes(1, 1)
-    last = State(jnp.array([True, True, True, False]), jnp.int32(0), jnp.int32(0))
-    end = move_from(game, last, jnp.int32(3))
-    assert (end.reward, end.discount) == (1.0, 0.0)
-    past = move_from(game, end.state, jnp.int32(3))
+def test_capturing_keeps_the_turn_and_nothing_follows_the_end():
+    zero = jnp.int32(0)
+    drawn = np.isin(np.arange(PLAIN.num_edges), [0, 2, 6])  # three sides of the first box
+    for edge, outcome in ((7, (0.25, 1.0)), (1, (0.0, -1.0))):
+        node = move_from(State(jnp.asarray(drawn), zero, zero), edge)
+        assert (node.reward, node.discount) == outcome
+    last = State(jnp.arange(PLAIN.num_edges) < 11, zero, zero)
+    end = move_from(last, 11)
+    assert (end.reward, end.discount) == (0.25, 0.0)
+    past = move_from(end.state, 11)
     assert (past.reward, past.discount) == (0.0, 0.0)
 
 
-def test_policies_are_distributions_over_legal_edges(truth):
-    run = jax.jit(
-        partial(search, GAME, SearchConfig(nodes="all", simulations=8), planted(truth, 1.0))
-    )
-    found = run((), jax.random.key(3), positions())
-    drawn = positions().drawn
-    np.testing.assert_allclose(found.policy.sum(-1), 1, rtol=1e-5)
-    assert float(jnp.where(drawn, found.policy, 0).max()) < 1e-6
-    assert not bool(drawn[jnp.arange(len(drawn)), found.edge].any())
-    assert int(jnp.where(drawn, found.visits, 0).max()) == 0
+@partial(jax.jit, static_argnums=0)
+def opened(game: DotsAndBoxes, state: State, move):
+    """Return the node behind a move in a quiet position, and the view before its captures."""
+    start = quiet_game.root(state, quiet_game.view(game, state.drawn))
+    return quiet_game.expand(game, start, move)
+
+
+reply = jax.jit(quiet_game.outcome, static_argnums=0)
+
+
+def row_of_boxes(cols: int, verticals: list[int], horizontals: list[int]) -> tuple:
+    """Return a single row with only these edges open, player 0 one box ahead."""
+    game = DotsAndBoxes(1, cols)
+    drawn = np.ones(game.num_edges, bool)
+    drawn[horizontals + [game.num_horizontal + vertical for vertical in verticals]] = False
+    return game, State(jnp.asarray(drawn), jnp.int32(1), jnp.int32(0))
+
+
+def test_the_opponent_takes_all_or_declines_by_the_value_behind():
+    # Two chains of three, each from one end to the top: 2 boxes of each may be left.
+    game, state = row_of_boxes(7, [0, 1, 2, 5, 6, 7], [2, 4])
+    node, _ = opened(game, state, jnp.int32(game.num_horizontal + 1))
+    assert (int(node.free.taken), int(node.free.declined)) == (3, 2)
+    assert (int(node.state.player), int(node.state.margin)) == (1, 2)  # as if all were taken
+    for value, outcome in ((0.1, (-3 / 7, -1.0)), (-0.5, (1 / 7, 1.0))):
+        assert tuple(map(float, reply(game, node, jnp.float32(value)))) == pytest.approx(outcome)
+
+
+def test_nothing_follows_the_end_of_the_quiet_game():
+    game, state = row_of_boxes(3, [0, 1, 2, 3], [])
+    end, _ = opened(game, state, jnp.int32(game.num_horizontal))
+    past, _ = opened(game, end.state, jnp.int32(0))
+    assert bool(end.state.drawn.all())
+    for node, outcome in ((end, (-1.0, 0.0)), (past, (0.0, 0.0))):
+        assert tuple(map(float, reply(game, node, jnp.float32(0)))) == outcome
+    jax.tree.map(np.testing.assert_array_equal, past.state, end.state)
+
+
+def search_one(game: DotsAndBoxes, settings: SearchConfig, evaluate, state: State):
+    """Search one position without noise."""
+    batch = jax.tree.map(lambda leaf: leaf[None], state)
+    run = jax.jit(partial(search, game, settings, evaluate, gumbel_scale=0.0))
+    return run((), jax.random.key(0), batch)
+
+
+@pytest.mark.parametrize(("simulations", "worth"), [(1, -3.0), (2, -3.0 + 1 / 2)])
+def test_a_reply_follows_what_deeper_search_says(simulations, worth):
+    """The node behind a chain of three looks lost by 4 at first sight and is won by 3."""
+    # Beside the chain is a box with three open sides: a safe move leads to what is lost by 3.
+    game, state = row_of_boxes(5, [1, 2, 5], [0, 2, 4, 9])
+    chain, safe = game.num_horizontal + 1, 4
+    node, _ = opened(game, state, jnp.int32(chain))
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        at_node = jnp.all(state.drawn == node.state.drawn[None, :], axis=-1)
+        liked = jax.nn.one_hot(jnp.where(at_node, safe, chain), game.num_edges)
+        return Evaluation(50.0 * liked, jnp.where(at_node, -4.0, -3.0) / game.num_boxes)
+
+    settings = SearchConfig(simulations=simulations, max_considered_actions=1)
+    found = search_one(game, settings, evaluate, state)
+    assert found.visits[0].argmax() == chain
+    # Once: declined, 3 - 2 * 2 - (-4) = 3 for the opponent. Then: all taken, 3 + (3 - 4) / 2.
+    assert float(found.value[0]) * game.num_boxes == pytest.approx(worth, abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def searched():
+    """A search on 3x3 by values that are far from smooth: the positions and what it found."""
+    game = DotsAndBoxes(3, 3)
+    weights = np.random.default_rng(1).normal(size=game.num_edges).astype(np.float32)
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        noise = jnp.sin(40.0 * (state.drawn @ weights))  # replies change often
+        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), 0.6 * noise)
+
+    drawn = np.random.default_rng(0).random((64, game.num_edges)) < 0.4
+    quiet = np.asarray(analyse(game)(drawn).quiet)
+    quiet = quiet[~quiet.all(axis=1)]
+    settings = SearchConfig(simulations=32, max_considered_actions=4, value_scale_per_box=0.05)
+    run = jax.jit(lambda key: search(game, settings, evaluate, (), key, states(quiet)))
+    return game, quiet, jax.device_get(run(jax.random.key(2)))
+
+
+def test_every_node_is_worth_its_first_value_and_its_moves(searched):
+    """Also where replies have changed on the way."""
+    game, _, (*_, tree) = searched
+    visits, q = tree.moves.visits, tree.moves.values
+    # The root keeps its first value: nobody asks for another.
+    expected = (tree.first_values + (visits * q).sum(-1)) / (1 + visits.sum(-1))
+    rows, parents, moves = np.nonzero(visits > 0)
+    children = tree.children[rows, parents, moves]
+    np.testing.assert_allclose(tree.values[rows, children], expected[rows, children], atol=1e-5)
+    assert (visits[rows, children].sum(-1) + 1 == visits[rows, parents, moves]).all()
+    node = jax.tree.map(lambda field: jnp.asarray(field[rows, children]), tree.nodes)
+    replies = jax.jit(jax.vmap(partial(reply, game)))
+    best = replies(node, jnp.asarray(tree.values[rows, children]))
+    np.testing.assert_array_equal(best[0], tree.rewards[rows, children])
+    np.testing.assert_array_equal(best[1], tree.discounts[rows, children])
+    worth = best[0] + best[1] * tree.values[rows, children]
+    np.testing.assert_allclose(worth, q[rows, parents, moves], atol=1e-6)
+    first = replies(node, jnp.asarray(tree.first_values[rows, children]))
+    assert int((first[0] != best[0]).sum()) > 10
+
+
+def test_policies_are_distributions_over_moves(searched):
+    game, quiet, result = searched
+    moves = np.asarray(jax.jit(jax.vmap(partial(quiet_game.legal, game)))(analyse(game)(quiet)))
+    run = partial(search, PLAIN, SearchConfig(nodes="all", simulations=8), planted(PLAIN, 1.0))
+    drawn = positions_of(PLAIN)
+    plain = jax.device_get(jax.jit(run)((), jax.random.key(3), states(drawn)))
+    for found, legal in ((result, moves), (plain, ~drawn)):
+        np.testing.assert_allclose(found.policy.sum(-1), 1, rtol=1e-5)
+        assert found.policy[~legal].max() < 1e-6 and not found.visits[~legal].any()
+        assert legal[np.arange(len(legal)), found.edge].all()
     # A round visits each of 8 moves once; where there are fewer, there are no more rounds.
-    np.testing.assert_array_equal(found.visits.sum(-1), np.minimum(8, (~drawn).sum(-1)))
+    np.testing.assert_array_equal(plain.visits.sum(-1), np.minimum(8, (~drawn).sum(-1)))
 
 
-def test_the_in_place_backup_equals_that_of_mctx(truth, monkeypatch):
-    settings = SearchConfig(nodes="all", engine="mctx", simulations=24, value_scale_per_box=0.25)
-    state = jax.tree.map(lambda leaf: leaf[::16], positions())
-
-    def run():
-        return jax.jit(partial(search, GAME, settings, planted(truth, 0.5)))(
-            (), jax.random.key(5), state
-        )
-
-    ours = run()
-    monkeypatch.setattr(mctx_search, "in_place_backup", lambda _reply: nullcontext())
-    theirs = run()
-    np.testing.assert_array_equal(ours.visits, theirs.visits)
-    # XLA rounds the two in different places.
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), ours, theirs)
+def test_priors_of_edges_that_are_one_move_count_together():
+    game, state = row_of_boxes(3, [0, 1, 2, 3], [0])  # a box with three open sides, a chain of two
+    found, logits = structure(game, state.drawn), np.where(state.drawn, -1e9, 0.0)
+    folded = np.asarray(jax.jit(partial(quiet_game.prior, game))(found, logits))
+    moves = np.asarray(quiet_game.legal(game, found))
+    np.testing.assert_allclose(np.exp(folded[moves]), [0.2, 0.2, 0.6], rtol=1e-5)
+    assert int(moves.sum()) == 3
 
 
-def test_wrong_shapes_fail_at_trace_time_with_the_name(truth):
-    bad = State(jnp.zeros((3, 7), bool), jnp.zeros(3, jnp.int32), jnp.zeros(3, jnp.int32))
+def test_a_box_weighs_the_same_on_boards_of_any_size():
+    """The same open edges, values in boxes and priors, on a row of 5 boxes and on one of 9."""
+    small, large = (5, [1, 2, 5], [0, 2, 4, 9]), (9, [5, 6, 9], [4, 6, 8, 17])
+    policies = []
+    for game, position in (row_of_boxes(*small), row_of_boxes(*large)):
+
+        def evaluate(_params, state, _found, game=game) -> Evaluation:
+            left = jnp.sum(~state.drawn, axis=-1)
+            return Evaluation(jnp.where(state.drawn, -1e9, 0.0), 0.1 * left / game.num_boxes)
+
+        settings = SearchConfig(simulations=12, max_considered_actions=3)
+        found = search_one(game, settings, evaluate, position)
+        policies.append(np.asarray(found.policy[0])[~np.asarray(position.drawn)])
+    np.testing.assert_allclose(*policies, rtol=1e-3)
+    assert policies[0].max() > 0.4
+
+
+def test_wrong_shapes_fail_at_trace_time_with_the_name():
+    run = partial(search, PLAIN, look_ahead("all"), planted(PLAIN, 0.0))
     with pytest.raises(AssertionError, match=r"state\.drawn"):
-        jax.eval_shape(
-            partial(search, GAME, LOOK_AHEAD, planted(truth, 0.0)), (), jax.random.key(0), bad
-        )
+        jax.eval_shape(run, (), jax.random.key(0), states(np.zeros((3, 7), bool)))

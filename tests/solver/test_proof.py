@@ -89,12 +89,3 @@ def test_a_stopped_look_keeps_the_order():
     problem.stop()
     assert proof.first_worth(problem, 1, [7, 3]) == 7
     assert proof.is_worth(problem, 7, 1) is None
-
-
-def test_slices_of_nodes_add_up_to_a_proof():
-    """What a slice has found is in the table, so many short slices do what one long one does."""
-    empty = np.zeros(GAME.num_edges, bool)
-    problem = proof.new_problem(GAME, empty, endgame.new_table(2**16))
-    worth = [proof.is_worth(problem, 0, -3, nodes=1000) for _ in range(200)]
-    assert worth[0] is None
-    assert worth[-1] is True  # 3x3 is worth -3, and every first edge is as good

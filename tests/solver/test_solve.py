@@ -59,7 +59,7 @@ def test_what_is_proven_in_time_is_said_in_words():
 
 
 def test_a_bound_that_no_single_move_proves_is_kept(monkeypatch):
-    game, stopped = DotsAndBoxes(2, 2), endgame.Solution(None, 0, 4, (), 0, 0.0)
+    game, stopped = DotsAndBoxes(2, 2), endgame.Solution(None, 0, 4, ())
     monkeypatch.setattr(endgame, "solve", lambda *_, **__: stopped)
     unknown = np.full(game.num_edges, 4)
     monkeypatch.setattr(endgame, "move_bounds", lambda *_, **__: (-unknown, unknown))

@@ -20,20 +20,17 @@ from jaxzero.game import box_sides_table, boxes_closed
 from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.training import adjudication
-from jaxzero.training.adjudication import OF_ENDS, Adjudicator, postpone, results, solve_stops
+from jaxzero.training import adjudicator
+from jaxzero.training.adjudication import OF_ENDS, postpone, results
+from jaxzero.training.adjudicator import Adjudicator, solve_stops
+from jaxzero.training.games import has_ended, new_games, searched
 from jaxzero.training.iteration import compile_iteration, init_actor
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, replicate, spread_actor
 from jaxzero.training.progress import Progress, run_iteration
+from jaxzero.training.queue import make_queue
 from jaxzero.training.replay import add, empty_replay, relabel
-from jaxzero.training.selfplay import (
-    finished,
-    make_queue,
-    new_games,
-    play_to_the_end,
-    searched,
-)
+from jaxzero.training.selfplay import play_to_the_end
 from jaxzero.training.targets import Positions, label, possible_margin
 from jaxzero.training.trainer import train
 
@@ -70,7 +67,7 @@ def played():
         begin = new_games(CONFIG, random_key, GAMES)
         decisions, stops = play_to_the_end(CONFIG, hashed, (), play_key, begin)
         postponed = postpone(CONFIG, decisions, GAMES)[1]
-        return decisions, stops, postponed, finished(CONFIG, searched(CONFIG, begin))
+        return decisions, stops, postponed, has_ended(CONFIG, searched(CONFIG, begin))
 
     decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
     answers, _ = solve_stops(GAME, stops.drawn, 0, SOLVED, 2, (0, 0))
@@ -188,7 +185,7 @@ def test_games_that_never_began_hold_later_positions_of_others(played):
 
 def test_careful_games_go_on_with_safe_moves():
     start = np.zeros((300, GAME.num_edges), bool)
-    later = adjudication.play_on(GAME, start, start, 2, np.random.default_rng(3))
+    later = adjudicator.play_on(GAME, start, start, 2, np.random.default_rng(3))
     # So many safe moves there always are; of random moves half of these positions are so.
     early = later[(later.sum(1) >= 7) & (later.sum(1) <= 8)]
     careful = (early[:, box_sides_table(GAME)].sum(-1) <= 2).all(1)
@@ -198,7 +195,7 @@ def test_careful_games_go_on_with_safe_moves():
 def test_the_nearer_to_the_stop_the_more_edges_are_undrawn():
     start, rng = np.zeros((3000, GAME.num_edges), bool), np.random.default_rng(4)
     undrawn = [
-        GAME.num_edges - adjudication.play_on(GAME, start, start, near, rng).sum(1).mean()
+        GAME.num_edges - adjudicator.play_on(GAME, start, start, near, rng).sum(1).mean()
         for near in (1, 2, 4, 16)
     ]
     # The means of the depths are 12, 15.7, 18.7 and 22.2; the last move may go below.
@@ -224,7 +221,7 @@ class CheckedAdjudicator(Adjudicator):
     def answer(self, state):
         state, metrics = super().answer(state)
         if metrics:
-            stops = jax.device_get(state.older.stops.drawn)
+            stops = jax.device_get(state.older.ends.drawn)
             asked = ~stops.all(-1)
             assert asked.any()
             first = jax.device_get(state.answers.drawn)[:, :, 0]
@@ -242,17 +239,15 @@ def rings(config) -> list[tuple]:
     compiled = compile_iteration(config, network, devices).compiled
     history = []
     with pytest.MonkeyPatch.context() as patch:
-        for limits in (adjudication.NODE_LIMIT, 1):
-            patch.setattr(adjudication, "NODE_LIMIT", limits)
+        for limits in (adjudicator.NODE_LIMIT, 1):
+            patch.setattr(adjudicator, "NODE_LIMIT", limits)
             learner = replicate(init_learner(network, config), devices)
             actor = spread_actor(lambda: init_actor(config, 2), devices)
             run_key = replicate(jax.random.key(0), devices)
             progress, lines = Progress(learner, actor), []
-            with CheckedAdjudicator(config, devices) as adjudicator, jax.transfer_guard("disallow"):
+            with CheckedAdjudicator(config, devices) as solver, jax.transfer_guard("disallow"):
                 for _ in range(5):
-                    progress, metrics = run_iteration(
-                        config, compiled, run_key, progress, adjudicator
-                    )
+                    progress, metrics = run_iteration(config, compiled, run_key, progress, solver)
                     lines.append(metrics)
             history.append((jax.device_get(progress.actor.replay), lines))
     return history

@@ -18,7 +18,9 @@ from jaxzero.training.parallel import (
     DEVICE_AXIS,
     assert_replicated,
     choose_devices,
+    compile_shapes,
     parallelize,
+    parallelize_by_shard_map,
     replicate,
     spread_actor,
 )
@@ -140,3 +142,18 @@ def test_an_iteration_learns_safe_ends(below):
     assert len(jax.tree.leaves(actor.replay)) == 8
     for before, after in ((shapes.learner, learner), (shapes.actor.replay, actor.replay)):
         assert jax.tree.structure(before) == jax.tree.structure(after)
+
+
+def test_shard_map_gives_what_pmap_gives():
+    network, devices = Network(CONFIG.game.board, CONFIG.network), choose_devices(2)
+    shapes, ends = input_shapes(CONFIG, network, 2), []
+    for mapping in (parallelize, parallelize_by_shard_map):
+        program = compile_shapes(mapping(make_iteration(CONFIG, network, 2), devices), shapes)
+        learner = replicate(init_learner(network, CONFIG), devices)
+        actor = spread_actor(lambda: init_actor(CONFIG, 2), devices)
+        run_key = replicate(jax.random.key(3), devices)
+        progress, metrics = run_iteration(CONFIG, program, run_key, Progress(learner, actor))
+        speeds = {name for name in metrics if name.startswith("speed/")}
+        metrics = {name: value for name, value in metrics.items() if name not in speeds}
+        ends.append(jax.device_get((progress.learner, progress.actor, metrics)))
+    jax.tree.map(np.testing.assert_array_equal, *ends)

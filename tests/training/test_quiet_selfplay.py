@@ -19,10 +19,11 @@ from jaxzero.game.quiet import fewest_decisions, fold
 from jaxzero.network.network import Network
 from jaxzero.search.search import Evaluation
 from jaxzero.solver.tablebase import table_value
+from jaxzero.training.games import begin_play
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
-from jaxzero.training.selfplay import begin_play, play_step
+from jaxzero.training.selfplay import play_step
 from jaxzero.training.targets import Positions, sampling_weights
 from jaxzero.training.targets import resample as resample_
 

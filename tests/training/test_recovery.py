@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from short_run import saved, short_config
 
+import jaxzero.training.divergence as divergence_module
 import jaxzero.training.trainer as trainer_module
 from jaxzero import cli
 from jaxzero.cli import load_config
@@ -203,7 +204,7 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(run, missing):
 def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
     any_rate, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(trainer_module, "SMALLER", 1.0)  # one program; the next test has another
+    monkeypatch.setattr(divergence_module, "SMALLER", 1.0)  # one program; the next test has another
     run_dir, options = tmp_path / "run", ("--keep_checkpoints=1", "--checkpoint_every=1")
     good = short_config(*options)
     assert not train(good, run_dir, stop=Stop(max_iterations=2))
@@ -228,7 +229,7 @@ def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(
     assert not train(good, tmp_path / "run", stop=Stop(max_iterations=2))
     # To the rate of all other runs, whose program is there.
     rate = good.learner.learning_rate
-    monkeypatch.setattr(trainer_module, "SMALLER", rate / 1e30)
+    monkeypatch.setattr(divergence_module, "SMALLER", rate / 1e30)
     wild = short_config("--checkpoint_every=1", "--learner.learning_rate=1e30")
     assert train(wild, tmp_path / "run", resume=True)
     lines = read_metrics(tmp_path / "run")

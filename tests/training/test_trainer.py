@@ -16,6 +16,7 @@ import orbax.checkpoint as ocp
 import pytest
 from short_run import saved, short_config
 
+import jaxzero.training.progress as progress_module
 import jaxzero.training.trainer as trainer_module
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
@@ -125,8 +126,8 @@ def test_a_signal_that_comes_while_processes_agree_is_not_lost(monkeypatch):
             stop.request(signal.SIGTERM)
             return 0
 
-    monkeypatch.setattr(trainer_module, "gather", lambda row: np.array([row]).view(Agreed))
-    trainer_module._agree(Progress(None, None), stop, {})
+    monkeypatch.setattr(progress_module, "gather", lambda row: np.array([row]).view(Agreed))
+    progress_module.agree(Progress(None, None), stop, {})
     assert stop.signal == signal.SIGTERM
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -28,11 +30,6 @@ class Level:
     player: str  # as in `make_player`
     random_share: float = 0.0  # of its moves, any edge that is not drawn
     temperature: float = 0.0  # above 0 moves are drawn from the policy to this power
-
-    @property
-    def is_best(self) -> bool:
-        """Whether the exact solver may answer for it."""
-        return draws_best(self.player) and not self.random_share and not self.temperature
 
 
 LEVELS = (
@@ -120,6 +117,12 @@ def is_warm(level: Level, game: DotsAndBoxes) -> bool:
     return PREPARATION.is_done(game, level)
 
 
-def needs_no_warmth(level: Level, record: Record) -> bool:
+def wanted(level: Level, game: DotsAndBoxes) -> AbstractContextManager[None]:
+    """Have a level compiled for a board, in turn, unless the block ends before."""
+    return PREPARATION.wanted(game, level, partial(warm_up, level, game))
+
+
+def exact_answers(level: Level, record: Record) -> bool:
     """Return whether the exact solver answers for a level at once: nothing has to be compiled."""
-    return level.is_best and exact_answer(record.game, record.drawn) is not None
+    is_best = draws_best(level.player) and not level.random_share and not level.temperature
+    return is_best and exact_answer(record.game, record.drawn) is not None

@@ -1,0 +1,169 @@
+"""The questions of the page and their answers, without the server: a question holds the whole game.
+
+All input is checked; sizes and times are bounded. A stream of answers yields WAIT where it has to
+wait for the compiler, so that others have a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from jaxzero import __version__
+from jaxzero.config.ranges import Seed, check_number, whole
+from jaxzero.errors import InputError
+from jaxzero.game import DotsAndBoxes
+from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
+from jaxzero.game.recorded import RecordedGame
+from jaxzero.page.opponents import LEVELS, OWN_NETWORK, agent_of, find_level, play_level
+from jaxzero.play.analysis import Analysis, Tables, prove, stages
+from jaxzero.play.analysis_report import to_json
+from jaxzero.play.game import Record
+from jaxzero.play.looking import prepare, think
+from jaxzero.players.preparation import PREPARATION
+from jaxzero.solver.cancellation import check_cancelled
+from jaxzero.solver.endgame import LARGEST_SIDE, solve
+
+Answer = dict[str, Any]
+WAIT: Answer = {}  # no answer yet
+
+DEFAULT = DotsAndBoxes(5, 5)  # of the page at its start
+REVIEW_SECONDS = 1.0  # of the solver for each position of a review
+TABLES = Tables()
+
+
+def about() -> Answer:
+    """Return what the page has to know at its start."""
+    boards = [name.split("x") for name in OWN_NETWORK]
+    return {
+        "version": __version__,
+        "boards": [
+            {"rows": int(rows), "cols": int(cols), "name": f"{rows}x{cols}", "trained": True}
+            for rows, cols in boards
+        ],
+        "sizes": {"min": 1, "max": LARGEST_SIDE},
+        "default": {"rows": DEFAULT.rows, "cols": DEFAULT.cols},
+        "levels": [{"id": str(i), "name": level.name} for i, level in enumerate(LEVELS)],
+        "formats": list(FORMATS),
+    }
+
+
+def move(question: Answer) -> Answer:
+    """Return the whole turn of the side to move, and who stood in for the level, if anybody."""
+    record, level = record_of(question), find_level(text_of(question, "level", "5"))
+    seed = check_number("seed", question.get("seed", 0), Seed)
+    if record.is_over:
+        raise InputError("moves: the game is over")
+    after, by = play_level(level, record, seed)
+    return {"edges": list(after.moves[len(record.moves) :]), "by": by}
+
+
+def read(question: Answer) -> Answer:
+    """Return the game that a text holds."""
+    text = text_of(question, "text")
+    return {"format": format_of(text), **small_enough("text", read_game(text)).to_json()}
+
+
+def write(question: Answer) -> Answer:
+    """Return a game as a text."""
+    return {"text": write_game(game_of(question), text_of(question, "format", "json"))}
+
+
+def analyse(question: Answer) -> Iterator[Answer]:
+    """Return better and better analyses of the position; the question is checked at once."""
+    simulations = check_number("simulations", question.get("simulations", 256), whole(0, 1024))
+    seconds = check_number("seconds", question.get("seconds", 10), whole(0, 60))
+    return analyses(record_of(question), simulations, seconds)
+
+
+def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
+    """Yield better and better analyses. Where one proves every edge, no other is needed."""
+    last: Answer = {"edges": []}
+    for found in analyses_of(record, simulations, seconds):
+        last = to_json(found)
+        ready = found.is_exact or PREPARATION.is_done(record.game, prepare)
+        yield {**last, "preparing": not ready}
+        if found.is_exact:
+            break
+        if not ready:
+            yield from until_prepared(record.game)
+    yield {**last, "stage": "done", "preparing": False}
+
+
+def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[Analysis]:
+    agent = agent_of(record.game)
+    return stages(agent, record.drawn, record.margin, simulations, seconds, TABLES)
+
+
+def until_prepared(game: DotsAndBoxes) -> Iterator[Answer]:
+    """Yield WAIT until the programs of an analysis are compiled."""
+    with PREPARATION.wanted(game, prepare, partial(prepare_board, game)):
+        while not PREPARATION.is_done(game, prepare):
+            yield WAIT
+
+
+def prepare_board(game: DotsAndBoxes) -> None:
+    """Compile the programs of an analysis; cancelled, end between them."""
+    prepare(agent_of(game))
+    check_cancelled()
+    solve(game, range(game.num_edges - 1))
+
+
+def review(question: Answer) -> Iterator[Answer]:
+    """Return what the moves of a game were worth; the question is checked at once."""
+    simulations = check_number("simulations", question.get("simulations", 64), whole(1, 1024))
+    return reviews(record_of(question), simulations)
+
+
+def reviews(record: Record, simulations: int) -> Iterator[Answer]:
+    """Yield the expected end of every position, and what the move before it lost."""
+    before: Answer | None = None
+    for ply in range(len(record.moves) + 1):
+        here = record.cut(ply)
+        value, line = 0.0, {"ply": ply, "player": here.player, "exact": True, "best": None}
+        if not here.is_over:
+            proof = prove(here.game, here.drawn, REVIEW_SECONDS, TABLES)
+            if proof and proof.best:
+                value, line["best"] = proof.value, proof.best[0]
+            else:
+                yield from until_prepared(here.game)
+                thought = think(agent_of(here.game), here.drawn, simulations)
+                value = float(thought.value)
+                line |= {"exact": False, "best": int(thought.edge)}
+        line["margin"] = round((1 - 2 * here.player) * (here.margin + value), 2)  # of player 0
+        if before is not None:
+            loss = (1 - 2 * before["player"]) * (before["margin"] - line["margin"])
+            yield {**before, "lost": round(max(0.0, loss), 2)}
+        before = line
+    yield {**before, "lost": None}
+    yield {"done": True}
+
+
+def record_of(question: Answer) -> Record:
+    """Return the game of a question, to play on. Raises: InputError."""
+    game = game_of(question)
+    return Record(game.board, game.moves, game.start)
+
+
+def game_of(question: Answer) -> RecordedGame:
+    """Return the game of a question. Raises: InputError."""
+    fields = ("rows", "cols", "start", "moves", "names", "title", "date")
+    game = RecordedGame.from_json({name: question[name] for name in fields if name in question})
+    return small_enough("board", game)
+
+
+def small_enough(field: str, game: RecordedGame) -> RecordedGame:
+    """Return a game. Raises: InputError for a board that the solver does not take."""
+    if max(game.rows, game.cols) > LARGEST_SIDE:
+        most = f"{LARGEST_SIDE}x{LARGEST_SIDE}"
+        raise InputError(f"{field}: a {game.rows}x{game.cols} board is beyond {most}")
+    return game
+
+
+def text_of(question: Answer, name: str, default: str | None = None) -> str:
+    """Return a text of a question. Raises: InputError."""
+    found = question.get(name, default)
+    if not isinstance(found, str):
+        raise InputError(f"{name}: must be a text")
+    return found

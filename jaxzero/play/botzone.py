@@ -1,0 +1,88 @@
+"""Lines of JSON, as on botzone.org.cn.
+
+A place is a square of the lattice of dots and edges, x and y from 0 to twice the boxes.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import zip_longest
+from typing import Any
+
+from jaxzero.errors import InputError, one_line
+from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.play.engine import Session
+from jaxzero.play.game import Record
+
+KEEP_RUNNING = ">>>BOTZONE_REQUEST_KEEP_RUNNING<<<"
+
+
+def botzone(engine: Session, line: str) -> list[str]:
+    """Answer a line: all requests and responses of a game so far, or the next request.
+
+    Who is asked although the other side moves answers with the place -1, -1.
+    """
+    if not line.strip():
+        return []
+    answer: dict[str, Any] = {"response": {"x": -1, "y": -1}}
+    try:
+        _take_in(engine, line)
+        record = engine.record
+        if record.player == engine.plays and not record.is_over:
+            edge = engine.choose(record)
+            engine.record = record.draw(edge)
+            x, y = places(engine.game)[edge]
+            answer = {"response": {"x": x, "y": y}}
+    except (ValueError, RecursionError) as error:  # what is deep enough cannot be shown either
+        answer["debug"] = one_line(str(error))
+    return [json.dumps(answer), KEEP_RUNNING]
+
+
+def _take_in(engine: Session, line: str) -> None:
+    """Draw what a line says was drawn, all of it or nothing. Raises: InputError."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError("line: is not JSON") from error
+    if not isinstance(said, dict):
+        raise InputError("line: must be a JSON object")
+    game, record, plays = engine.game, engine.record, engine.plays
+    if "requests" in said:
+        requests, responses = said["requests"], said.get("responses", [])
+        if not (isinstance(requests, list) and isinstance(responses, list) and requests):
+            raise InputError("requests: must be a list with at least one request")
+        asked = [_edge_at(game, request) for request in requests]
+        own = [_edge_at(game, response) for response in responses[: len(asked)]]
+        record, plays = Record(game), 0 if asked[0] is None else 1
+    else:
+        asked, own = [_edge_at(game, said)], []
+        if plays is None:
+            plays = 0 if asked[0] is None else 1
+    for turn in zip_longest(asked, own):  # the other side's edge, then the engine's own
+        for edge, who in zip(turn, (1 - plays, plays), strict=True):
+            if edge is None:
+                continue
+            if record.player != who:
+                raise InputError(f"{edge_name(game, edge)}: the other side was to move")
+            record = record.draw(edge)
+    if record.moves[: len(engine.record.moves)] != engine.record.moves:
+        engine.new_game()  # another game, with a full clock
+    engine.record, engine.plays = record, plays
+
+
+def _edge_at(game: DotsAndBoxes, said: Any) -> int | None:
+    """Return the edge at a place, None for a pass. Raises: InputError."""
+    x, y = (said.get(name) for name in "xy") if isinstance(said, dict) else (None, None)
+    if x == -1 and y == -1:
+        return None
+    # Numbers like 1.0 and True equal whole ones.
+    if type(x) is not int or type(y) is not int or (x, y) not in places(game):
+        raise InputError(f"x, y: {json.dumps([x, y])[:60]} is no edge of a {game} board")
+    return places(game).index((x, y))
+
+
+def places(game: DotsAndBoxes) -> list[tuple[int, int]]:
+    """Return the place (x, y) of every edge; x counts rows."""
+    rows, cols = range(game.rows), range(game.cols)
+    horizontal = [(2 * row, 2 * col + 1) for row in (*rows, game.rows) for col in cols]
+    return horizontal + [(2 * row + 1, 2 * col) for row in rows for col in (*cols, game.cols)]

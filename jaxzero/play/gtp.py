@@ -1,0 +1,219 @@
+"""Commands and answers like those of the Go Text Protocol.
+
+The colours b and w are the first and the second player; a move is the name of an edge.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from jaxzero import __version__
+from jaxzero.config import GameConfig
+from jaxzero.errors import InputError, nearest, one_line, shortened
+from jaxzero.game import edge_name, parse_edge, render
+from jaxzero.play import LONGEST_CLOCK
+from jaxzero.play.analysis import analyse
+from jaxzero.play.analysis_report import to_json
+from jaxzero.play.engine import Clock, Session
+from jaxzero.play.game import Record
+from jaxzero.runs.resize import resize
+
+ANALYSIS_SIMULATIONS = 256
+MOST_KOMI = 1000.0
+COLOURS = ("b", "w")  # of the first and of the second player
+PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
+
+
+def gtp(engine: Session, line: str) -> list[str]:
+    """Answer a command: `= ANSWER` or `? WHY NOT`, then an empty line.
+
+    A number before a command comes back with its answer. A line without words, as one that only
+    comments, has no answer.
+    """
+    words, number = line.split("#")[0].split(), ""
+    if not words:
+        return []
+    if re.fullmatch("[0-9]{1,20}", words[0]):
+        number = words.pop(0)
+    try:
+        name, *arguments = words or [""]
+        if name not in COMMANDS:
+            raise InputError(f"{shortened(repr(name))} is no command{nearest(name, COMMANDS)}")
+        return [f"={number} {_obey(engine, name, arguments)}".rstrip() + "\n"]
+    except ValueError as error:
+        return [f"?{number} {one_line(str(error))}\n"]
+
+
+def _obey(engine: Session, name: str, arguments: list[str]) -> str:
+    """Return what a command answers. Raises: InputError for more or fewer words than it takes."""
+    takes = inspect.signature(COMMANDS[name])
+    try:
+        takes.bind(engine, *arguments)
+    except TypeError as error:
+        known = " and ".join([*takes.parameters][1:]) or "nothing"
+        shown = shortened(repr(" ".join(arguments)))
+        raise InputError(f"arguments: {shown} of {name} must be {known}") from error
+    return COMMANDS[name](engine, *arguments) or ""
+
+
+def _known_command(_engine: Session, name: str = "", *_more: str) -> str:
+    return str(name in COMMANDS).lower()
+
+
+def _new_game(engine: Session, rows: str | None = None, cols: str | None = None) -> None:
+    if rows is None:
+        engine.new_game()
+    else:
+        _boardsize(engine, rows, cols)
+
+
+def _clear_board(engine: Session) -> None:
+    engine.new_game()
+
+
+def _boardsize(engine: Session, rows: str, cols: str | None = None) -> None:
+    sides = rows, rows if cols is None else cols
+    if not all(re.fullmatch("[0-9]{1,3}", side) for side in sides):
+        raise InputError(f"size: {shortened(repr(' '.join(sides)))} must be rows and columns")
+    engine.new_game(GameConfig(*map(int, sides)).board)
+    engine.get_ready()  # before the answer: no clock runs yet
+
+
+def _play(engine: Session, *edges: str) -> None:
+    player, names = _split_colour(edges)
+    if not names:
+        raise InputError("arguments: '' of play must be edges, such as h0,1")
+    record = engine.record
+    for name in names:
+        _check_turn(record, player)
+        record = record.draw(parse_edge(engine.game, name))
+    engine.go_on(record)
+
+
+def _genmove(engine: Session, colour: str = "") -> str:
+    player, rest = _split_colour((colour,) if colour else ())
+    if rest:
+        raise InputError(f"arguments: {shortened(repr(colour))} of genmove must be b or w")
+    _check_turn(engine.record, player)
+    return _names(engine, engine.play_turn())
+
+
+def _undo(engine: Session) -> str:
+    return _names(engine, engine.undo())
+
+
+def _names(engine: Session, edges: list[int]) -> str:
+    return " ".join(edge_name(engine.game, edge) for edge in edges)
+
+
+def _split_colour(words: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
+    """Return the player whose colour comes first, None where there is none, and the rest."""
+    player = PLAYERS.get(words[0].lower()) if words else None
+    return player, words[player is not None :]
+
+
+def _check_turn(record: Record, player: int | None) -> None:
+    if player not in (None, record.player) and not record.is_over:
+        raise InputError(f"turn: {COLOURS[player]} is not to move, {COLOURS[record.player]} is")
+
+
+def _showboard(engine: Session) -> str:
+    record = engine.record
+    marks = {box: COLOURS[owner] for box, owner in record.owners.items()}
+    first, second = record.score
+    state = "over" if record.is_over else f"{COLOURS[record.player]} to move"
+    # An empty line would end the answer.
+    lines = (line or "." for line in render(record.game, record.drawn, marks).splitlines())
+    board = "\n".join(lines)
+    return f"\n{board}\nb {first} : {second} w, {state}"
+
+
+def _analyze(engine: Session) -> str:
+    record = engine.record
+    agent = resize(engine.agent, engine.game, "board: this network")
+    found = analyse(agent, record.drawn, record.margin, ANALYSIS_SIMULATIONS, engine.seconds)
+    return json.dumps(to_json(found))
+
+
+def _score(engine: Session) -> str:
+    return "{} {}".format(*engine.record.score)
+
+
+def _final_score(engine: Session) -> str:
+    if not engine.record.is_over:
+        raise InputError("final_score: the game is not over; score counts the boxes so far")
+    first, second = engine.record.score
+    ahead = first - second - engine.komi
+    return f"{'B' if ahead > 0 else 'W'}+{abs(ahead):g}" if ahead else "0"
+
+
+def _komi(engine: Session, boxes: str) -> None:
+    """Give boxes to the second player in `final_score`; play is for boxes and does not change."""
+    (engine.komi,) = _numbers("komi", (boxes,), -MOST_KOMI, MOST_KOMI)
+
+
+def _time_settings(engine: Session, seconds: str, overtime: str, turns: str) -> None:
+    """Set the clock of all games: seconds, then overtime for so many turns; 0 1 0: no clock."""
+    main, more, count = _numbers("time_settings", (seconds, overtime, turns))
+    turn = more / max(count, 1.0) if count else 0.0
+    engine.full = None if more and not count else Clock(main, turn)
+    engine.clock, engine.clocks = replace(engine.full) if engine.full else None, {}
+
+
+def _time_left(engine: Session, *words: str) -> None:
+    """Set the clock of a player, or of whoever is to move; with turns it is for so many turns."""
+    player, rest = _split_colour(words)
+    if not 1 <= len(rest) <= 2:
+        shown = shortened(repr(" ".join(rest)))
+        raise InputError(f"time_left: {shown} must be 1 or 2 numbers, seconds and turns")
+    seconds, turns = [*_numbers("time_left", rest), 0.0][:2]
+    clock = Clock(0.0, seconds / max(turns, 1.0)) if turns else Clock(seconds)
+    if player is None:
+        engine.clock, engine.clocks = clock, {}
+    else:
+        engine.clocks[player] = clock
+
+
+def _numbers(
+    name: str, words: tuple[str, ...], least: float = 0.0, most: float = LONGEST_CLOCK
+) -> list[float]:
+    """Return the arguments of a command as numbers. Raises: InputError."""
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(least <= number <= most for number in numbers):
+        shown = shortened(repr(" ".join(words)))
+        raise InputError(f"{name}: {shown} must be numbers from {least:g} to {most:g}")
+    return numbers
+
+
+def _quit(engine: Session, *_words: str) -> None:
+    engine.done = True
+
+
+COMMANDS: dict[str, Callable[..., str | None]] = {
+    "protocol_version": lambda *_: "2",
+    "name": lambda *_: "jaxzero",
+    "version": lambda *_: __version__,
+    "list_commands": lambda *_: "\n".join(COMMANDS),
+    "known_command": _known_command,
+    "new_game": _new_game,
+    "clear_board": _clear_board,
+    "boardsize": _boardsize,
+    "play": _play,
+    "genmove": _genmove,
+    "undo": _undo,
+    "showboard": _showboard,
+    "time_settings": _time_settings,
+    "time_left": _time_left,
+    "komi": _komi,
+    "analyze": _analyze,
+    "score": _score,
+    "final_score": _final_score,
+    "quit": _quit,
+}

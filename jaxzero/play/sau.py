@@ -1,0 +1,126 @@
+"""The SAU game platform 2.1, which the Chinese collegiate competition uses.
+
+A whole turn, captures and all, is one message, such as `move 2 AABBCA`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice, takewhile
+
+import numpy as np
+
+from jaxzero.errors import InputError, one_line, shortened
+from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.play.engine import Session
+
+WORDS = {"name?": 1, "new": 2, "move": 3, "error": 1, "end": 1, "quit": 1}  # of each message
+
+
+def sau(engine: Session, line: str) -> list[str]:
+    """Answer a line of the platform.
+
+    The words of a message may stand on several lines, and several messages on one.
+    """
+    engine.words += line.split()
+    answers = []
+    while not engine.done and (message := _next_message(engine.words)):
+        answers += _answer(engine, message)
+    return answers
+
+
+def _next_message(words: deque[str]) -> list[str]:
+    """Take the first message out of `words`, nothing where some of its words are still to come."""
+    if not words:
+        return []
+    if words[0] in ("error", "end"):
+        message = list(words)  # what stands behind them is for people
+    else:
+        length = WORDS.get(words[0], len(words))
+        rest = takewhile(lambda word: word not in WORDS, islice(words, 1, length))
+        message = [words[0], *rest]
+        is_number = message[0] != "move" or len(message) == 1 or message[1].isdecimal()
+        if len(message) == len(words) < length and is_number:
+            return []
+    for _ in message:
+        words.popleft()
+    return message
+
+
+def _answer(engine: Session, message: list[str]) -> list[str]:
+    """Answer one message of the platform."""
+    refused, engine.refused = engine.refused, None
+    try:
+        match message:
+            case ["name?"]:
+                return ["name jaxzero"]
+            case ["new", "black" | "white" as colour]:
+                engine.new_game()
+                engine.plays = 0 if colour == "black" else 1
+            case ["move", *said]:
+                _take_turn(engine, sau_edges(engine.game, said))
+            case ["error", *_]:
+                if refused is None:  # of another message than a move
+                    return []
+                refused.add(engine.undo()[0])
+                if refused.issuperset(np.flatnonzero(~engine.record.drawn).tolist()):
+                    raise InputError("move: every edge that is left was refused")
+            case ["end", *_]:
+                engine.new_game()
+                return []
+            case ["quit"]:
+                engine.done = True
+                return []
+            case _:
+                shown = shortened(repr(" ".join(message)))
+                raise InputError(f"line: {shown} is none of the protocol's")
+    except ValueError as error:
+        return [f"error {one_line(str(error))}"]
+    record = engine.record
+    if record.is_over or record.player != engine.plays:
+        return []
+    engine.refused = refused if message[0] == "error" else set()
+    return [sau_message(engine.game, engine.play_turn())]
+
+
+def _take_turn(engine: Session, edges: list[int]) -> None:
+    """Draw the opponent's whole turn, or nothing where it is not one. Raises: InputError."""
+    record, plays = engine.record, engine.plays
+    if plays is None:
+        raise InputError("move: no game has begun")
+    for edge in edges:
+        if record.player == plays or record.is_over:
+            name = edge_name(engine.game, edge)
+            raise InputError(f"move: {name} comes after the turn has passed")
+        record = record.draw(edge)
+    if record.player != plays and not record.is_over:
+        raise InputError("move: the turn has not passed; captures go on in the same message")
+    engine.go_on(record)
+
+
+def sau_message(game: DotsAndBoxes, edges: list[int]) -> str:
+    """Return the message of a turn, such as `move 2 AABBCA`."""
+    names = sau_names(game)
+    return f"move {len(edges)} {''.join(names[edge] for edge in edges)}"
+
+
+def sau_edges(game: DotsAndBoxes, said: list[str]) -> list[int]:
+    """Return the edges of a message without its first word. Raises: InputError."""
+    if len(said) != 2 or not said[0].isdecimal() or len(said[1]) != 3 * int(said[0]):
+        raise InputError(f"move: {' '.join(said)[:60]!r} must be a number and as many edges")
+    names = sau_names(game)
+    parts = [said[1][i : i + 3] for i in range(0, len(said[1]), 3)]
+    for part in parts:
+        if part not in names:
+            raise InputError(f"move: {part!r} is no edge of a {game} board")
+    return [names.index(part) for part in parts]
+
+
+def sau_names(game: DotsAndBoxes) -> list[str]:
+    """Return the names of all edges: A, row, column of a horizontal, B, column, row of a vertical.
+
+    Rows and columns are letters.
+    """
+    rows, cols = "ABCDEFGH"[: game.rows + 1], "ABCDEFGH"[: game.cols + 1]
+    horizontal = [f"A{row}{col}" for row in rows for col in cols[:-1]]
+    return horizontal + [f"B{col}{row}" for row in rows[:-1] for col in cols]

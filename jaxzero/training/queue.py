@@ -1,0 +1,98 @@
+"""Games that begin late: each lane of the batch plays several, one after the other.
+
+Such games differ much in length. The longest begin first, and a lane whose game has ended takes the
+next game that is certain to end in the steps left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxzero.config import Config
+from jaxzero.game import boxes_closed
+from jaxzero.training.adjudication import Ends, ends_of, no_ends
+from jaxzero.training.games import Games, Play, has_ended, searched, start_lanes
+from jaxzero.training.targets import Decisions
+
+
+class Queue(NamedTuple):
+    """All games of an iteration, longest first; those before `next` have begun."""
+
+    games: Games  # [N]
+    longest: jax.Array  # [N] int32, decisions that each may have, falling
+    next: jax.Array  # [] int32
+
+
+def play_queue(
+    config: Config, step: Callable[[Play], Play], games: Games
+) -> tuple[Decisions, Ends]:
+    """Play a queue of games [N] in the lanes; return as `play_to_the_end`."""
+    queue = make_queue(config, games)
+    lanes = config.lanes(len(games.ply))
+    # An opening that stops before `start_ply` for the solver's sake may leave too many decisions.
+    head = jnp.minimum(too_long(queue, config.steps), len(games.ply) - lanes)
+    first = jax.tree.map(
+        partial(jax.lax.dynamic_slice_in_dim, start_index=head, slice_size=lanes), queue.games
+    )
+    play = start_lanes(config, first)
+    ends = no_ends(config, len(games.ply))
+
+    def refill_and_step(carry: tuple[Play, Queue, Ends], _: None) -> tuple:
+        play, queue, ends = carry
+        ends = note_ends(config, play.games, ends)
+        lanes, queue = refill(config, play, queue)
+        return (step(play._replace(games=lanes)), queue, ends), None
+
+    begin = play, queue._replace(next=head + lanes), ends
+    (play, _, ends), _ = jax.lax.scan(refill_and_step, begin, None, config.steps)
+    return play.decisions, note_ends(config, play.games, ends)
+
+
+def make_queue(config: Config, games: Games) -> Queue:
+    """Sort games [N] by the decisions they may have, so that short ones fill what is left."""
+    position = searched(config, games)
+    open_edges = jnp.sum(~position.drawn, axis=1, dtype=jnp.int32)
+    game = config.game.board
+    open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
+    # As `most_decisions`, of what is open.
+    longest = open_edges - open_boxes + open_boxes // 4
+    longest = jnp.minimum(longest, open_edges - config.selfplay.adjudicate_below)
+    order = jnp.argsort(-longest)
+    games, longest = jax.tree.map(lambda x: x[order], (games, longest))
+    numbered = games._replace(number=jnp.arange(len(order), dtype=jnp.int32))
+    return Queue(numbered, longest, jnp.int32(0))
+
+
+def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
+    """Give the lanes whose game is over the next games that surely end within the steps left."""
+    over = has_ended(config, searched(config, play.games))
+    head = jnp.maximum(queue.next, too_long(queue, config.steps - play.step))
+    place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
+    begins = over & (place < len(queue.longest))
+    fresh = jax.tree.map(lambda x: x[place], queue.games)  # what lies beyond is not taken
+    select = jax.vmap(lambda new, a, b: jax.tree.map(partial(jnp.where, new), a, b))
+    lanes = select(begins, fresh, play.games)
+    return lanes, queue._replace(next=head + jnp.sum(begins, dtype=jnp.int32))
+
+
+def too_long(queue: Queue, steps: chex.Numeric) -> jax.Array:
+    """Return how many games of a queue, the first ones, may have more decisions than `steps`."""
+    return jnp.sum(queue.longest > steps, dtype=jnp.int32)
+
+
+def note_ends(config: Config, lanes: Games, ends: Ends) -> Ends:
+    """Write the ends of the games that have finished into `ends` [N]."""
+    position, numbers = searched(config, lanes), lanes.number
+    done = has_ended(config, position)
+    select = jax.vmap(partial(jnp.where))
+    return jax.tree.map(
+        lambda all_, own: all_.at[numbers].set(select(done, own, all_[numbers])),
+        ends,
+        ends_of(config, position, lanes),
+    )

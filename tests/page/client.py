@@ -1,0 +1,63 @@
+"""One request to the application of the page, whose sender may leave, be slow, or read nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import anyio
+
+GAME = {"rows": 2, "cols": 2, "start": [], "moves": []}
+PATIENCE = 60  # seconds until a test fails instead of hanging
+
+
+class Client:
+    """A question and what came back: the status, the body, and its whole lines."""
+
+    def __init__(self, path: str, question: object = None, host: str = "localhost", **other):
+        self.path, self.method = path, other.get("method", "POST")
+        self.data = question if isinstance(question, bytes) else json.dumps(question).encode()
+        self.headers = [(b"host", host.encode()), *other.get("headers", ())]
+        self.status: int | None = None
+        self.body = bytearray()
+        self.sends_all = self.reads = True
+        self._left = threading.Event()
+
+    @property
+    def json(self) -> dict:
+        return json.loads(bytes(self.body))
+
+    @property
+    def lines(self) -> list[dict]:
+        return [json.loads(line) for line in self.body.rpartition(b"\n")[0].splitlines()]
+
+    def leave(self) -> None:
+        self._left.set()
+
+    async def ask(self, app) -> Client:
+        """Ask until the answer is there, or the server has noticed that the client left."""
+        parts = [self.data[i : i + 1000] for i in range(0, len(self.data), 1000)] or [b""]
+        scope = {"type": "http", "http_version": "1.1", "method": self.method, "path": self.path}
+        scope |= {"raw_path": self.path.encode(), "query_string": b"", "root_path": ""}
+        scope |= {"scheme": "http", "server": ("here", 80), "asgi": {"version": "3.0"}}
+        scope["headers"] = self.headers
+
+        async def receive():
+            if parts:
+                part, more = parts.pop(0), bool(parts) or not self.sends_all
+                return {"type": "http.request", "body": part, "more_body": more}
+            while not self._left.is_set():
+                await anyio.sleep(0.01)
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            if message["type"] == "http.response.start":
+                self.status = message["status"]
+                assert dict(message["headers"])[b"content-security-policy"]
+            elif not self.reads:
+                await anyio.sleep_forever()
+            self.body.extend(message.get("body", b""))
+
+        with anyio.fail_after(PATIENCE):
+            await app(scope, receive, send)
+        return self

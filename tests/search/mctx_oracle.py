@@ -1,0 +1,56 @@
+"""The search of the quiet game by mctx, to hold the search by rounds against.
+
+Reward and discount of a move follow from the value behind it. So the backup of mctx is replaced by
+one that computes them again, and every mean from its definition.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from unittest import mock
+
+import jax
+import mctx
+
+from jaxzero.search import mctx_search
+from jaxzero.search.gumbel import SearchResult
+
+
+def plan(settings, value_scale, expand, outcome, *problem) -> SearchResult:
+    """Search as `gumbel.plan` does; its last argument is not served."""
+    *problem, rounds = problem
+    assert rounds is None
+    with mock.patch("mctx._src.search.backward", jax.vmap(partial(backward, outcome))):
+        return mctx_search.plan(settings, value_scale, expand, outcome, *problem)
+
+
+def backward(outcome, tree: mctx.Tree, leaf: jax.Array) -> mctx.Tree:
+    """Renew the ancestors of a new leaf of ONE tree.
+
+    A node's value times its visits is its first value plus, over its moves, visits times (reward +
+    discount * value of the child).
+    """
+
+    def climb(carry: tuple[mctx.Tree, jax.Array]) -> tuple[mctx.Tree, jax.Array]:
+        tree, node = carry
+        move = tree.parents[node], tree.action_from_parent[node]
+        value = tree.node_values[node]
+        position = jax.tree.map(lambda field: field[node][None], tree.embeddings)
+        (reward,), (discount,) = outcome(position, value[None])
+        tree = tree.replace(
+            children_values=tree.children_values.at[move].set(value),
+            children_visits=tree.children_visits.at[move].add(1),
+            children_rewards=tree.children_rewards.at[move].set(reward),
+            children_discounts=tree.children_discounts.at[move].set(discount),
+        )
+        parent, _ = move
+        visits = tree.children_visits[parent]
+        worth = tree.children_rewards + tree.children_discounts * tree.children_values
+        total = tree.raw_values[parent] + (visits * worth[parent]).sum()
+        tree = tree.replace(
+            node_values=tree.node_values.at[parent].set(total / (1 + visits.sum())),
+            node_visits=tree.node_visits.at[parent].add(1),
+        )
+        return tree, parent
+
+    return jax.lax.while_loop(lambda carry: carry[1] != tree.ROOT_INDEX, climb, (tree, leaf))[0]
