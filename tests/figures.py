@@ -1,24 +1,18 @@
-"""Figures of README, docs and configs that a command or a stored result gives, made anew.
+"""Figures of README, docs and configs that stored results, shapes and settings give, made anew.
 
-python tests/figures.py compares those that take seconds, --slow all of them (an hour), and
---draw docs/strength.png draws the picture of the test suites. A figure is a piece of text that must
-stand in its page; where it does not, the line of the page that is most like it is printed too.
+python tests/figures.py compares them, and with --draw docs/strength.png it draws the picture of the
+test suites. A figure is a piece of text that must stand in its page; where it does not, the line of
+the page that is most like it is printed too.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
-import io
 import json
-import math
-import os
 import re
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -84,20 +78,20 @@ def nearest_line(figure: Figure) -> str:
     return max(lines, key=alike)
 
 
-def report(figures: Iterator[Figure]) -> list[str]:
+def report(found: Iterable[Figure]) -> list[str]:
     """Return the differences between figures and their pages, in words."""
     return [
         f"{figure.page}\n  {figure.source}: {figure.text}\n  the page: {nearest_line(figure)}"
-        for figure in figures
+        for figure in found
         if not stands(figure)
     ]
 
 
-# What takes seconds: stored results, sizes, counts, settings
+# What stored results, sizes, counts and settings give
 
 
-def fast() -> Iterator[Figure]:
-    """Yield the figures that need no compiler."""
+def figures() -> Iterator[Figure]:
+    """Yield all figures."""
     yield from of_shipped_networks()
     yield from of_small_networks()
     yield from of_suites()
@@ -107,7 +101,6 @@ def fast() -> Iterator[Figure]:
     yield from of_starts()
     yield from of_the_h100()
     yield from of_runs_on_the_h100()
-    yield from of_many_gpus()
     yield from of_the_page()
 
 
@@ -219,9 +212,6 @@ def of_configs() -> Iterator[Figure]:
     text = "`tiny.yaml` {tiny}, `quick.yaml` {quick}, `cpu_4x4.yaml` {cpu_4x4}, `cpu.yaml` {cpu}, "
     text = text.format(**ratios) + f"`standard.yaml` {ratios['standard']} and the GPU presets "
     yield Figure(TRAINING, text + ratios["gpu_8gb"], "Config.replay_ratio")
-    for name in GPU_PRESETS:
-        text = f"Replay ratio {preset(name).replay_ratio:.2f}."
-        yield Figure(f"configs/{name}.yaml", text, "Config.replay_ratio")
     games = preset("quick").iterations * preset("quick").selfplay.games
     for where in (README, TRAINING):
         yield Figure(where, f"{games:,} games", "configs/quick.yaml")
@@ -255,7 +245,7 @@ def of_sizes() -> Iterator[Figure]:
         ring = input_shapes(config, network, devices).actor.replay
         held = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring)) // devices
         yield Figure(file, f"{mebibytes(held)} of it replay", "the replay")
-        # The first number of the header is that of the table; --slow predicts it.
+        # The first number of the header is that of the table.
         whole = re.search(r"[\d,]+ MiB(?=, [\d,]+ MiB of it replay)", page(file))
         if whole:
             yield Figure(TRAINING, memory_row(name, whole[0], mebibytes(held)), file)
@@ -423,34 +413,6 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
         yield Figure(FINDINGS, text, f"jaxzero/weights/{name}.yaml")
 
 
-def of_many_gpus() -> Iterator[Figure]:
-    """Yield the table of what many GPUs should cost, from its formula."""
-    exchanged = int(re.search(r"all-reduce of ([\d,]+) float32", page(SCALING))[1].replace(",", ""))
-    gradient, parts = 4 * exchanged, json.loads((H100 / "parts.json").read_text())
-    large = parts["128x10, 8192 games, 32 simulations"]
-    play = large["play_steps"]["items"] / large["play_steps"]["seconds"]
-    learn = large["learning"]["items"] / large["learning"]["seconds"]
-    yield Figure(SCALING, f"{play:,.0f} evaluations/s", "parts.json")
-    yield Figure(SCALING, f"{learn:,.0f} samples/s", "parts.json")
-    config = preset("gpu_80gb")
-    evaluations, samples = config.evaluations_per_iteration, 4096 * 100
-    seconds = evaluations / play + samples / learn
-    yield Figure(SCALING, f"T = {seconds:.1f} s", "parts.json")
-
-    def cost(gpus: int) -> float:
-        near = gpus <= 8
-        bandwidth = 360e9 if near else 40e9
-        start = 40e-6 if near else 60e-6 + 20e-6 * math.log2(gpus / 8)
-        return 2 * (gpus - 1) / gpus * gradient / bandwidth + start
-
-    for gpus in (8, 64, 256, 1024):
-        shares = [100 * seconds / (seconds + updates * cost(gpus)) for updates in (100, 800)]
-        few, many = (f"{one:.1f}" if one > 99 else f"{one:.0f}" for one in shares)
-        text = f"| {gpus:,} | {1000 * cost(gpus):.2f} ms | {few} % | {many} % |"
-        yield Figure(SCALING, text, "the formula of the page")
-    yield Figure(SCALING, f"G = {gradient / 1e6:.1f} MB", "the formula of the page")
-
-
 def of_the_page() -> Iterator[Figure]:
     """Yield levels, boards and formats."""
     words = {7: "seven", 9: "nine"}
@@ -462,110 +424,6 @@ def of_the_page() -> Iterator[Figure]:
         yield Figure(PLAYING, f"| `{name}` |", "game/notation.py")
     for level in LEVELS:
         yield Figure(PLAYING, level.name, "page/levels.py")
-
-
-# What takes minutes: commands
-
-
-def slow() -> Iterator[Figure]:
-    """Yield the figures that commands compile or compute for."""
-    yield from of_predicted_memory()
-    yield from of_solved_boards()
-    yield from of_evaluations()
-    yield from of_the_tour()
-
-
-def printed(script: str, *options: str, **environment: str) -> str:
-    """Return what a script prints, with the environment of a user."""
-    print(f"  {script} {' '.join(options)} ...", file=sys.stderr, flush=True)
-    own = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "JAX_NUM_CPU_DEVICES")
-    there = {name: value for name, value in os.environ.items() if name not in own}
-    there |= {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"} | environment
-    command = [sys.executable, str(ROOT / "scripts" / f"{script}.py"), *options]
-    done = subprocess.run(
-        command, env=there, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return done.stdout
-
-
-def of_predicted_memory() -> Iterator[Figure]:
-    """Yield the memory of the presets as the commands of their headers print it."""
-    for name in ("cpu", *GPU_PRESETS):
-        file = f"configs/{name}.yaml"
-        forms, environment = [], {"JAX_NUM_CPU_DEVICES": "2"}
-        if name != "cpu":
-            forms = ["--network.convolution", "direct", "--network.compute_dtype", "bfloat16"]
-            environment = {}
-        said = printed("train", "--config", file, "--predict_memory", *forms, **environment)
-        found = re.search(r"([\d,]+ MiB) predicted per device, ([\d,]+ MiB) of it replay", said)
-        yield Figure(file, f"{found[1]}, {found[2]} of it replay", "--predict_memory")
-        yield Figure(TRAINING, memory_row(name, *found.groups()), "--predict_memory")
-
-
-def of_solved_boards() -> Iterator[Figure]:
-    """Yield the exact values of empty boards."""
-    values = []
-    for rows, cols in ((1, 3), (1, 4), (2, 2), (2, 3), (2, 4), (2, 5), (3, 3), (3, 4)):
-        said = printed("solve", "--rows", str(rows), "--cols", str(cols))
-        value = int(re.search(r"([+-]?\d+)", said.split("value", 1)[1])[1])
-        values.append(f"{value:+d}" if value > 0 else str(value))
-    yield Figure(EVALUATION, "| value | " + " | ".join(values) + " |", "scripts/solve.py")
-
-
-def evaluated(weights: str, suite: str, players: str, *options: str) -> dict[str, Any]:
-    """Return the scores of players on a suite as evaluate.py computes them now."""
-    with tempfile.TemporaryDirectory() as folder:
-        places = ["--json", f"{folder}/out.json", "--figures", folder]
-        chosen = ["--weights", weights, "--suite", suite, "--players", players]
-        printed("evaluate", *chosen, *options, *places)
-        return json.loads((Path(folder) / "out.json").read_text())["suite"]
-
-
-def scores(parts: dict[str, Any]) -> str:
-    bands = [share(part, interval=False) for part in parts["by_undrawn"].values()]
-    return " | ".join([*bands, share(parts["all"])]) + " |"
-
-
-def of_evaluations() -> Iterator[Figure]:
-    """Yield scores of today, of the shipped networks and of plain players."""
-    for name in ("4x4", "5x5"):
-        players = "policy,search:64,search:256,random,greedy,alphabeta:3"
-        source = f"evaluate.py --weights {name} --suite {name}_test"
-        for player, parts in evaluated(name, f"{name}_test", players).items():
-            label = "network alone (`policy`)" if player == "policy" else f"`{player}`"
-            yield Figure(FINDINGS, f"| {label} | {scores(parts)}", source)
-    found = evaluated("4x4_solver", "4x4_test", "policy,search:64,search:256")
-    for player, parts in found.items():
-        bands = [
-            share(part, interval=band in EXACT_BANDS) for band, part in parts["by_undrawn"].items()
-        ]
-        cells = " | ".join([f"| `{player}`", *bands, share(parts["all"])])
-        lost = f" | {parts['all']['boxes_lost']:.2f} |"
-        source = "evaluate.py --weights 4x4_solver --suite 4x4_test"
-        yield Figure(FINDINGS, cells + lost, source)
-    board = ("--rows", "4", "--cols", "4")
-    for player, parts in evaluated(
-        "5x5", "4x4_test", "policy,search:64,search:256", *board
-    ).items():
-        source = "evaluate.py --weights 5x5 --suite 4x4_test"
-        yield Figure(FINDINGS, f"| `{player}` | {scores(parts)}", source)
-    found = evaluated("3x3", "table", "policy,search:64")
-    alone, searched = (100 * (1 - parts["all"]["optimal_share"]) for parts in found.values())
-    text = f"| {alone:.1f} % | {searched:.1f} % |"
-    yield Figure(FINDINGS, text, "evaluate.py --weights 3x3 --suite table")
-
-
-def of_the_tour() -> Iterator[Figure]:
-    """Yield every line that the blocks of the tour print."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / TOUR).read_text(), re.DOTALL)
-    there: dict[str, Any] = {}
-    os.chdir(ROOT)
-    for number, code in enumerate(blocks, start=1):
-        print(f"  block {number} of the tour ...", file=sys.stderr, flush=True)
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(code, there)
-        for line in filter(str.strip, out.getvalue().splitlines()):
-            yield Figure(TOUR, line, f"block {number}")
 
 
 # The picture
@@ -616,12 +474,11 @@ def draw(path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--slow", action="store_true", help="also what takes minutes")
     parser.add_argument("--draw", type=Path, help="draw the picture of the test suites")
     options = parser.parse_args()
     if options.draw:
         return draw(options.draw)
-    found = [*fast(), *(slow() if options.slow else ())]
+    found = list(figures())
     wrong = report(found)
     print("\n".join([*wrong, f"{len(found)} figures, {len(wrong)} of them stand otherwise"]))
     sys.exit(bool(wrong))

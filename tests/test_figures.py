@@ -10,7 +10,7 @@ from PIL import Image
 
 
 def test_figures_stand_in_their_pages():
-    found = list(figures.fast())
+    found = list(figures.figures())
     assert len(found) > 100
     assert figures.report(found) == []
 

@@ -8,12 +8,14 @@ import runpy
 import shlex
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+import jsonargparse
 import pytest
-from script_runner import ROOT
+from script_runner import ROOT, Parsed
 
 from jaxzero.cli import field_names
 from jaxzero.config import Config
@@ -110,17 +112,7 @@ def test_there_are_no_cycles():
     for one in inner_imports():
         if (one.source, one.target) not in LAZY:
             after[one.source].add(one.target)
-    done: set[str] = set()
-
-    def visit(name: str, way: tuple[str, ...]) -> None:
-        assert name not in way, " -> ".join((*way, name))
-        if name not in done:
-            for target in sorted(after[name]):
-                visit(target, (*way, name))
-            done.add(name)
-
-    for name in after:
-        visit(name, ())
+    TopologicalSorter(after).prepare()  # raises CycleError
 
 
 def test_few_files_know_mctx_and_pmap():
@@ -140,14 +132,8 @@ SECTIONS = "game|network|search|selfplay|replay|learner|evaluation"
 FILE_ENDINGS = {"py", "yaml", "json", "jsonl", "csv", "png", "md", "npz", "safetensors"}
 
 
-class Parsed(Exception):
-    """A script has read its command line, which is all that is wanted of it."""
-
-
 def read_by_script(script: str, words: list[str]) -> None:
     """Let a script parse a command line and stop there."""
-    import jsonargparse
-
     parse = jsonargparse.ArgumentParser.parse_args
 
     def parse_and_stop(parser, arguments):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import PurePath
@@ -10,13 +11,8 @@ from types import TracebackType
 
 from jaxzero.errors import OUT_OF_MEMORY, InputError, one_line, shortened
 
-MOST_CPU_DEVICES = 1024  # beyond them jax starts for minutes
-CPU_DEVICES = "JAX_NUM_CPU_DEVICES"
-FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # its old name last
+FRACTION, OLD_FRACTION = "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
-SWITCHES = ("true", "True", "1", "false", "False", "0")  # jax takes any other word for true
-PLATFORMS = ("JAX_PLATFORM_NAME", "JAX_PLATFORMS")  # its old name first, which counts for more
-GPU_PLATFORMS = {"cuda", "gpu"}
 NEEDS_CUDA_BUILD = 'needs the CUDA build of jax: pip install -e ".[cuda13]" (or cuda12)'
 
 
@@ -28,43 +24,41 @@ def check_environment() -> None:
     os.environ["MPLBACKEND"] = "agg"  # figures are files; a notebook's backend may not be here
     for name in [name for name in os.environ if name.startswith("JSONARGPARSE_")]:
         del os.environ[name]
-    given = {name: os.environ.get(name, "") for name in (*FRACTIONS, PREALLOCATE)}
-    devices = os.environ.get(CPU_DEVICES, "1")
-    if not (devices.isdecimal() and 1 <= float(devices) <= MOST_CPU_DEVICES):
-        words = f"a whole number from 1 to {MOST_CPU_DEVICES}"
-        raise InputError(f"{CPU_DEVICES}: {shortened(devices)!r} must be {words}")
-    for name in FRACTIONS:
-        if given[name] and not _is_fraction(given[name]):
-            raise InputError(f"{name}: {shortened(given[name])!r} must be a number > 0 and <= 1")
-    new, old = FRACTIONS
-    if given[new] and given[old]:
-        raise InputError(f"{old}: {given[old]} is the old name of {new}, which is set too")
-    if given[PREALLOCATE] not in ("", *SWITCHES):
-        value = shortened(given[PREALLOCATE])
-        raise InputError(f"{PREALLOCATE}: {value!r} must be true or false")
+    # Beyond 1024 devices jax starts for minutes; any word but these it takes for true.
+    _check("JAX_NUM_CPU_DEVICES", "a whole number from 1 to 1024", lambda v: 1 <= int(v) <= 1024)
+    for name in (FRACTION, OLD_FRACTION):
+        _check(name, "a number > 0 and <= 1", lambda value: not value or 0 < float(value) <= 1)
+    switches = ("", "true", "True", "1", "false", "False", "0")
+    _check(PREALLOCATE, "true or false", lambda value: value in switches)
+    if os.environ.get(FRACTION) and (old := os.environ.get(OLD_FRACTION)):
+        raise InputError(f"{OLD_FRACTION}: {old} is the old name of {FRACTION}, which is set too")
 
 
-def _is_fraction(text: str) -> bool:
+def _check(name: str, words: str, is_right: Callable[[str], bool]) -> None:
+    """Raise an InputError unless a variable is right, where it is set."""
+    value = os.environ.get(name)
     try:
-        return 0 < float(text) <= 1
+        right = value is None or is_right(value)
     except ValueError:
-        return False
+        right = False
+    if not right:
+        raise InputError(f"{name}: {shortened(value)!r} must be {words}")
 
 
 def check_devices() -> None:
     """Let jax find its devices. Raises: InputError where the environment asks for others."""
     import jax
 
-    variable = next((name for name in PLATFORMS if os.environ.get(name)), "")
+    named = os.environ.get("JAX_PLATFORMS", "")
     try:
         jax.devices()
     except Exception as error:
-        if not variable or OUT_OF_MEMORY.search(str(error)):
+        if not named or OUT_OF_MEMORY.search(str(error)):
             raise
-        named, reason = os.environ[variable], one_line(str(error).partition("\n")[0])
-        if GPU_PLATFORMS & set(named.split(",")) and not has_cuda_build():
+        reason = one_line(str(error).partition("\n")[0])
+        if {"cuda", "gpu"} & set(named.split(",")) and not has_cuda_build():
             reason = NEEDS_CUDA_BUILD
-        raise InputError(f"{variable}: {shortened(named)!r}: {reason}") from error
+        raise InputError(f"JAX_PLATFORMS: {shortened(named)!r}: {reason}") from error
 
 
 def has_cuda_build() -> bool:
@@ -86,7 +80,7 @@ def memory_advice() -> str:
             return advice
     return (
         f"{advice}. Another process may hold the memory (nvidia-smi lists them): end it, or let "
-        f"jax reserve less with {FRACTIONS[0]}=0.4 or {PREALLOCATE}=false in the environment"
+        f"jax reserve less with {FRACTION}=0.4 or {PREALLOCATE}=false in the environment"
     )
 
 

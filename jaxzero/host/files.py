@@ -11,7 +11,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from jaxzero.host.streams import outlive_reader
 
 FIGURES = ("", ".png", ".svg", ".pdf")
 LOCK_FILE = ".lock"
-STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr")
+STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def shipped_folder(name: str) -> Path:
@@ -40,15 +40,15 @@ def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -
     if path is None:
         return
     try:
-        if path.is_dir():
-            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if path.exists():
-            _need(path, os.W_OK)
-        if not _is_special(path):
-            _need(path.resolve().parent, os.W_OK | os.X_OK)
+        special = _is_special(path)
+        if path.exists() and not path.is_fifo():  # opening a pipe waits for its reader
+            path.open("ab").close()
+        if not special:
+            with tempfile.TemporaryFile(dir=path.resolve().parent):
+                pass
     except (OSError, RuntimeError) as error:  # links may go round in a circle
         raise _unwritable(option, path, error) from error
-    if suffixes and path.suffix not in suffixes and not _is_special(path):
+    if suffixes and path.suffix not in suffixes and not special:
         raise InputError(f"{option}: {path} must end with {' or '.join(filter(None, suffixes))}")
     outlive_reader()
 
@@ -64,14 +64,19 @@ def check_folder(option: str, path: Path | None) -> None:
         # A link that leads nowhere is there, too.
         folders = (path, *path.absolute().parents)
         there = next(folder for folder in folders if folder.exists() or folder.is_symlink())
-        if not there.is_dir():
-            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        _need(there, os.W_OK | os.X_OK)
-        if len(os.fsencode(path.name)) > os.pathconf(there, "PC_NAME_MAX"):
-            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        with tempfile.TemporaryFile(dir=there):
+            pass
     except (OSError, RuntimeError) as error:
         raise _unwritable(option, path, error) from error
     outlive_reader()
+
+
+def make_folder(option: str, path: Path) -> None:
+    """Create a folder and those it is in. Raises: InputError, RunError where that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(option, path, error, "made") from error
 
 
 def _unwritable(
@@ -84,14 +89,6 @@ def _unwritable(
     return (RunError if fails else InputError)(f"{option}: {path} cannot be {what} ({words})")
 
 
-def make_folder(option: str, path: Path) -> None:
-    """Create a folder and those it is in. Raises: InputError, RunError where that cannot be."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(option, path, error, "made") from error
-
-
 @contextmanager
 def locked_folder(option: str, folder: Path) -> Iterator[None]:
     """Keep other processes out of a folder during a block, as far as they ask the same.
@@ -100,50 +97,22 @@ def locked_folder(option: str, folder: Path) -> Iterator[None]:
     """
     path = folder / LOCK_FILE
     try:
-        lock = _locked(path)
-    except BlockingIOError as error:
-        raise InputError(f"{option}: {folder} is in use by process {error}") from error
+        lock = path.open("a+")
     except OSError as error:
         raise _unwritable(option, folder, error) from error
-    with cleaned_up(partial(_unlock, lock, path)):
-        yield
-
-
-def _locked(path: Path) -> int:
-    """Return the locked file at `path`, which holds the number of this process."""
-    while True:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            with os.fdopen(lock, "rb") as file:
-                raise BlockingIOError(file.read(20).decode(errors="replace").strip()) from error
+            lock.seek(0)
+            words = f"is in use by process {lock.read().strip()}"
+            raise InputError(f"{option}: {folder} {words}") from error
         except OSError:  # a file system without locks
             pass
-        if _is_file(lock, path):
-            try:
-                os.ftruncate(lock, 0)
-                os.write(lock, f"{os.getpid()}\n".encode())
-            except OSError:  # a full disk
-                _unlock(lock, path)
-                raise
-            return lock
-        os.close(lock)  # its last owner has removed it since
-
-
-def _is_file(descriptor: int, path: Path) -> bool:
-    """Return whether an open file is the one at `path`."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _unlock(lock: int, path: Path) -> None:
-    """Remove the file of a lock, then give the lock back."""
-    path.unlink(missing_ok=True)
-    with suppress(OSError):  # a signal may have come in between
-        os.close(lock)
+        with cleaned_up(partial(path.unlink, missing_ok=True)):
+            lock.truncate(0)
+            print(os.getpid(), file=lock, flush=True)
+            yield
 
 
 @contextmanager
@@ -153,24 +122,28 @@ def atomic_write(path: Path) -> Iterator[Path]:
     Raises: InputError where it cannot be written; OSError where the machine is to blame.
     """
     with _about(path):
-        target = path.resolve()
-        temporary = target.with_name(f".{secrets.token_hex(4)}{target.suffix}")
-        if (number := _descriptor(path)) is not None:
+        if (number := STREAMS.get(str(path))) is not None:
             with temporary_folder() as folder:
                 yield folder / "whole"
                 # In the order of writing, at the end of what is there.
                 print(end="", flush=True)
                 with open(os.dup(number), "wb") as file:
                     file.write((folder / "whole").read_bytes())
-            return
-        if _is_special(path):  # a pipe or a device, which is not to be replaced
+        elif _is_special(path):  # a pipe or a device, which is not to be replaced
             yield path
-            return
-        with cleaned_up(partial(temporary.unlink, missing_ok=True)):
-            yield temporary
-            if target.exists():
-                shutil.copymode(target, temporary)
-            temporary.replace(target)
+        else:
+            target = path.resolve()
+            temporary = target.with_name(f".{secrets.token_hex(4)}{target.suffix}")
+            with cleaned_up(partial(temporary.unlink, missing_ok=True)):
+                yield temporary
+                if target.exists():
+                    shutil.copymode(target, temporary)
+                temporary.replace(target)
+
+
+def _is_special(path: Path) -> bool:
+    """Return whether `path` is there and no regular file by a name of its own."""
+    return path.exists() and (not path.is_file() or str(path) in STREAMS)
 
 
 @contextmanager
@@ -231,40 +204,10 @@ def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
 def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
     """Yield a new folder, in `parent` or where temporary files go; it is gone at the end.
 
-    Raises: as `atomic_write`, also for errors of a block that name no file or one of the folder.
+    Raises: as `atomic_write`.
     """
     parent = Path(parent or tempfile.gettempdir())
-    folder = parent / f".jaxzero-{secrets.token_hex(4)}"
+    with _about(parent):
+        folder = Path(tempfile.mkdtemp(prefix=".jaxzero-", dir=parent))
     with cleaned_up(partial(shutil.rmtree, folder, ignore_errors=True)):
-        with _about(parent):
-            folder.mkdir(mode=0o700)
-        try:
-            yield folder
-        except OSError as error:
-            name = error.filename and Path(str(error.filename))
-            ours = name.is_relative_to(folder) if name else error.errno in SYSTEM_ERRORS
-            with _about(parent) if ours else nullcontext():
-                raise
-
-
-def _need(path: Path, access: int) -> None:
-    """Raise an OSError unless `path` exists and gives this access."""
-    path.stat()
-    if not path.is_dir() and access & os.X_OK:
-        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    if not os.access(path, access):
-        number = errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES
-        raise OSError(number, os.strerror(number))
-
-
-def _is_special(path: Path) -> bool:
-    """Return whether `path` is there and no regular file by a name of its own."""
-    return path.exists() and (not path.is_file() or _descriptor(path) is not None)
-
-
-def _descriptor(path: Path) -> int | None:
-    """Return the number of the open file that a path stands for, such as /dev/stdout."""
-    if str(path) in STREAMS:
-        return STREAMS.index(str(path))
-    named = str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdecimal()
-    return int(path.name) if named else None
+        yield folder

@@ -82,50 +82,29 @@ def _heeded() -> list[signal.Signals]:
 def first_calls(request: Request) -> Iterator[None]:
     """Let the first signal in a block call `request` with its number; the second ends as usual.
 
-    In a script `request` runs at once, in a thread of its own; elsewhere in the main thread.
+    In a script `request` runs at once, in a thread of its own; elsewhere in the main thread, which
+    alone takes signals there.
     """
-    if not _state.installed:
-        with _handlers(request):
-            yield
-        return
-    _requests.append(request)
-    try:
-        yield
-    finally:
-        with suppress(ValueError):  # the signal came and took it
-            _requests.remove(request)
+    before = {}
 
-
-@contextmanager
-def _handlers(request: Request) -> Iterator[None]:
-    """Let the first signal call `request`, and the second the handlers of before."""
-    if threading.current_thread() is not threading.main_thread():  # which alone takes signals
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in _heeded()}
-    is_new = _new_signals()
+    def handle(number: int, _frame: object) -> None:
+        restore()
+        request(number)
 
     def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def handle(number: int, _frame: object) -> None:
-        nonlocal request
-        if not is_new():
-            return
-        if request is None:
-            restore()
-            signal.raise_signal(number)
-        else:
-            asked, request = request, None
-            asked(number)
-
-    for number in before:
-        signal.signal(number, handle)
+    if _state.installed:
+        _requests.append(request)
+    elif threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, handle) for number in _heeded()}
     try:
         yield
     finally:
         restore()
+        with suppress(ValueError):  # the signal came and took it
+            _requests.remove(request)
 
 
 @contextmanager
@@ -166,34 +145,18 @@ def _hold(number: int, _frame: object) -> None:
         os.write(_state.writer, bytes([number]))
 
 
-def _new_signals() -> Callable[[], bool]:
-    """Return a function to call at each signal: whether it is another one than the last."""
-    last = -TOGETHER_SECONDS
-
-    def is_new() -> bool:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < TOGETHER_SECONDS:
-            return False
-        last = now
-        return True
-
-    return is_new
-
-
 def _watch(reader: int) -> None:
     """Wait for signals; call what was requested, else end the process."""
-    is_new = _new_signals()
+    last = -TOGETHER_SECONDS
     while True:
         for number in os.read(reader, 64):
-            if number not in SIGNALS or not is_new():
+            if number not in SIGNALS or time.monotonic() - last < TOGETHER_SECONDS:
                 continue
-            try:
-                request = _requests.pop()
-            except IndexError:
+            last = time.monotonic()
+            if not _requests:
                 _end(number)
             with suppress(Exception):  # this thread has to go on
-                request(number)
+                _requests.pop()(number)
 
 
 def _end(number: int) -> None:
@@ -274,6 +237,7 @@ class Stop:
 
     @property
     def requested(self) -> bool:
+        """Whether a signal asked to stop."""
         return self.signal is not None
 
     @property
@@ -291,7 +255,7 @@ class Stop:
         """Ask to stop after the present iteration, and say so at once."""
         self.signal = signal
         words = "Finishing this iteration and saving. Ctrl-C again stops at once."
-        # On a terminal the line has ^C on it.
+        # On a terminal the line has ^C on it. One write, which no other line comes into.
         print("\n" * sys.stdout.isatty() + words + "\n", end="", flush=True)
 
     def take_over(self, signal: int) -> None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
@@ -22,35 +20,28 @@ import chex
 import jax
 from jax import export
 
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import shortened
 from jaxzero.host.environment import check_devices
 from jaxzero.host.files import atomic_write
 from jaxzero.host.interrupts import at_stop
-
-BUCKETS = ("gs://", "s3://", "az://", "hf://")
-# jax names an entry by a program and its digest; the second kind says when it was read last.
-ENTRY = re.compile(r".+-[0-9a-f]{64}-(cache|atime)")
 
 
 def use_compilation_cache() -> None:
     """Find the devices, and keep compiled programs between runs in the user's cache folder.
 
-    Raises: InputError where the environment asks for devices or a cache that cannot be.
+    Raises: InputError where the environment asks for devices that cannot be.
     """
     check_devices()
-    named = jax.config.jax_compilation_cache_dir
-    folder = str(_cache_home() / "jaxzero") if named is None else named.removeprefix("file://")
-    if "://" in folder and not folder.startswith(BUCKETS):
-        words = f"must be a folder or begin with {' or '.join(BUCKETS)}"
-        raise InputError(f"JAX_COMPILATION_CACHE_DIR: {shortened(folder)!r} {words}")
-    try:
-        if folder and "://" not in folder:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:  # jax would warn of every program
-        words = f"compiled programs are not kept: {shortened(folder)} cannot be made"
-        print(f"warning: {words} ({error.strerror})", file=sys.stderr)
-        folder = ""
-    jax.config.update("jax_compilation_cache_dir", folder)
+    if jax.config.jax_compilation_cache_dir is None:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        jax.config.update("jax_compilation_cache_dir", f"{home}/jaxzero")
+    if folder := cache_folder():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:  # jax would warn of every program
+            words = f"compiled programs are not kept: {shortened(str(folder))} cannot be made"
+            print(f"warning: {words} ({error.strerror})", file=sys.stderr)
+            jax.config.update("jax_compilation_cache_dir", "")
     at_stop(drop_open_entries)
 
 
@@ -62,15 +53,6 @@ def cache_folder() -> Path | None:
     return Path(named).absolute()
 
 
-def _cache_home() -> Path:
-    if named := os.environ.get("XDG_CACHE_HOME"):
-        return Path(named)
-    try:
-        return Path.home() / ".cache"
-    except RuntimeError:  # a user without a home, as in some containers
-        return Path(tempfile.gettempdir())
-
-
 def drop_open_entries() -> None:
     """Remove the entries that jax is writing to its cache of compiled programs.
 
@@ -80,7 +62,7 @@ def drop_open_entries() -> None:
     for link in Path("/proc/self/fd").iterdir() if folder else ():
         with suppress(OSError):
             path, mode = link.readlink(), fcntl.fcntl(int(link.name), fcntl.F_GETFL)
-            is_entry = path.parent == folder.resolve() and ENTRY.fullmatch(path.name)
+            is_entry = path.parent == folder.resolve() and path.name.endswith(("-cache", "-atime"))
             if is_entry and mode & os.O_ACCMODE != os.O_RDONLY:
                 path.unlink()
 

@@ -11,9 +11,8 @@ import select
 import sys
 import threading
 import time
-import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
@@ -57,20 +56,15 @@ def mute() -> None:
 @contextmanager
 def status_lines(words: str) -> Iterator[None]:
     """Let slow work in a block of the main thread be named; `words` stand where nothing else is."""
-    if sys.stderr is None or _tasks:  # closed, so that number 2 may be another file; or nested
+    if _tasks:  # in such a block already
         yield
         return
     _state.muted = False
-    streams = {name: Heard(getattr(sys, name)) for name in ("stdout", "stderr")}
-    before = {name: getattr(sys, name) for name in streams}
-    ended = threading.Event()
     # Imports have taken a while before this.
     _state.heard = time.monotonic() - min(time.process_time(), SILENCE / 2)
+    ended = threading.Event()
     thread = threading.Thread(target=_speak, args=(ended,), name="status", daemon=True)
-    with doing(words):
-        for name, stream in streams.items():
-            if before[name] is not None:
-                setattr(sys, name, stream)
+    with doing(words), redirect_stdout(Heard(sys.stdout)), redirect_stderr(Heard(sys.stderr)):
         thread.start()
         try:
             yield
@@ -78,9 +72,6 @@ def status_lines(words: str) -> Iterator[None]:
             ended.set()
             thread.join(1.0)  # it may be stuck in a write
             _clear()
-            for name, stream in streams.items():
-                if getattr(sys, name) is stream:
-                    setattr(sys, name, before[name])
 
 
 class Heard:
@@ -114,17 +105,8 @@ def _speak(ended: threading.Event) -> None:
             if _state.heard > now:  # somebody writes a line just now
                 continue
             _state.shown = True
-            _write(CLEAR + _fitting(line, os.get_terminal_size(2).columns or 80))
-
-
-def _fitting(line: str, columns: int) -> str:
-    """Return as much of a line as a terminal shows in one of so many columns."""
-    width = 0
-    for at, letter in enumerate(line):
-        width += 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        if width >= columns:
-            return line[:at]
-    return line
+            columns = os.get_terminal_size(2).columns or 80
+            _write(CLEAR + line[: columns - 1])
 
 
 def _compiling() -> str:

@@ -16,16 +16,16 @@ from jaxzero.errors import InputError
 from jaxzero.host.environment import check_devices, check_environment
 
 WRONG = {
-    "JAX_NUM_CPU_DEVICES": ("banana", "", "0", "-1", "1.5", "1000000", "9" * 999),
-    "XLA_CLIENT_MEM_FRACTION": ("banana", "0", "-1", "90", "nan", "inf"),
-    "XLA_PYTHON_CLIENT_MEM_FRACTION": ("banana", "2"),
-    "XLA_PYTHON_CLIENT_PREALLOCATE": ("banana", "no", "FALSE"),
+    "JAX_NUM_CPU_DEVICES": ("banana", "", "0", "1.5", "1000000"),
+    "XLA_CLIENT_MEM_FRACTION": ("banana", "0", "90", "nan"),
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": ("2",),
+    "XLA_PYTHON_CLIENT_PREALLOCATE": ("no", "FALSE"),
 }
 RIGHT = {
-    "JAX_NUM_CPU_DEVICES": ("1", "2", "16"),
-    "XLA_CLIENT_MEM_FRACTION": ("", "0.9", "1", ".5"),
+    "JAX_NUM_CPU_DEVICES": ("1", "16"),
+    "XLA_CLIENT_MEM_FRACTION": ("", "0.9", "1"),
     "XLA_PYTHON_CLIENT_MEM_FRACTION": ("0.5",),
-    "XLA_PYTHON_CLIENT_PREALLOCATE": ("", "true", "false", "0", "1"),
+    "XLA_PYTHON_CLIENT_PREALLOCATE": ("", "true", "0"),
 }
 
 
@@ -35,17 +35,16 @@ def nothing_is_set(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize(("name", "value"), [(n, v) for n, vs in WRONG.items() for v in vs])
-def test_what_jax_would_misread_is_refused(name, value, monkeypatch):
-    monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match=f"^{name}: "):
-        check_environment()
-
-
-@pytest.mark.parametrize(("name", "value"), [(n, v) for n, vs in RIGHT.items() for v in vs])
-def test_what_jax_reads_passes(name, value, monkeypatch):
-    monkeypatch.setenv(name, value)
-    check_environment()
+def test_what_jax_would_misread_is_refused(monkeypatch):
+    for name in WRONG:
+        for value in RIGHT[name]:
+            monkeypatch.setenv(name, value)
+            check_environment()
+        for value in WRONG[name]:
+            monkeypatch.setenv(name, value)
+            with pytest.raises(InputError, match=f"^{name}: {value!r} "):
+                check_environment()
+        monkeypatch.delenv(name)
 
 
 def test_variables_of_notebooks_and_parsers_change_nothing(monkeypatch):
@@ -53,17 +52,6 @@ def test_variables_of_notebooks_and_parsers_change_nothing(monkeypatch):
     monkeypatch.setenv("JSONARGPARSE_DEBUG", "1")
     check_environment()
     assert os.environ["MPLBACKEND"] == "agg" and "JSONARGPARSE_DEBUG" not in os.environ
-
-
-@pytest.mark.parametrize("name", ["JAX_PLATFORMS", "JAX_PLATFORM_NAME"])
-def test_a_platform_is_refused_by_the_name_of_its_variable(name, monkeypatch):
-    def refuse():
-        raise RuntimeError("Unknown backend banana")
-
-    monkeypatch.setenv(name, "banana")
-    monkeypatch.setattr(jax, "devices", refuse)
-    with pytest.raises(InputError, match=f"^{name}: 'banana': Unknown backend"):
-        check_devices()
 
 
 def test_two_names_of_one_setting_are_refused(monkeypatch):
@@ -78,15 +66,10 @@ def test_two_names_of_one_setting_are_refused(monkeypatch):
     [
         ("JAX_NUM_CPU_DEVICES", "banana"),
         ("JAX_PLATFORMS", "banana"),
-        ("JAX_PLATFORMS", "cuda"),
-        ("JAX_DEFAULT_MATMUL_PRECISION", "banana"),
         ("JAX_ENABLE_X64", "banana"),
-        ("JAX_COMPILATION_CACHE_DIR", "banana://x"),
     ],
 )
 def test_a_script_ends_with_a_line_about_the_variable(name, value):
-    if value == "cuda" and any(device.platform == "gpu" for device in jax.devices()):
-        pytest.skip("there is one")
     command = [sys.executable, "scripts/solve.py", *"--rows 1 --cols 1".split()]
     environment = os.environ | {"PYTHONPATH": str(ROOT), name: value}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

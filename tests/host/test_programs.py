@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxzero.errors import InputError
 from jaxzero.host.programs import (
     cache_folder,
     drop_open_entries,
@@ -49,23 +45,6 @@ def call(factor: float = 2.0, size: int = 3) -> None:
     assert out[1] == x["a"].sum()
 
 
-def test_a_user_without_a_home_has_a_cache_too(monkeypatch, tmp_path):
-    def home() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    before = jax.config.jax_compilation_cache_dir
-    monkeypatch.setattr(Path, "home", home)
-    try:
-        for named in (str(tmp_path), ""):
-            monkeypatch.setenv("XDG_CACHE_HOME", named)
-            jax.config.update("jax_compilation_cache_dir", None)
-            use_compilation_cache()
-            kept = jax.config.jax_compilation_cache_dir
-            assert kept.startswith(named) and kept.endswith("/jaxzero")
-    finally:
-        jax.config.update("jax_compilation_cache_dir", before)
-
-
 def test_a_program_is_traced_once_for_what_it_depends_on(folder):
     call()
     call()
@@ -78,32 +57,14 @@ def test_a_program_is_traced_once_for_what_it_depends_on(folder):
     assert len(TRACED) == 3
 
 
-def test_other_code_traces_anew(folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "other"), [("_sources", lambda: "changed"), ("version", lambda _name: "0.0.1")]
+)
+def test_other_code_and_another_compiler_trace_anew(name, other, folder, monkeypatch):
     call()
-    monkeypatch.setattr("jaxzero.host.programs._sources", lambda: "changed")
-    call()
-    assert len(TRACED) == 2
-
-
-def test_another_compiler_traces_anew(folder, monkeypatch):
-    call()
-    monkeypatch.setattr("jaxzero.host.programs.version", lambda _name: "0.0.1")
+    monkeypatch.setattr(f"jaxzero.host.programs.{name}", other)
     call()
     assert len(TRACED) == 2
-
-
-def test_what_is_compiled_for_another_processor_has_another_name():
-    """jax names what it keeps by this number among others: it must know the instructions."""
-    script = (
-        "import jax; from jax._src.lib import xla_client as client; "
-        "print(client.get_topology_for_devices(jax.devices()).fingerprint())"
-    )
-    found = set()
-    for most in ("SSE4_2", "AVX"):
-        env = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_cpu_max_isa={most}"}
-        command = [sys.executable, "-c", script]
-        found.add(subprocess.check_output(command, env=env, text=True, timeout=60))
-    assert len(found) == 2
 
 
 def test_a_torn_file_is_replaced(folder):
@@ -123,7 +84,7 @@ def test_where_nothing_can_be_written_programs_run(folder):
     assert len(TRACED) == 2
 
 
-@pytest.mark.parametrize("named", [None, "", "gs://nowhere/x", "s3://nowhere"])
+@pytest.mark.parametrize("named", [None, "", "gs://nowhere/x"])
 def test_a_cache_that_is_off_or_elsewhere_gets_nothing(named, folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
     if named is None:
@@ -141,34 +102,16 @@ def test_a_cache_that_is_off_or_elsewhere_gets_nothing(named, folder, monkeypatc
     assert list(folder.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize(("named", "kept"), [(".", "traced"), ("file://{}/sub", "sub/traced")])
-def test_a_cache_of_this_machine_is_found_by_every_name(named, kept, folder, monkeypatch):
-    monkeypatch.chdir(folder.parent)
-    jax.config.update("jax_compilation_cache_dir", named.format(folder.parent))
+def test_without_a_name_the_cache_is_the_user_s(folder, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    jax.config.update("jax_compilation_cache_dir", None)
     use_compilation_cache()
-    call()
-    assert len(list((folder.parent / kept).iterdir())) == 1
-    with Path("log.txt").open("w") as file:  # in the same folder
-        print("mine", file=file, flush=True)
-        drop_open_entries()
-        assert Path("log.txt").read_text() == "mine\n"
-
-
-def test_a_cache_that_cannot_be_is_named(folder):
-    jax.config.update("jax_compilation_cache_dir", "banana://x")
-    with pytest.raises(InputError, match=r"^JAX_COMPILATION_CACHE_DIR: 'banana://x' "):
-        use_compilation_cache()
+    assert cache_folder() == folder / "jaxzero" and cache_folder().is_dir()
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("jax_default_matmul_precision", "float32"),
-        ("jax_default_prng_impl", "rbg"),
-        ("jax_threefry_partitionable", False),
-        ("jax_numpy_dtype_promotion", "strict"),
-        ("jax_debug_nans", True),
-    ],
+    [("jax_default_matmul_precision", "float32"), ("jax_threefry_partitionable", False)],
 )
 def test_other_settings_of_jax_trace_anew(name, value, folder):
     before = getattr(jax.config, name)
@@ -179,12 +122,8 @@ def test_other_settings_of_jax_trace_anew(name, value, folder):
     finally:
         jax.config.update(name, before)
     assert len(TRACED) == 2
-    call()
-    assert len(TRACED) == 2
-
-
-def test_settings_of_a_thread_count_too(folder):
-    call()
-    with jax.default_matmul_precision("float32"):
+    with jax.default_matmul_precision("bfloat16"):  # settings of a thread count too
         call()
-    assert len(TRACED) == 2
+    assert len(TRACED) == 3
+    call()
+    assert len(TRACED) == 3

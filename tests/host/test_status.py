@@ -8,14 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
+from script_runner import ROOT
 
 from jaxzero.host import status
 from jaxzero.host.status import CLEAR, MARK, doing, mute, spell, status_lines, waiting
 
-ROOT = Path(__file__).parents[2]
 GUARD = 60.0  # seconds
 
 
@@ -102,42 +101,20 @@ def test_lines_become_more_seldom_with_the_age_of_the_script(capfd, monkeypatch)
 
 SCRIPT = """
 import sys, time
-from jaxzero import status
+from jaxzero.host import status
 status.SILENCE, status.TICK = 0.1, 0.01
-from jaxzero.cli import run_script
-def main(arguments):
-    with open(arguments[0], "w") as file:  # takes the number of standard error where it is closed
-        time.sleep(1)
-        print("a word", flush=True)
-        time.sleep(1)
-    sys.exit(3)
-run_script(main)
+with status.status_lines("outside"):
+    time.sleep(0.5)
+    print("a word", flush=True)
+    time.sleep(0.5)
+sys.exit(3)
 """
+COMMAND = [sys.executable, "-c", SCRIPT]
 
 
-def command(path: Path) -> list[str]:
-    return [sys.executable, "-c", SCRIPT, str(path)]
-
-
-def test_a_closed_standard_error_is_not_taken_for_another_file(tmp_path):
-    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command(tmp_path / "file")]
-    done = subprocess.run(shell, cwd=ROOT, stdout=subprocess.PIPE, timeout=GUARD)
-    assert (done.returncode, done.stdout) == (3, b"a word\n")
-    assert (tmp_path / "file").read_bytes() == b""
-
-
-def test_a_reader_that_went_away_ends_nothing(tmp_path):
-    reader, writer = os.pipe()
-    os.close(reader)
-    words = command(tmp_path / "file")
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=writer, timeout=GUARD)
-    os.close(writer)
-    assert (done.returncode, done.stdout) == (3, b"a word\n")
-
-
-def test_a_terminal_has_one_line_that_other_words_replace(tmp_path):
+def test_a_terminal_has_one_line_that_other_words_replace():
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(command(tmp_path / "file"), cwd=ROOT, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=theirs, stderr=theirs)
     os.close(theirs)
     seen = b""
     try:
@@ -153,25 +130,15 @@ def test_a_terminal_has_one_line_that_other_words_replace(tmp_path):
     assert before.endswith(CLEAR) and before.count(MARK) > 1 and after.count(MARK) > 1
 
 
-def test_a_terminal_that_is_stopped_stops_no_script(tmp_path):
+def test_a_terminal_that_is_stopped_stops_no_script():
     ours, theirs = pty.openpty()
     os.write(ours, b"\x13")  # Ctrl-S; a connection that hangs is the same
-    process = subprocess.Popen(
-        command(tmp_path / "file"), cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs
-    )
+    process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
     out, _ = process.communicate(timeout=GUARD)
     os.close(ours)
     assert (process.returncode, out) == (3, b"a word\n")
 
 
-def test_letters_of_double_width_stay_in_one_line():
-    assert status._fitting("abc", 4) == "abc"
-    assert status._fitting("\u4e2d\u6587\u5b57", 6) == "\u4e2d\u6587"
-
-
 def test_times_in_words():
-    assert [spell(seconds) for seconds in (0.4, 99.4, 100, 3725)] == [
-        *("0 s", "99 s"),
-        *("0:01:40", "1:02:05"),
-    ]
+    assert [*map(spell, (0.4, 99.4, 100, 3725))] == ["0 s", "99 s", "0:01:40", "1:02:05"]
