@@ -14,7 +14,7 @@ from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
 from jaxzero.game.notation import read_game
 from jaxzero.measure.arena import MatchResult, play_recorded_match
 from jaxzero.play.game import Record, Side, choose
-from jaxzero.play.modes import choose_board, choose_game, choose_player, report_match
+from jaxzero.play.modes import choose_game, choose_player, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game, value_lines
 from jaxzero.players.players import Player, make_player
 from jaxzero.players.preparation import STAND_INS, Answer
@@ -237,11 +237,10 @@ def test_a_game_to_go_on_with_has_the_board_asked_for():
 
 
 def test_boards_and_players_that_do_not_exist_are_named():
-    assert choose_board(None, 4, []) == DotsAndBoxes(3, 4)
-    message = "must be a whole number >= 1 and <= 20"
+    assert choose_game(None, "", None, 4, []).board == DotsAndBoxes(3, 4)
     for rows in (0, 99):
-        with pytest.raises(InputError, match=f"^rows: {rows} {message}"):
-            choose_board(rows, None, [])
+        with pytest.raises(InputError, match=f"^rows: {rows} must be"):
+            choose_game(None, "", rows, None, [])
     with pytest.raises(InputError, match=r"^player2: 'greedi' is unknown, did you mean greedy"):
         choose_player("player2", "greedi", PAIR, None)
     with pytest.raises(InputError, match=r"^player: 'policy' needs a trained network"):

@@ -15,9 +15,10 @@ from jaxzero.cli import Source, load_config, save_config
 from jaxzero.errors import InputError
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
-from jaxzero.play.modes import choose_board, choose_player, fit, load_named
+from jaxzero.play.modes import choose_player, fit, load_named
 from jaxzero.players.players import make_player
 from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.resize import asked_board
 from jaxzero.runs.weights import (
     load_agent,
     load_weights,
@@ -141,11 +142,11 @@ def test_what_is_not_there_is_named(whole, run, tmp_path):
 
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
     run = load_named(Source(whole, None))
-    board = choose_board(None, 2, [run])
+    board = asked_board(None, 2, run.agent.network.game)
     assert str(board) == "2x2"
     assert choose_player("player", None, board, run).name == "search:64"
     with pytest.raises(InputError, match=r"^run_dir: .* cannot play 2x4: its trunk is dense"):
-        fit(run, choose_board(2, 4, [run]))
+        fit(run, asked_board(2, 4, board))
     with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
         load_named(Source(whole, None, 9, "2"))
 
