@@ -59,17 +59,12 @@ def analyse_parser() -> ArgumentParser:
     return parser
 
 
-def check_options(options: Namespace) -> None:
-    """Raise an InputError for values out of range."""
+def main(arguments: list[str]) -> None:
+    options = parse(analyse_parser(), arguments)
     if options.position is not None and options.load is not None:
         raise InputError(f"position: {shortened(options.position)!r} cannot stand beside --load")
     if options.json not in (None, "-"):
         check_result_file("json", Path(options.json), JSON)
-
-
-def main(arguments: list[str]) -> None:
-    options = parse(analyse_parser(), arguments)
-    check_options(options)
     source = required_source(options)
 
     from jaxzero.play.analysis import analyse
@@ -79,11 +74,8 @@ def main(arguments: list[str]) -> None:
     use_compilation_cache()
     agent = source.load().agent
     board = asked_board(options.rows, options.cols, agent.network.game)
-    if options.load:
-        asked = options.rows is not None or options.cols is not None
-        record = read_record(options.load, [board] if asked else [board, None])
-    else:
-        record = position_of(board, options.position)
+    asked = options.rows is not None or options.cols is not None
+    record = read_record(options, board, asked)
     agent = resize(agent, record.game, f"{source.field}: {source.name}")
     if record.is_over:
         raise InputError("position: no edge is left")
@@ -98,23 +90,22 @@ def main(arguments: list[str]) -> None:
         write_text(Path(options.json), content + "\n")
 
 
-def read_record(path: Path, boards: list[DotsAndBoxes | None]) -> Record:
-    """Return the game of a file on the first of these boards that it fits. Raises: InputError."""
+def read_record(options: Namespace, board: DotsAndBoxes, asked: bool) -> Record:
+    """Return the game of --load, else a position whose edges nobody drew. Raises: InputError.
+
+    `asked`: the board is that of --rows and --cols, which a file must hold.
+    """
+    from jaxzero.game import parse_edges
     from jaxzero.game.notation import LONGEST_TEXT
     from jaxzero.play.game import Record
     from jaxzero.play.modes import read_on
 
-    game = read_on(path, read_text("load", path, LONGEST_TEXT), boards)
-    return Record(game.board, game.moves, game.start)
-
-
-def position_of(board: DotsAndBoxes, names: str | None) -> Record:
-    """Return a position in which these edges were drawn by nobody. Raises: InputError."""
-    from jaxzero.game import parse_edges
-    from jaxzero.play.game import Record
-
+    if options.load:
+        text = read_text("load", options.load, LONGEST_TEXT)
+        game = read_on(options.load, text, [board] if asked else [board, None])
+        return Record(game.board, game.moves, game.start)
     try:
-        edges = parse_edges(board, names or "")
+        edges = parse_edges(board, options.position or "")
     except InputError as error:
         raise InputError(f"position: {error}") from error
     return Record(board, (), tuple(sorted(edges)))

@@ -484,11 +484,10 @@ def test_damaged_suites_tables_and_solved_positions(tmp_path):
 
 
 def test_damaged_folders_of_a_run(tmp_path):
-    from jaxzero.runs.watching import watch_run
-
     from jaxzero.runs.compare import format_runs, group_runs, levels, read_run
     from jaxzero.runs.run_dir import finished_checkpoints
-    from jaxzero.runs.weights import effort_before
+    from jaxzero.runs.watch import watch_run
+    from jaxzero.runs.weights import initial_note
 
     config, metrics, begun = (
         tmp_path / name for name in ("config.yaml", "metrics.jsonl", "begun_with.json")
@@ -506,7 +505,7 @@ def test_damaged_folders_of_a_run(tmp_path):
     check_damage(config, lambda: load_config(config), 20)
     check_damage(metrics, lambda: watch_run(tmp_path), 30)
     check_damage(metrics, compare, 30)
-    check_damage(begun, lambda: effort_before(tmp_path), 100)
+    check_damage(begun, lambda: initial_note(tmp_path), 100)
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(InputError, match=r"^run_dir: .*checkpoints is no folder"):
         finished_checkpoints(tmp_path / "checkpoints")

@@ -125,7 +125,7 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
         if not here.is_over:
             proof = prove(here.game, here.drawn, REVIEW_SECONDS, TABLES)
             if proof and proof.best:
-                value, line["best"] = proof.value, proof.best[0]
+                value, line["best"] = float(proof.value), proof.best[0]
             else:
                 yield from until_prepared(here.game)
                 thought = think(agent_of(here.game), here.drawn, simulations)

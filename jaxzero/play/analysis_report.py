@@ -7,7 +7,7 @@ from typing import Any
 from tabulate import tabulate
 
 from jaxzero.game import edge_name, render
-from jaxzero.play.analysis import LONG, Analysis, EdgeFacts
+from jaxzero.play.analysis import LONG, Analysis
 from jaxzero.play.game import Record
 
 MOST_ROWS = 12  # edges of a table
@@ -84,22 +84,21 @@ def to_json(found: Analysis) -> dict[str, Any]:
         "draw": draw,
         "lose": lose,
         "best": found.best,
-        "edges": [_edge_json(one) for one in found.edges],
+        "edges": [
+            {
+                "edge": one.edge,
+                "class": one.kind,
+                "prior": _rounded(one.prior, 4),
+                "visits": one.visits,
+                "value": _rounded(one.value),
+                "lost": _rounded(one.lost),
+                "exact": one.exact,
+            }
+            for one in found.edges
+        ],
         "line": list(found.line),
         "exact": exact,
         "structure": {"chains": chains, "safe": found.safe, "long": long, "control": control},
-    }
-
-
-def _edge_json(one: EdgeFacts) -> dict[str, Any]:
-    return {
-        "edge": one.edge,
-        "class": one.kind,
-        "prior": _rounded(one.prior, 4),
-        "visits": one.visits,
-        "value": _rounded(one.value),
-        "lost": _rounded(one.lost),
-        "exact": one.exact,
     }
 
 

@@ -113,11 +113,6 @@ def choose(player: Player, record: Record, seed: int) -> int:
     return int(player.choose(key[None], record.state())[0])
 
 
-def play_turn(player: Player, record: Record, seed: int) -> Record:
-    """Let a player draw edges until the turn passes or the game is over."""
-    return draw_turn(record, lambda record: choose(player, record, seed))
-
-
 def draw_turn(record: Record, choose_edge: Callable[[Record], int]) -> Record:
     """Draw what `choose_edge` says until the turn passes or the game is over."""
     mover = record.player

@@ -80,16 +80,16 @@ def line_of_play(
 
 def prepare(agent: Agent) -> None:
     """Compile what the functions above need for an agent; cancelled, end between the programs."""
-    empty = np.zeros(agent.network.game.num_edges, bool)
-    structure_of(agent.network.game, empty)
-    check_cancelled()
-    moves_of(agent.network.game, empty)
-    check_cancelled()
-    look_at(agent, empty)
-    check_cancelled()
-    line_of_play(agent, empty, edges=1)
-    check_cancelled()
-    think(agent, empty, 1)
+    game = agent.network.game
+    for look in (
+        partial(structure_of, game),
+        partial(moves_of, game),
+        partial(look_at, agent),
+        partial(line_of_play, agent, edges=1),
+        partial(think, agent, simulations=1),
+    ):
+        check_cancelled()
+        look(np.zeros(game.num_edges, bool))
 
 
 def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:

@@ -28,7 +28,7 @@ from jaxzero.players.players import LEARNT, Agent, Player, make_player
 from jaxzero.players.preparation import Answer, draws_best, first_answer
 from jaxzero.runs.resize import asked_board, resize
 
-DEFAULT_BOARD = DotsAndBoxes(3, 3)  # if no network fixes the board
+DEFAULT_BOARD = DotsAndBoxes(3, 3)
 # The default players.
 WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
 OWN_NAME = re.compile(r"you|(AI|A|B) \(.*\)")  # written here, not given by anybody
@@ -94,12 +94,6 @@ def load_named(source: Source | None, temperature: float = 0.0) -> NamedAgent | 
     return NamedAgent(source.field, source.name, agent, loaded.iteration, board)
 
 
-def choose_board(rows: int | None, cols: int | None, networks: list[NamedAgent]) -> DotsAndBoxes:
-    """Return the board asked for, else the board of the networks, else 3x3. Raises: InputError."""
-    default = networks[0].agent.network.game if networks else DEFAULT_BOARD
-    return asked_board(rows, cols, default)
-
-
 def fit(named: NamedAgent, board: DotsAndBoxes) -> NamedAgent:
     """Return a network for this board. Raises: InputError where it cannot play there."""
     return replace(named, agent=resize(named.agent, board, f"{named.field}: {named.source}"))
@@ -134,9 +128,11 @@ def choose_game(
 ) -> RecordedGame:
     """Return the game of the file `path`, which holds `text`, or a new one without a file.
 
-    A text without a size is of the board asked for, else of the networks. Raises: InputError.
+    A text without a size is of the board asked for, else of the networks; a new game without
+    either is 3x3. Raises: InputError.
     """
-    board = choose_board(rows, cols, networks)
+    default = networks[0].agent.network.game if networks else DEFAULT_BOARD
+    board = asked_board(rows, cols, default)
     if path is None:
         return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
     guesses = [board, None] if networks else [None]

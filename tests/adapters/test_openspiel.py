@@ -86,15 +86,6 @@ def test_it_plays_whole_games_without_a_mistake(bot, seat, seed):
     assert result >= (value if seat == 0 else -value)
 
 
-def test_against_itself_it_reaches_the_exact_value(bot):
-    state, value = spiel(2, 2).new_initial_state(), exact_values(DotsAndBoxes(2, 2))(frozenset())[0]
-    assert pyspiel.evaluate_bots(state, [bot, bot], 0) == [value, -value]
-
-
-def test_it_does_not_lose_to_search(bot):
-    assert points_against_mcts(bot, games=2, simulations=50) >= 0.5
-
-
 def test_its_policy_is_the_edge_it_draws(bot):
     state = after(spiel(2, 2), 3)
     policy, action = bot.step_with_policy(state)

@@ -16,9 +16,10 @@ from jaxzero.cli import Source, load_config, save_config
 from jaxzero.errors import InputError
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
-from jaxzero.play.modes import choose_board, choose_player, fit, load_named
+from jaxzero.play.modes import choose_player, fit, load_named
 from jaxzero.players.players import make_player
 from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.runs.resize import asked_board
 from jaxzero.runs.weights import (
     load_agent,
     load_weights,
@@ -172,13 +173,15 @@ def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
 
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
     run = load_named(Source(whole, None))
-    board = choose_board(None, 2, [run])
+    board = asked_board(None, 2, run.agent.network.game)
     assert str(board) == "2x2"
     player = choose_player("player", None, board, run)
     assert player.name == "search:64"
     assert play_match(board, player, make_player("random", board), 4, 0, 0).games == 4
     with pytest.raises(InputError, match=r"^run_dir: .* cannot play 2x4: its trunk is dense"):
-        fit(run, choose_board(2, 4, [run]))
+        fit(run, asked_board(2, 4, board))
+    with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
+        load_named(Source(whole, None, 9, "2"))
 
 
 def test_a_record_of_something_else_is_named(whole, tmp_path):
