@@ -1,4 +1,8 @@
-"""The benchmark: the speed of a config on one device and its shares of the limits."""
+"""The benchmark: the speed of a config, its shares of the device's limits, and its bottleneck.
+
+An iteration is split into parts that do not overlap. Each is timed alone, at the batch it has,
+times how often it runs; what they leave open of the whole is unexplained.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +16,14 @@ import jax
 from jaxzero.cli import dotted
 from jaxzero.config import Config
 from jaxzero.errors import InputError, shortened
+from jaxzero.host.files import make_folder
 from jaxzero.host.readers import read_mapping
+from jaxzero.host.status import doing
 from jaxzero.network.layers import compute_dtype
-from jaxzero.performance.baseline import Baseline
-from jaxzero.performance.monitor import training
 from jaxzero.performance.report import (
     WIDTH,
     Result,
     Share,
-    ceilings,
     count_bytes,
     count_flops,
     describe,
@@ -28,28 +31,108 @@ from jaxzero.performance.report import (
     notes_on,
     setting_lines,
     table,
-    time_table,
 )
 from jaxzero.performance.timing import (
     Part,
     Workload,
-    ceiling_parts,
+    copy_part,
     learning_part,
     make_workload,
+    matmul_part,
     network_part,
     search_part,
     seconds_per_call,
     selfplay_part,
     time_parts,
-    write_part,
+    training,
 )
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
-from jaxzero.training.parallel import local_copy
+from jaxzero.training.parallel import choose_devices
 
 # Longest call of each kind, as a share of the seconds of one round.
 SELFPLAY_SHARE, ITERATION_SHARE, CALL_SHARE = 0.3, 0.3, 0.1
-PHASES = ("selfplay", "replay_write", "learning", "host_gap")
+PHASES = ("selfplay", "learning")
+PROFILE = {  # the parts of an iteration; self-play is the network and the tree
+    "network": "evaluations of self-play",
+    "tree": "search and moves, with an evaluator that costs nothing",
+    "learning": "batches from the replay, gradient, optimiser",
+    "host_gap": "from the end of the device's work to the next call",
+}
 COMPARED = ("_per_second", "with_learning", "_bytes", "_flops")  # ends of keys
+
+
+def benchmark(
+    config: Config, seconds: float = 120.0, rounds: int = 3, trace: Path | None = None
+) -> Result:
+    """Measure a config in about `seconds`, compilation not counted; `trace` takes a profile.
+
+    Parts run on one device with its share of games and samples, the iteration on all.
+    Raises: InputError for devices that do not fit.
+    """
+    devices = choose_devices(config.devices)
+    count = len(devices)
+    config.check_devices(count)
+    print("Compiling an iteration and its parts ...", flush=True)
+    with training(config, devices) as run:
+        work = make_workload(config, run.progress.learner, count)
+        sizes = fit_sizes(work, *probe(work), seconds / (rounds + 1))
+        # The long calls first: on a busy machine the call after one of them waits for its turn.
+        parts = {"matmul": matmul_part(compute_dtype(config.network)), "copy": copy_part()}
+        if sizes.iteration:
+            run.iterate()
+            parts["iteration"] = Part(run.iterate)
+        # Read before the parts are measured, which hold more than a run does.
+        peak = max(map(peak_memory_bytes, devices))
+        games = run.games if sizes.iteration else games_begun(work)
+        times = time_parts(parts | work_parts(work, sizes), rounds)
+        if sizes.iteration:
+            times["host_gap"] = run.host_gap()
+        else:
+            times["iteration"] = sum(times.get(name, 0.0) for name in PHASES)
+        if trace:
+            make_folder("trace", trace)
+            with doing("tracing"), jax.profiler.trace(str(trace), create_perfetto_trace=True):
+                run.iterate()
+        predicted = run.program.predicted
+    gain = 1 - times["network"] / times.pop("network_of_half")
+    batches = (config, work.learner, work.games, work.samples)
+    limits = count_flops(*batches) | count_bytes(*batches)
+    # Of one item, so their seconds are those of an operation and of a byte.
+    limits["matmul_ceiling_flops"] = 1 / times.pop("matmul")
+    limits["copy_ceiling_bytes"] = 1 / times.pop("copy")
+    result = describe(config, devices) | measures(config, count, times, limits, games)
+    result |= {
+        "peak_memory_bytes": peak,
+        "predicted_memory_bytes": predicted,
+        "doubling_gain": gain,
+        "unexplained_seconds": times["iteration"] - sum(profile(times).values()),
+        "notes": [*notes(work, sizes), *notes_on(config)],
+    }
+    return result | {"bottleneck": find_bottleneck(result)._asdict()}
+
+
+def work_parts(work: Workload, sizes: Sizes) -> dict[str, Part]:
+    """Return the timed parts of an iteration on one device."""
+    # Whole games go to their end, which in the quiet game is not the same for all.
+    moves = sizes.moves % work.config.decisions_per_lane
+    half = work._replace(games=max(1, work.games // 2))
+    evaluations = sizes.searches * (work.config.search.simulations + 1)
+    parts = {
+        "network": network_part(work, evaluations),
+        "network_of_half": network_part(half, evaluations),
+        "search": search_part(work, sizes.searches),
+        "selfplay": selfplay_part(work, moves),
+        "tree": selfplay_part(work, moves, free=True),
+    }
+    return parts | ({"learning": learning_part(work, sizes.updates)} if work.learned else {})
+
+
+def profile(seconds: dict[str, float]) -> dict[str, float]:
+    """Return the seconds of the parts that do not overlap."""
+    return {part: seconds[part] for part in PROFILE if part in seconds}
+
+
+# How much to run, so that a benchmark ends in time on any machine
 
 
 class Sizes(NamedTuple):
@@ -61,64 +144,6 @@ class Sizes(NamedTuple):
     iteration: bool  # whether the whole iteration runs
 
 
-def benchmark(
-    config: Config, seconds: float = 120.0, rounds: int = 3, baseline: Baseline | None = None
-) -> Result:
-    """Measure a config on the first device in about `seconds`, compilation not counted.
-
-    The device gets all games and samples of the config. A `baseline` takes turns with the rest, in
-    time of its own.
-    """
-    devices = jax.local_devices()[:1]
-    print("Compiling an iteration and its parts ...", flush=True)
-    with training(config, devices) as run:
-        work = make_workload(config, local_copy(run.progress.learner))
-        sizes = fit_sizes(config, *probe(work), seconds / (rounds + 1))
-        if sizes.iteration:
-            # Read before the parts are measured, which hold more than a run does.
-            jax.block_until_ready(run.step())
-            peak, games = peak_memory_bytes(devices[0]), run.games()
-        # The long calls first: on a busy machine the call after one of them waits for its turn.
-        parts = {"baseline": Part(baseline)} if baseline else {}
-        parts |= ceiling_parts(compute_dtype(config.network))
-        parts |= {"iteration": Part(run.iterate)} if sizes.iteration else {}
-        times = time_parts(parts | work_parts(work, sizes), rounds)
-        if sizes.iteration:
-            times["host_gap"] = run.host_gap()
-        else:
-            times["iteration"] = sum(times.get(name, 0.0) for name in PHASES)
-            peak, games = peak_memory_bytes(devices[0]), games_begun(work)
-        predicted = run.program.predicted
-    times.pop("baseline", None)
-    batches = (config, work.learner, work.games, work.samples)
-    limits = count_flops(*batches) | count_bytes(*batches) | ceilings(times)
-    result = describe(config, devices) | measures(config, 1, times, limits, games)
-    result |= {
-        "peak_memory_bytes": peak,
-        "predicted_memory_bytes": predicted,
-        "notes": [*notes(config, sizes), *notes_on(config)],
-    }
-    if baseline:
-        result["baseline"] = baseline.summary(result["games_per_second"])
-    return result
-
-
-def work_parts(work: Workload, sizes: Sizes) -> dict[str, Part]:
-    """Return the timed parts of an iteration."""
-    # Whole games go to their end, which in the quiet game is not the same for all.
-    moves = sizes.moves % work.config.decisions_per_lane
-    parts = {
-        "network": network_part(work, sizes.searches * (work.config.search.simulations + 1)),
-        "search": search_part(work, sizes.searches),
-        "selfplay": selfplay_part(work, moves),
-        "replay_write": write_part(work),
-    }
-    return parts | ({"learning": learning_part(work, sizes.updates)} if work.learned else {})
-
-
-# How much to run, so that a benchmark ends in time on any machine
-
-
 def probe(work: Workload) -> tuple[float, float]:
     """Return roughly the evaluations and the samples of learning that the device does a second."""
     if jax.default_backend() == "cpu":
@@ -128,16 +153,15 @@ def probe(work: Workload) -> tuple[float, float]:
     return forward.items / seconds[0], learning.items / seconds[1]
 
 
-def fit_sizes(config: Config, evaluations: float, samples: float, seconds: float) -> Sizes:
+def fit_sizes(work: Workload, evaluations: float, samples: float, seconds: float) -> Sizes:
     """Fit one round of calls into about `seconds`; each runs at least one batch of the config.
 
     `evaluations` and `samples` are what the device does in a second.
     """
-    moves, learner = config.decisions_per_lane, config.learner
-    lanes = config.lanes(config.selfplay.games)
-    per_move = lanes * (config.search.simulations + 1) / evaluations
-    per_update = learner.batch_size / samples
-    whole = moves * per_move + learner.updates_per_iteration * per_update
+    config, moves = work.config, work.config.decisions_per_lane
+    updates = config.learner.updates_per_iteration
+    per_move = work.games * (config.search.simulations + 1) / evaluations
+    per_update = work.samples / samples
 
     def clamp(count: float, most: int) -> int:
         return min(most, max(1, int(count)))
@@ -147,27 +171,113 @@ def fit_sizes(config: Config, evaluations: float, samples: float, seconds: float
         # Games that begin late are over after a few moves: only the whole queue keeps lanes busy.
         moves=moves if config.selfplay.start_ply else timed,
         searches=clamp(CALL_SHARE * seconds / per_move, moves),
-        updates=clamp(CALL_SHARE * seconds / per_update, max(1, learner.updates_per_iteration)),
-        iteration=whole <= ITERATION_SHARE * seconds,
+        updates=clamp(CALL_SHARE * seconds / per_update, max(1, updates)),
+        iteration=moves * per_move + updates * per_update <= ITERATION_SHARE * seconds,
     )
 
 
-def notes(config: Config, sizes: Sizes) -> Iterator[str]:
+def notes(work: Workload, sizes: Sizes) -> Iterator[str]:
     """Say what is measured on less than the config asks for."""
-    moves, updates = config.decisions_per_lane, config.learner.updates_per_iteration
+    moves = work.config.decisions_per_lane
+    updates = work.config.learner.updates_per_iteration
     if sizes.moves < moves:
         yield f"self-play measured over its first {sizes.moves} of {moves} moves"
     if sizes.updates < updates:
         yield f"learning measured over {sizes.updates} of {updates} updates"
     if not sizes.iteration:
         yield "no whole iteration is run: its time is the sum of its phases, without the host gap"
+    if work.devices > 1:
+        yield "parts are timed on one device, the iteration on all: their exchange is unexplained"
 
 
 def games_begun(work: Workload) -> int:
     """Return how many games an iteration begins; of a queue of late starts the last may not."""
     if not work.config.selfplay.start_ply:
         return work.config.selfplay.games
-    return round(float(selfplay_part(work).call()[1]["selfplay/games"]))
+    return work.devices * round(float(selfplay_part(work).call()[1]["selfplay/games"]))
+
+
+# The bottleneck
+
+HOST_SHARE = 0.2  # of the iteration: the device waits too long
+DOUBLING_GAIN = 0.25  # fall of the time per evaluation when the games double
+LOW_FLOPS = 0.3  # of the matmul ceiling: arithmetic is not what takes the time
+HIGH_FLOPS = 0.5  # of the matmul ceiling: little is left to win
+MEMORY_SHARE = 0.6  # of the time would go to moving the bytes at the copy ceiling
+CACHED_SHARE = 1.2  # more bytes than could be moved: caches serve them, the count tells nothing
+UNEXPLAINED_SHARE = 0.25  # of the iteration is in no part: the parts do not tell the story
+
+ADVICE = {
+    "host_gap": (
+        "raise selfplay.games or learner.updates_per_iteration: longer iterations wait less often",
+        "keep the run directory on a fast disk: metrics are written between iterations",
+    ),
+    "unknown": ("take a --trace and look for what runs between the parts",),
+    "launches": ("raise selfplay.games until the time per evaluation no longer falls",),
+    "tree": (
+        "lower search.simulations: each round costs as much for few games as for many",
+        "raise selfplay.games: a round costs nearly the same for more games",
+        "a larger network costs little here: raise network.channels",
+    ),
+    "learning": (
+        "lower learner.updates_per_iteration",
+        "or make fewer updates of a larger learner.batch_size: the optimiser runs less often",
+    ),
+}
+
+
+class Bottleneck(NamedTuple):
+    """What bounds an iteration, and what to change."""
+
+    name: str  # a key of `ADVICE`, "network" or "memory bandwidth"
+    reason: str
+    advice: tuple[str, ...]
+
+
+def find_bottleneck(result: Result) -> Bottleneck:
+    """Name what bounds the iteration, by the first rule that holds."""
+    whole = result["seconds"]["iteration"]
+    shares = {part: time / whole for part, time in profile(result["seconds"]).items()}
+    name, unexplained = max(shares, key=shares.get), 1 - sum(shares.values())
+    flops, moved = result["network_mfu"], result["copy_share"] or 0.0
+    gain = result["doubling_gain"]
+    if shares.get("host_gap", 0.0) > HOST_SHARE:
+        name = "host_gap"
+    elif unexplained > max(UNEXPLAINED_SHARE, shares[name]):
+        name = "unknown"
+    elif gain > DOUBLING_GAIN and flops < LOW_FLOPS:
+        name = "launches"
+    elif name == "network" and MEMORY_SHARE < moved <= CACHED_SHARE and flops < HIGH_FLOPS:
+        name = "memory bandwidth"
+    used = f"the network uses {Share(flops, 'products')} of the matmul ceiling"
+    reasons = {part: f"it takes {Share(share, 'whole')} of it" for part, share in shares.items()} | {
+        "unknown": f"{unexplained:.0%} of the iteration is in none of the parts measured",
+        "launches": f"doubling the games took {gain:.0%} of the time of an evaluation, and {used}",
+        "memory bandwidth": "moving the network's bytes at the copy ceiling would take "
+        f"{Share(moved, 'copies')} of its time",
+        "network": f"it takes {Share(shares['network'], 'whole')} of it, and {used}",
+    }
+    advice = ADVICE.get(name) or network_advice(result, name == "memory bandwidth")
+    return Bottleneck(name, reasons[name], tuple(advice))
+
+
+def network_advice(result: Result, waits: bool) -> Iterator[str]:
+    """Advise on a network that takes most of the time; `waits` says whether for memory."""
+    on_cpu = result["platform"] == "cpu"
+    convolutional = result["config"]["network"]["trunk"] == "conv"
+    if result["network_mfu"] >= HIGH_FLOPS:
+        yield "little is left to win in its kernels"
+        yield "less work: lower search.simulations, network.channels or network.blocks"
+        return
+    if result["compute_dtype"] == "float32" and not on_cpu:  # a CPU has no fast bfloat16
+        yield "set network.compute_dtype bfloat16: half the bytes, faster products"
+    if convolutional:
+        yield "try the other network.convolution: shifted writes nine copies of its input"
+    if waits and convolutional:
+        yield "raise network.pooling_every: it breaks fusion"
+    if not on_cpu:
+        yield "network.channels in multiples of 64 fill the matrix units"
+    yield "raise network.channels rather than network.blocks: wider products run nearer the ceiling"
 
 
 # For people
@@ -180,11 +290,12 @@ def report(result: Result) -> str:
         f"memory      {mebibytes(result['peak_memory_bytes'])} peak of the {of}, "
         f"{mebibytes(result['predicted_memory_bytes'])} predicted for the iteration"
     )
-    parts = [setting_lines(result), rate_table(result), phase_table(result), memory]
-    if "baseline" in result:
-        parts.append(baseline_text(result["baseline"]))
-    parts += [textwrap.fill(f"note: {note}", WIDTH) for note in result["notes"]]
-    return "\n\n".join(parts)
+    bottleneck = result["bottleneck"]
+    why = f"bottleneck  {bottleneck['name'].replace('_', ' ')}: {bottleneck['reason']}"
+    lines = [why, *(f"- {line}" for line in bottleneck["advice"])]
+    lines += [f"note: {note}" for note in result["notes"]]
+    parts = [setting_lines(result), rate_table(result), time_table(result), memory]
+    return "\n\n".join([*parts, "\n".join(textwrap.fill(line, WIDTH) for line in lines)])
 
 
 def rate_table(result: Result) -> str:
@@ -195,6 +306,7 @@ def rate_table(result: Result) -> str:
         ("search", "evaluations", "search_evaluations_per_second", None),
         ("self-play", "evaluations", "selfplay_evaluations_per_second", "selfplay_mfu"),
         ("learner", "samples", "learner_samples_per_second", "learning_mfu"),
+        ("with learning", "evaluations", "evaluations_per_second_with_learning", "iteration_mfu"),
     ):
         rate, used = result[name], result.get(mfu)
         of_network = Share(rate / alone, "network") if unit == "evaluations" else ""
@@ -205,8 +317,6 @@ def rate_table(result: Result) -> str:
         for unit in ("decisions", "games"):
             rate = f"{result[f'{unit}_per_second{end}']:,.2f}"
             rows.append([label, rate, unit, "", "", ""])
-    rate = f"{result['evaluations_per_second_with_learning']:,.0f}"
-    rows.insert(-2, ["with learning", rate, "evaluations", "", "", ""])
     if result["bytes_per_evaluation"]:
         moved, share = f"{result['bytes_per_evaluation']:,.0f}", result["copy_share"]
         rows.append(["bytes moved", moved, "an evaluation", "", "", Share(share, "copies")])
@@ -214,26 +324,16 @@ def rate_table(result: Result) -> str:
     return table(headings, rows, "lrlrrr")
 
 
-def phase_table(result: Result) -> str:
-    """Lay out the seconds of the phases of an iteration."""
-    seconds, whole = result["seconds"], result["seconds"]["iteration"]
-    phases = {name: seconds[name] for name in PHASES if name in seconds}
-    about = {"host_gap": "from the end of the device's work to the next call"}
-    if "host_gap" in phases:
-        phases["sum"] = sum(phases.values())
-    return time_table(phases | {"whole": whole}, whole, about)
-
-
-def baseline_text(baseline: Result) -> str:
-    """Say how fast the baseline plays, and how many times faster this package does."""
-    form = f", convolution {baseline['convolution']}" if baseline["convolution"] else ""
-    return (
-        f"baseline    a tree in Python on the host, batches of one, network compiled{form}\n"
-        f"            {baseline['processes']} processes, {baseline['games']} games: "
-        f"{baseline['games_per_second']:.3g} games/s, "
-        f"{baseline['evaluations_per_second']:,.0f} evaluations/s\n"
-        f"            self-play is {baseline['ratio']:.1f} x as fast"
+def time_table(result: Result) -> str:
+    """Lay out the seconds of the parts of an iteration, with their shares of the whole."""
+    parts, whole = profile(result["seconds"]), result["seconds"]["iteration"]
+    parts |= {"sum": sum(parts.values()), "unexplained": result["unexplained_seconds"]}
+    about = PROFILE | {"unexplained": "fusion, caches, noise; what is in no part"}
+    rows = (
+        (name.replace("_", " "), f"{time:.4g}", Share(time / whole, "whole"), about.get(name, ""))
+        for name, time in (parts | {"whole": whole}).items()
     )
+    return table(("iteration", "seconds", "share", ""), rows, "lrrl")
 
 
 # Comparing results
@@ -258,7 +358,7 @@ def comparison(now: Result, before: Result) -> str:
         if name.endswith(COMPARED) and all(pair)
     ]
     lines = [table(("now / before", "now", "before", "ratio"), rows, "lrrr")]
-    for section in ("device", "platform", "versions", "config", "notes"):
+    for section in ("device", "devices", "platform", "versions", "config", "notes"):
         new, old = (dict(dotted({section: result.get(section)})) for result in (now, before))
         for name in sorted(new.keys() | old.keys()):
             if new.get(name) != old.get(name):

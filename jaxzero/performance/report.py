@@ -42,7 +42,6 @@ ABOVE = {
     "copies": "above the measured ceiling: caches serve a part of the bytes",
     "whole": "above the whole: parts and whole were not measured under equal load, or a CPU left "
     "out evaluations that no game uses",
-    "cores": "above all cores: the two clocks differ",
 }
 
 
@@ -60,11 +59,6 @@ class Share(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.{self.places}%}{'*' * self.above}"
-
-    def sentence(self) -> str:
-        """Write the share for a sentence, with the explanation where it is above its limit."""
-        written = f"{self.value:.{self.places}%}"
-        return f"{written} ({ABOVE[self.limit]})" if self.above else written
 
 
 # What was measured
@@ -144,14 +138,6 @@ def _programs(
     yield "sample", samples, one_update.lower(learner, positions)
 
 
-def ceilings(seconds: dict[str, float]) -> dict[str, float]:
-    """Take the ceilings out of the seconds of timed parts, where they are those of one item."""
-    return {
-        "matmul_ceiling_flops": 1 / seconds.pop("matmul"),
-        "copy_ceiling_bytes": 1 / seconds.pop("copy"),
-    }
-
-
 def measures(
     config: Config,
     devices: int,
@@ -220,7 +206,7 @@ def notes_on(config: Config) -> Iterator[str]:
     if config.selfplay.adjudicate_below:
         yield (
             "speeds without the solver of selfplay.adjudicate_below, which works on the cores of "
-            "the host; diagnose.py says how long the device waits for it"
+            "the host; the metric speed/solver_wait_seconds of a run says how long the device waits"
         )
 
 
@@ -240,15 +226,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) ->
     lines = [line.rstrip() for line in text.splitlines()]
     folded = (textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in notes)
     return "\n".join([*lines, *folded])
-
-
-def time_table(seconds: dict[str, float], whole: float, about: dict[str, str]) -> str:
-    """Lay out the seconds of parts with their shares of the whole, and what each part is."""
-    rows = (
-        (name.replace("_", " "), f"{time:.4g}", Share(time / whole, "whole"), about.get(name, ""))
-        for name, time in seconds.items()
-    )
-    return table(("iteration", "seconds", "share", ""), rows, "lrrl")
 
 
 def setting_lines(result: Result) -> str:

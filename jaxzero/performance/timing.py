@@ -1,4 +1,4 @@
-"""Timed calls of the parts of an iteration, each at the batch it has there.
+"""What is timed: an iteration as the trainer runs it, and its parts, each at the batch it has there.
 
 Each part is its own compiled program. It repeats its work in a scan whose next input depends on all
 of the last output, so the compiler can leave nothing out and move nothing out of the loop.
@@ -6,9 +6,11 @@ of the last output, so the compiler can leave nothing out and move nothing out o
 
 from __future__ import annotations
 
+import io
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -17,17 +19,22 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
 from jaxzero.game.structure import Structure
+from jaxzero.host.files import temporary_folder
 from jaxzero.host.status import doing
 from jaxzero.network.network import IMPOSSIBLE, Network, inference_copy
+from jaxzero.runs.memory import peak_memory_bytes
+from jaxzero.runs.metrics import MetricsWriter
+from jaxzero.runs.summary import headline
 from jaxzero.search.search import Evaluate, Evaluation, game_of, network_evaluator, search
-from jaxzero.training.learner import Learner, augment, learn, mean_gradient
-from jaxzero.training.optimizer import make_optimizer
-from jaxzero.training.replay import Replay, add, empty_replay, sample
+from jaxzero.training.iteration import compile_iteration
+from jaxzero.training.learner import Learner, learn
+from jaxzero.training.parallel import local_copy, replicate
+from jaxzero.training.progress import run_iteration, start
+from jaxzero.training.replay import Replay, empty_replay
 from jaxzero.training.selfplay import begin_play, play_games, play_step
 from jaxzero.training.targets import Positions
 
@@ -51,7 +58,7 @@ class Workload(NamedTuple):
 
     config: Config
     network: Network
-    learner: Learner  # on the first device
+    learner: Learner  # a copy on the first device
     prepared: chex.ArrayTree  # its weights as self-play uses them
     games: int  # at once: one in every lane
     samples: int  # of one update
@@ -75,7 +82,8 @@ class Workload(NamedTuple):
 
 
 def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workload:
-    """Return the work of one of `devices` devices."""
+    """Return the work of one of `devices` devices, with a copy of the learner of all of them."""
+    learner = local_copy(learner)
     network = Network(config.game.board, config.network)
     games = config.lanes(config.selfplay.games // devices)
     samples = config.learner.batch_size // devices
@@ -100,17 +108,15 @@ def seconds_per_call(*calls: Call, rounds: int = 3) -> list[float]:
 
 def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
     """Time parts by turns and return the seconds of each in one iteration."""
-    calls = (_named(name, part.call) for name, part in parts.items())
+    # A call is named where it takes long.
+    calls = (
+        doing(f"measuring {name.replace('_', ' ')}")(part.call) for name, part in parts.items()
+    )
     seconds = seconds_per_call(*calls, rounds=rounds)
     return {
         name: time * part.total / part.items
         for (name, part), time in zip(parts.items(), seconds, strict=True)
     }
-
-
-def _named(name: str, call: Call) -> Call:
-    """Return a call that is named where it takes long."""
-    return doing(f"measuring {name.replace('_', ' ')}")(call)
 
 
 def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.ArrayTree) -> Call:
@@ -121,6 +127,63 @@ def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.A
         return jax.lax.scan(lambda c, _: (step(*given, c), None), start, None, length=repeats)[0]
 
     return partial(run, given, start)
+
+
+# The iteration
+
+
+class Training:
+    """A run in progress: the compiled iteration, its state and its metrics."""
+
+    def __init__(self, config: Config, devices: list[jax.Device], writer: MetricsWriter):
+        network = Network(config.game.board, config.network)
+        begin = time.perf_counter()
+        self.program = compile_iteration(config, network, devices)
+        self.compile_seconds = time.perf_counter() - begin
+        self.progress = start(config, network, devices, None)
+        self.games = 0  # that the last iteration began
+        self._config, self._devices, self._writer = config, devices, writer
+        self._run_key = replicate(jax.random.key(config.seed), devices)
+        self._span = replicate(np.zeros(2, np.float32), devices)
+        self._device_done = 0.0
+        self._host_seconds: list[float] = []  # of each iteration, after the device's work
+
+    def step(self, compiled: jax.stages.Compiled | None = None) -> chex.ArrayTree:
+        """Run one iteration, or another program of its form, on the devices alone."""
+        learner, actor, metrics = (compiled or self.program.compiled)(
+            self.progress.learner, self.progress.actor, self._run_key, self._span
+        )
+        self.progress = self.progress._replace(learner=learner, actor=actor)
+        self.games = round(float(metrics["selfplay/games"]))
+        return learner
+
+    def iterate(self) -> None:
+        """Run one iteration as the trainer does: compute, read the scalars, write them down."""
+        self.progress, metrics = run_iteration(
+            self._config, self._timed, self._run_key, self.progress
+        )
+        self.games = round(metrics["selfplay/games"])
+        metrics["memory/peak_bytes"] = peak_memory_bytes(self._devices[0])
+        with redirect_stdout(io.StringIO()):
+            line = headline(self._config, metrics)
+            self._writer.write(len(self._host_seconds) + 1, metrics, line)
+        self._host_seconds.append(time.perf_counter() - self._device_done)
+
+    def host_gap(self) -> float:
+        """Return the median seconds from the end of the device's work to the end of `iterate`."""
+        return statistics.median(self._host_seconds[1:] or self._host_seconds)
+
+    def _timed(self, *arguments: chex.ArrayTree) -> tuple:
+        done = jax.block_until_ready(self.program.compiled(*arguments))
+        self._device_done = time.perf_counter()
+        return done
+
+
+@contextmanager
+def training(config: Config, devices: list[jax.Device]) -> Iterator[Training]:
+    """Yield a run whose metrics go to a temporary folder."""
+    with temporary_folder() as folder, MetricsWriter(folder, 0, config.iterations) as writer:
+        yield Training(config, devices, writer)
 
 
 # Self-play
@@ -182,25 +245,6 @@ def search_part(work: Workload, repeats: int) -> Part:
     return Part(call, work.games * (settings.simulations + 1) * repeats, work.evaluations)
 
 
-def rules_part(work: Workload, repeats: int) -> Part:
-    """Return one move in every game as the search plays it."""
-    game, settings = work.network.game, work.config.search
-    rules = game_of(settings)
-    expand = jax.vmap(partial(rules.expand, game))
-
-    def move(carry: tuple[chex.ArrayTree, jax.Array]) -> tuple[chex.ArrayTree, jax.Array]:
-        node, total = carry
-        numbers = jnp.arange(len(total), dtype=jnp.int32)
-        node, _ = expand(node, (jnp.abs(node.state.margin) + numbers) % game.num_edges)
-        reward, discount = jax.vmap(partial(rules.outcome, game))(node, total / UNREACHED)
-        return node, total + reward * discount
-
-    state = random_states(game, work.games)
-    root = jax.vmap(rules.root)(state, jax.vmap(partial(rules.view, game))(state.drawn))
-    call = repeated(move, (root, jnp.zeros(work.games)), repeats)
-    return Part(call, work.games * repeats, work.evaluations)
-
-
 def selfplay_part(work: Workload, moves: int = 0, free: bool = False) -> Part:
     """Return whole games, or with `moves` the start of games.
 
@@ -235,7 +279,7 @@ def free_evaluator(game: DotsAndBoxes) -> Evaluate:
     return evaluate
 
 
-# Replay and learning
+# Learning
 
 
 def random_positions(network: Network, count: int) -> Positions:
@@ -260,66 +304,6 @@ def full_ring(work: Workload) -> Replay:
     return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))
 
 
-def write_part(work: Workload) -> Part:
-    """Return the write of one iteration's positions into the replay, in place."""
-    positions = random_positions(work.network, work.positions)
-    write = jax.jit(lambda ring, positions: add(ring, positions), donate_argnums=0)
-    ring = [full_ring(work)]
-
-    def call() -> Replay:
-        ring[0] = write(ring[0], positions)
-        return ring[0]
-
-    return Part(call)
-
-
-def sample_part(work: Workload, repeats: int) -> Part:
-    """Return the sampling of batches from the replay, with augmentation by symmetries."""
-    permutations = jnp.asarray(automorphisms(work.network.game))
-
-    def one_batch(ring: Replay, key: jax.Array) -> jax.Array:
-        sample_key, symmetry_key = jax.random.split(key)
-        batch = sample(ring, sample_key, work.samples)
-        if work.config.learner.augmentation:
-            batch = augment(permutations, symmetry_key, batch)
-        batch = jax.lax.optimization_barrier(batch)
-        return jax.random.fold_in(
-            key, sum(leaf.astype(jnp.int32).sum() for leaf in jax.tree.leaves(batch))
-        )
-
-    call = repeated(one_batch, jax.random.key(0), repeats, full_ring(work))
-    return Part(call, work.samples * repeats, work.learned)
-
-
-def gradient_part(work: Workload, repeats: int) -> Part:
-    """Return the loss of a batch, its gradient and the gradient's norm."""
-    gradient_of = partial(mean_gradient, work.network)
-
-    def one_gradient(params: chex.ArrayTree, batch: Positions) -> Positions:
-        gradient, metrics = jax.lax.optimization_barrier(gradient_of(params, batch))
-        flip = optax.tree.norm(gradient) + metrics["margin_error"] > UNREACHED
-        return batch._replace(drawn=batch.drawn ^ flip)
-
-    batch = random_positions(work.network, work.samples)
-    call = repeated(one_gradient, batch, repeats, work.learner.params)
-    return Part(call, work.samples * repeats, work.learned)
-
-
-def optimiser_part(work: Workload, repeats: int) -> Part:
-    """Return the update of weights and optimiser state by a gradient."""
-    optimizer = make_optimizer(work.config.learner)
-
-    def one_update(weights: tuple) -> tuple:
-        params, opt_state = weights
-        # The weights stand in for a gradient: a constant one would leave the loop.
-        updates, opt_state = optimizer.update(params, opt_state, params)
-        return optax.apply_updates(params, updates), opt_state
-
-    learner = work.learner
-    weights = jax.tree.map(jnp.copy, (learner.params, learner.opt_state))
-    return Part(repeated(one_update, weights, repeats), work.samples * repeats, work.learned)
-
-
 def learning_part(work: Workload, updates: int) -> Part:
     """Return `updates` whole updates: sampling, gradient and optimiser."""
     settings = replace(work.config.learner, updates_per_iteration=updates)
@@ -336,11 +320,6 @@ def learning_part(work: Workload, updates: int) -> Part:
 # Ceilings of one device
 
 MATMUL_SIZES, COPY_MEBIBYTES = (1536, 8192), (128, 1024)  # on a CPU, on a GPU
-
-
-def ceiling_parts(dtype: jnp.dtype) -> dict[str, Part]:
-    """Return the ceilings of a device as parts that take turns with the work."""
-    return {"matmul": matmul_part(dtype), "copy": copy_part()}
 
 
 def matmul_part(dtype: jnp.dtype) -> Part:
