@@ -1,7 +1,6 @@
 """The benchmark: the speed of a config, its shares of the device's limits, and its bottleneck.
 
-An iteration is split into parts that do not overlap. Each is timed alone, at the batch it has,
-times how often it runs; what they leave open of the whole is unexplained.
+Network, self-play and learning are timed alone, each at the batch that it has in an iteration.
 """
 
 from __future__ import annotations
@@ -34,158 +33,124 @@ from jaxzero.performance.report import (
 )
 from jaxzero.performance.timing import (
     Part,
+    Training,
     Workload,
     copy_part,
     learning_part,
     make_workload,
     matmul_part,
     network_part,
-    search_part,
     seconds_per_call,
     selfplay_part,
     time_parts,
-    training,
 )
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
 from jaxzero.training.parallel import choose_devices
 
-# Longest call of each kind, as a share of the seconds of one round.
-SELFPLAY_SHARE, ITERATION_SHARE, CALL_SHARE = 0.3, 0.3, 0.1
-PHASES = ("selfplay", "learning")
-PROFILE = {  # the parts of an iteration; self-play is the network and the tree
-    "network": "evaluations of self-play",
-    "tree": "search and moves, with an evaluator that costs nothing",
-    "learning": "batches from the replay, gradient, optimiser",
-    "host_gap": "from the end of the device's work to the next call",
-}
 COMPARED = ("_per_second", "with_learning", "_bytes", "_flops")  # ends of keys
 
 
 def benchmark(
-    config: Config, seconds: float = 120.0, rounds: int = 3, trace: Path | None = None
+    config: Config, seconds: float | None = 120.0, rounds: int = 3, trace: Path | None = None
 ) -> Result:
-    """Measure a config in about `seconds`, compilation not counted; `trace` takes a profile.
+    """Measure a config in about `seconds`, compilation not counted; None: whole iterations.
 
     Parts run on one device with its share of games and samples, the iteration on all.
-    Raises: InputError for devices that do not fit.
+    Raises: InputError for devices that do not fit, DoesNotFit.
     """
     devices = choose_devices(config.devices)
-    count = len(devices)
-    config.check_devices(count)
+    config.check_devices(len(devices))
     print("Compiling an iteration and its parts ...", flush=True)
-    with training(config, devices) as run:
-        work = make_workload(config, run.progress.learner, count)
-        sizes = fit_sizes(work, *probe(work), seconds / (rounds + 1))
-        # The long calls first: on a busy machine the call after one of them waits for its turn.
-        parts = {"matmul": matmul_part(compute_dtype(config.network)), "copy": copy_part()}
-        if sizes.iteration:
-            run.iterate()
-            parts["iteration"] = Part(run.iterate)
-        # Read before the parts are measured, which hold more than a run does.
-        peak = max(map(peak_memory_bytes, devices))
-        games = run.games if sizes.iteration else games_begun(work)
-        times = time_parts(parts | work_parts(work, sizes), rounds)
-        if sizes.iteration:
-            times["host_gap"] = run.host_gap()
-        else:
-            times["iteration"] = sum(times.get(name, 0.0) for name in PHASES)
-        if trace:
-            make_folder("trace", trace)
-            with doing("tracing"), jax.profiler.trace(str(trace), create_perfetto_trace=True):
-                run.iterate()
-        predicted = run.program.predicted
+    run = Training(config, devices)
+    work = make_workload(config, run.learner, len(devices))
+    fraction = fitting_fraction(work, seconds / (rounds + 1)) if seconds else 1.0
+    if fraction == 1:
+        run.step()
+    # Read before the parts are measured, which hold more than a run does.
+    peak = max(map(peak_memory_bytes, devices))
+    games = run.games or games_begun(work)
+    parts = iteration_parts(work, fraction)
+    if fraction == 1:
+        # First: on a busy machine the call after a long one waits for its turn.
+        parts = {"iteration": Part(run.step)} | parts
+    times = time_parts(parts, rounds)
+    if fraction < 1:
+        times["iteration"] = times["selfplay"] + times.get("learning", 0.0)
+    if trace:
+        make_folder("trace", trace)
+        with doing("tracing"), jax.profiler.trace(str(trace), create_perfetto_trace=True):
+            run.step()
     gain = 1 - times["network"] / times.pop("network_of_half")
     batches = (config, work.learner, work.games, work.samples)
     limits = count_flops(*batches) | count_bytes(*batches)
     # Of one item, so their seconds are those of an operation and of a byte.
     limits["matmul_ceiling_flops"] = 1 / times.pop("matmul")
     limits["copy_ceiling_bytes"] = 1 / times.pop("copy")
-    result = describe(config, devices) | measures(config, count, times, limits, games)
+    result = describe(config, devices) | measures(config, len(devices), times, limits, games)
     result |= {
         "peak_memory_bytes": peak,
-        "predicted_memory_bytes": predicted,
+        "predicted_memory_bytes": run.program.predicted,
+        "compile_seconds": run.compile_seconds,
+        "replay_ratio": config.replay_ratio,
         "doubling_gain": gain,
-        "unexplained_seconds": times["iteration"] - sum(profile(times).values()),
-        "notes": [*notes(work, sizes), *notes_on(config)],
+        "notes": [*notes(work, fraction), *notes_on(config)],
     }
     return result | {"bottleneck": find_bottleneck(result)._asdict()}
 
 
-def work_parts(work: Workload, sizes: Sizes) -> dict[str, Part]:
-    """Return the timed parts of an iteration on one device."""
-    # Whole games go to their end, which in the quiet game is not the same for all.
-    moves = sizes.moves % work.config.decisions_per_lane
+def iteration_parts(work: Workload, fraction: float) -> dict[str, Part]:
+    """Return the ceilings and the timed parts of a fraction of an iteration on one device."""
+    moves = moves_of(work, fraction)
+    evaluations = max(1, moves * (work.config.search.simulations + 1) // 4)
     half = work._replace(games=max(1, work.games // 2))
-    evaluations = sizes.searches * (work.config.search.simulations + 1)
     parts = {
+        "matmul": matmul_part(compute_dtype(work.config.network)),
+        "copy": copy_part(),
         "network": network_part(work, evaluations),
         "network_of_half": network_part(half, evaluations),
-        "search": search_part(work, sizes.searches),
-        "selfplay": selfplay_part(work, moves),
-        "tree": selfplay_part(work, moves, free=True),
+        # Whole games go to their end, which in the quiet game is not the same for all.
+        "selfplay": selfplay_part(work, moves % work.config.decisions_per_lane),
     }
-    return parts | ({"learning": learning_part(work, sizes.updates)} if work.learned else {})
-
-
-def profile(seconds: dict[str, float]) -> dict[str, float]:
-    """Return the seconds of the parts that do not overlap."""
-    return {part: seconds[part] for part in PROFILE if part in seconds}
+    if work.learned:
+        parts["learning"] = learning_part(work, updates_of(work, fraction))
+    return parts
 
 
 # How much to run, so that a benchmark ends in time on any machine
 
 
-class Sizes(NamedTuple):
-    """How much of a config is run in one call of each kind."""
-
-    moves: int  # of self-play
-    searches: int
-    updates: int
-    iteration: bool  # whether the whole iteration runs
-
-
-def probe(work: Workload) -> tuple[float, float]:
-    """Return roughly the evaluations and the samples of learning that the device does a second."""
+def fitting_fraction(work: Workload, seconds: float) -> float:
+    """Return the fraction of an iteration whose parts and whole run in `seconds`, at most 1."""
+    small = work
     if jax.default_backend() == "cpu":
-        work = work._replace(games=min(work.games, 64), samples=min(work.samples, 32))
-    forward, learning = network_part(work, 8), learning_part(work, 2)
-    seconds = seconds_per_call(forward.call, learning.call, rounds=1)
-    return forward.items / seconds[0], learning.items / seconds[1]
+        small = work._replace(games=min(work.games, 64), samples=min(work.samples, 32))
+    probes = network_part(small, 8), learning_part(small, 2)
+    times = seconds_per_call(*(probe.call for probe in probes), rounds=1)
+    whole = sum(time * part.total / part.items for time, part in zip(times, probes, strict=True))
+    return min(1.0, seconds / (3 * whole))
 
 
-def fit_sizes(work: Workload, evaluations: float, samples: float, seconds: float) -> Sizes:
-    """Fit one round of calls into about `seconds`; each runs at least one batch of the config.
-
-    `evaluations` and `samples` are what the device does in a second.
-    """
-    config, moves = work.config, work.config.decisions_per_lane
-    updates = config.learner.updates_per_iteration
-    per_move = work.games * (config.search.simulations + 1) / evaluations
-    per_update = work.samples / samples
-
-    def clamp(count: float, most: int) -> int:
-        return min(most, max(1, int(count)))
-
-    timed = clamp(SELFPLAY_SHARE * seconds / per_move, moves)
-    return Sizes(
+def moves_of(work: Workload, fraction: float) -> int:
+    """Return how many moves of self-play are timed."""
+    if work.config.selfplay.start_ply:
         # Games that begin late are over after a few moves: only the whole queue keeps lanes busy.
-        moves=moves if config.selfplay.start_ply else timed,
-        searches=clamp(CALL_SHARE * seconds / per_move, moves),
-        updates=clamp(CALL_SHARE * seconds / per_update, max(1, updates)),
-        iteration=moves * per_move + updates * per_update <= ITERATION_SHARE * seconds,
-    )
+        return work.config.decisions_per_lane
+    return max(1, int(fraction * work.config.decisions_per_lane))
 
 
-def notes(work: Workload, sizes: Sizes) -> Iterator[str]:
+def updates_of(work: Workload, fraction: float) -> int:
+    """Return how many updates are timed."""
+    return max(1, int(fraction * work.config.learner.updates_per_iteration))
+
+
+def notes(work: Workload, fraction: float) -> Iterator[str]:
     """Say what is measured on less than the config asks for."""
-    moves = work.config.decisions_per_lane
-    updates = work.config.learner.updates_per_iteration
-    if sizes.moves < moves:
-        yield f"self-play measured over its first {sizes.moves} of {moves} moves"
-    if sizes.updates < updates:
-        yield f"learning measured over {sizes.updates} of {updates} updates"
-    if not sizes.iteration:
-        yield "no whole iteration is run: its time is the sum of its phases, without the host gap"
+    if fraction < 1:
+        yield (
+            f"no whole iteration is run: self-play over {moves_of(work, fraction)} of "
+            f"{work.config.decisions_per_lane} moves, learning over {updates_of(work, fraction)} "
+            f"of {work.config.learner.updates_per_iteration} updates"
+        )
     if work.devices > 1:
         yield "parts are timed on one device, the iteration on all: their exchange is unexplained"
 
@@ -199,7 +164,6 @@ def games_begun(work: Workload) -> int:
 
 # The bottleneck
 
-HOST_SHARE = 0.2  # of the iteration: the device waits too long
 DOUBLING_GAIN = 0.25  # fall of the time per evaluation when the games double
 LOW_FLOPS = 0.3  # of the matmul ceiling: arithmetic is not what takes the time
 HIGH_FLOPS = 0.5  # of the matmul ceiling: little is left to win
@@ -208,11 +172,10 @@ CACHED_SHARE = 1.2  # more bytes than could be moved: caches serve them, the cou
 UNEXPLAINED_SHARE = 0.25  # of the iteration is in no part: the parts do not tell the story
 
 ADVICE = {
-    "host_gap": (
+    "unexplained": (
+        "take a --trace and look for what runs between the parts",
         "raise selfplay.games or learner.updates_per_iteration: longer iterations wait less often",
-        "keep the run directory on a fast disk: metrics are written between iterations",
     ),
-    "unknown": ("take a --trace and look for what runs between the parts",),
     "launches": ("raise selfplay.games until the time per evaluation no longer falls",),
     "tree": (
         "lower search.simulations: each round costs as much for few games as for many",
@@ -236,29 +199,34 @@ class Bottleneck(NamedTuple):
 
 def find_bottleneck(result: Result) -> Bottleneck:
     """Name what bounds the iteration, by the first rule that holds."""
-    whole = result["seconds"]["iteration"]
-    shares = {part: time / whole for part, time in profile(result["seconds"]).items()}
-    name, unexplained = max(shares, key=shares.get), 1 - sum(shares.values())
+    parts, whole = split(result["seconds"]), result["seconds"]["iteration"]
+    unexplained = parts.pop("unexplained") / whole
     flops, moved = result["network_mfu"], result["copy_share"] or 0.0
-    gain = result["doubling_gain"]
-    if shares.get("host_gap", 0.0) > HOST_SHARE:
-        name = "host_gap"
-    elif unexplained > max(UNEXPLAINED_SHARE, shares[name]):
-        name = "unknown"
-    elif gain > DOUBLING_GAIN and flops < LOW_FLOPS:
+    name = max(parts, key=parts.get)
+    share = parts[name] / whole
+    if unexplained > max(UNEXPLAINED_SHARE, share):
+        name, share = "unexplained", unexplained
+    elif result["doubling_gain"] > DOUBLING_GAIN and flops < LOW_FLOPS:
         name = "launches"
     elif name == "network" and MEMORY_SHARE < moved <= CACHED_SHARE and flops < HIGH_FLOPS:
         name = "memory bandwidth"
-    used = f"the network uses {Share(flops, 'products')} of the matmul ceiling"
-    reasons = {part: f"it takes {Share(share, 'whole')} of it" for part, share in shares.items()} | {
-        "unknown": f"{unexplained:.0%} of the iteration is in none of the parts measured",
-        "launches": f"doubling the games took {gain:.0%} of the time of an evaluation, and {used}",
+    reasons = {
+        "launches": f"with twice the games the network took {result['doubling_gain']:.0%} less "
+        f"time an evaluation, at {Share(flops, 'products')} of the matmul ceiling",
         "memory bandwidth": "moving the network's bytes at the copy ceiling would take "
         f"{Share(moved, 'copies')} of its time",
-        "network": f"it takes {Share(shares['network'], 'whole')} of it, and {used}",
     }
+    taken = f"{Share(share, 'whole')} of the iteration"
     advice = ADVICE.get(name) or network_advice(result, name == "memory bandwidth")
-    return Bottleneck(name, reasons[name], tuple(advice))
+    return Bottleneck(name, reasons.get(name, taken), tuple(advice))
+
+
+def split(seconds: dict[str, float]) -> dict[str, float]:
+    """Split the seconds of an iteration so that none is counted twice."""
+    tree = max(0.0, seconds["selfplay"] - seconds["network"])
+    parts = {"network": seconds["selfplay"] - tree, "tree": tree}
+    parts["learning"] = seconds.get("learning", 0.0)
+    return parts | {"unexplained": seconds["iteration"] - sum(parts.values())}
 
 
 def network_advice(result: Result, waits: bool) -> Iterator[str]:
@@ -291,7 +259,7 @@ def report(result: Result) -> str:
         f"{mebibytes(result['predicted_memory_bytes'])} predicted for the iteration"
     )
     bottleneck = result["bottleneck"]
-    why = f"bottleneck  {bottleneck['name'].replace('_', ' ')}: {bottleneck['reason']}"
+    why = f"bottleneck  {bottleneck['name']}: {bottleneck['reason']}"
     lines = [why, *(f"- {line}" for line in bottleneck["advice"])]
     lines += [f"note: {note}" for note in result["notes"]]
     parts = [setting_lines(result), rate_table(result), time_table(result), memory]
@@ -303,7 +271,6 @@ def rate_table(result: Result) -> str:
     alone, rows = result["network_evaluations_per_second"], []
     for label, unit, name, mfu in (
         ("network alone", "evaluations", "network_evaluations_per_second", "network_mfu"),
-        ("search", "evaluations", "search_evaluations_per_second", None),
         ("self-play", "evaluations", "selfplay_evaluations_per_second", "selfplay_mfu"),
         ("learner", "samples", "learner_samples_per_second", "learning_mfu"),
         ("with learning", "evaluations", "evaluations_per_second_with_learning", "iteration_mfu"),
@@ -326,14 +293,20 @@ def rate_table(result: Result) -> str:
 
 def time_table(result: Result) -> str:
     """Lay out the seconds of the parts of an iteration, with their shares of the whole."""
-    parts, whole = profile(result["seconds"]), result["seconds"]["iteration"]
-    parts |= {"sum": sum(parts.values()), "unexplained": result["unexplained_seconds"]}
-    about = PROFILE | {"unexplained": "fusion, caches, noise; what is in no part"}
+    whole = result["seconds"]["iteration"]
+    about = {
+        "network": "evaluations of self-play, measured alone",
+        "tree": "the rest of self-play: search, rules, moves",
+        "learning": "batches from the replay, gradient, optimiser",
+        "unexplained": "writing to the replay, reading metrics, caches, noise",
+        "iteration": "measured as one",
+    }
+    seconds = split(result["seconds"]) | {"iteration": whole}
     rows = (
-        (name.replace("_", " "), f"{time:.4g}", Share(time / whole, "whole"), about.get(name, ""))
-        for name, time in (parts | {"whole": whole}).items()
+        (name, f"{time:.4g}", Share(time / whole, "whole"), about[name])
+        for name, time in seconds.items()
     )
-    return table(("iteration", "seconds", "share", ""), rows, "lrrl")
+    return table(("part", "seconds", "share", ""), rows, "lrrl")
 
 
 # Comparing results

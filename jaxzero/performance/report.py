@@ -30,7 +30,6 @@ Result = dict[str, Any]
 
 
 WIDTH = 100  # characters of a line, at most
-SPEED = "games_per_second_with_learning"
 
 # Why a share can be above its limit, where neither can really be exceeded.
 ABOVE = {
@@ -147,9 +146,9 @@ def measures(
 ) -> Result:
     """Return rates and shares of limits, from the seconds of parts in one iteration.
 
-    `seconds` holds network and iteration, perhaps search, selfplay and learning; `limits` holds
-    operations and bytes per position and the ceilings of one device. `games` are those that an
-    iteration begins: where they begin late, perhaps fewer than the config asks for.
+    `seconds` holds network, selfplay, iteration and perhaps learning; `limits` holds operations and
+    bytes per position and the ceilings of one device. `games` are those that an iteration begins:
+    where they begin late, perhaps fewer than the config asks for.
     """
     evaluations = config.evaluations_per_iteration
     decisions = evaluations // (config.search.simulations + 1)
@@ -173,12 +172,11 @@ def measures(
     moved, ceiling = limits.get("bytes_per_evaluation"), devices * limits["matmul_ceiling_flops"]
     return {
         "games_per_second": rate(games, "selfplay"),
-        SPEED: rate(games, "iteration"),
+        "games_per_second_with_learning": rate(games, "iteration"),
         "decisions_per_second": rate(decisions, "selfplay"),
         "decisions_per_second_with_learning": rate(decisions, "iteration"),
         "decisions_per_game": decisions / games,
         "network_evaluations_per_second": network,
-        "search_evaluations_per_second": rate(evaluations, "search"),
         "selfplay_evaluations_per_second": selfplay,
         "evaluations_per_second_with_learning": rate(evaluations, "iteration"),
         "learner_samples_per_second": rate(samples, "learning"),

@@ -1,4 +1,4 @@
-"""What is timed: an iteration as the trainer runs it, and its parts, each at the batch it has there.
+"""What is timed: a whole iteration and its parts, each at the batch it has there.
 
 Each part is its own compiled program. It repeats its work in a scan whose next input depends on all
 of the last output, so the compiler can leave nothing out and move nothing out of the loop.
@@ -6,11 +6,9 @@ of the last output, so the compiler can leave nothing out and move nothing out o
 
 from __future__ import annotations
 
-import io
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -21,26 +19,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import Config, SearchConfig
-from jaxzero.game import DotsAndBoxes, State, automorphisms, initial_states, is_over
+from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.game.structure import Structure
-from jaxzero.host.files import temporary_folder
 from jaxzero.host.status import doing
-from jaxzero.network.network import IMPOSSIBLE, Network, inference_copy
-from jaxzero.runs.memory import peak_memory_bytes
-from jaxzero.runs.metrics import MetricsWriter
-from jaxzero.runs.summary import headline
-from jaxzero.search.search import Evaluate, Evaluation, game_of, network_evaluator, search
+from jaxzero.network.network import Network, inference_copy
+from jaxzero.search.search import game_of, network_evaluator
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.learner import Learner, learn
 from jaxzero.training.parallel import local_copy, replicate
-from jaxzero.training.progress import run_iteration, start
+from jaxzero.training.progress import start
 from jaxzero.training.replay import Replay, empty_replay
 from jaxzero.training.selfplay import begin_play, play_games, play_step
 from jaxzero.training.targets import Positions
 
 UNREACHED = 1e30  # no output is as large, but the compiler does not know
 RING_BYTES = 2**28  # a ring beyond every cache is as slow as a larger one
-STAGES = 4  # of the game, from which the timed searches start
+STAGES = 4  # of the game, from which the timed evaluations start
+MATMUL_SIZES, COPY_MEBIBYTES = (1536, 8192), (128, 1024)  # on a CPU, on a GPU
 
 Call = Callable[[], chex.ArrayTree]
 
@@ -49,8 +44,57 @@ class Part(NamedTuple):
     """A timed call and its share in an iteration on one device."""
 
     call: Call
-    items: int = 1  # evaluations, moves, positions or samples of one call
+    items: int = 1  # evaluations or samples of one call
     total: int = 1  # of one iteration
+
+
+def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
+    """Time parts by turns and return the seconds of each in one iteration."""
+    calls = (
+        doing(f"measuring {name.replace('_', ' ')}")(part.call) for name, part in parts.items()
+    )
+    seconds = seconds_per_call(*calls, rounds=rounds)
+    return {
+        name: time * part.total / part.items
+        for (name, part), time in zip(parts.items(), seconds, strict=True)
+    }
+
+
+def seconds_per_call(*calls: Call, rounds: int = 3) -> list[float]:
+    """Time calls by turns and return the median of each, in seconds.
+
+    Other work on the machine comes and goes; by turns it slows all of them alike.
+    """
+    seconds = [[] for _ in calls]
+    for round_ in range(rounds + 1):
+        for call, times in zip(calls, seconds, strict=True):
+            begin = time.perf_counter()
+            jax.block_until_ready(call())
+            if round_:  # the first round warms up
+                times.append(time.perf_counter() - begin)
+    return [statistics.median(times) for times in seconds]
+
+
+class Training:
+    """A run in progress: the compiled iteration and its state."""
+
+    def __init__(self, config: Config, devices: list[jax.Device]):
+        network = Network(config.game.board, config.network)
+        begin = time.perf_counter()
+        self.program = compile_iteration(config, network, devices)
+        self.compile_seconds = time.perf_counter() - begin
+        progress = start(config, network, devices, None)
+        self.learner, self._actor = progress.learner, progress.actor
+        self.games = 0  # that the last iteration began
+        self._run_key = replicate(jax.random.key(config.seed), devices)
+        self._span = replicate(np.zeros(2, np.float32), devices)
+
+    def step(self) -> None:
+        """Run one iteration and read its scalars."""
+        self.learner, self._actor, metrics = self.program.compiled(
+            self.learner, self._actor, self._run_key, self._span
+        )
+        self.games = round(float(jax.device_get(metrics)["selfplay/games"]))
 
 
 class Workload(NamedTuple):
@@ -70,11 +114,6 @@ class Workload(NamedTuple):
         return self.config.evaluations_per_iteration // self.devices
 
     @property
-    def positions(self) -> int:
-        """New positions for the replay."""
-        return self.config.positions_per_iteration // self.devices
-
-    @property
     def learned(self) -> int:
         """Samples of all updates."""
         learner = self.config.learner
@@ -91,119 +130,14 @@ def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workloa
     return Workload(config, network, learner, prepared, games, samples, devices)
 
 
-def seconds_per_call(*calls: Call, rounds: int = 3) -> list[float]:
-    """Time calls by turns and return the median of each, in seconds.
-
-    Other work on the machine comes and goes; by turns it slows all of them alike.
-    """
-    seconds = [[] for _ in calls]
-    for round_ in range(rounds + 1):
-        for call, times in zip(calls, seconds, strict=True):
-            begin = time.perf_counter()
-            jax.block_until_ready(call())
-            if round_:  # the first round warms up
-                times.append(time.perf_counter() - begin)
-    return [statistics.median(times) for times in seconds]
+# The network alone
 
 
-def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
-    """Time parts by turns and return the seconds of each in one iteration."""
-    # A call is named where it takes long.
-    calls = (
-        doing(f"measuring {name.replace('_', ' ')}")(part.call) for name, part in parts.items()
-    )
-    seconds = seconds_per_call(*calls, rounds=rounds)
-    return {
-        name: time * part.total / part.items
-        for (name, part), time in zip(parts.items(), seconds, strict=True)
-    }
-
-
-def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.ArrayTree) -> Call:
-    """Return a call that runs `step` (given, carry -> carry) `repeats` times from `start`."""
-
-    @jax.jit
-    def run(given: tuple, start: chex.ArrayTree) -> chex.ArrayTree:
-        return jax.lax.scan(lambda c, _: (step(*given, c), None), start, None, length=repeats)[0]
-
-    return partial(run, given, start)
-
-
-# The iteration
-
-
-class Training:
-    """A run in progress: the compiled iteration, its state and its metrics."""
-
-    def __init__(self, config: Config, devices: list[jax.Device], writer: MetricsWriter):
-        network = Network(config.game.board, config.network)
-        begin = time.perf_counter()
-        self.program = compile_iteration(config, network, devices)
-        self.compile_seconds = time.perf_counter() - begin
-        self.progress = start(config, network, devices, None)
-        self.games = 0  # that the last iteration began
-        self._config, self._devices, self._writer = config, devices, writer
-        self._run_key = replicate(jax.random.key(config.seed), devices)
-        self._span = replicate(np.zeros(2, np.float32), devices)
-        self._device_done = 0.0
-        self._host_seconds: list[float] = []  # of each iteration, after the device's work
-
-    def step(self, compiled: jax.stages.Compiled | None = None) -> chex.ArrayTree:
-        """Run one iteration, or another program of its form, on the devices alone."""
-        learner, actor, metrics = (compiled or self.program.compiled)(
-            self.progress.learner, self.progress.actor, self._run_key, self._span
-        )
-        self.progress = self.progress._replace(learner=learner, actor=actor)
-        self.games = round(float(metrics["selfplay/games"]))
-        return learner
-
-    def iterate(self) -> None:
-        """Run one iteration as the trainer does: compute, read the scalars, write them down."""
-        self.progress, metrics = run_iteration(
-            self._config, self._timed, self._run_key, self.progress
-        )
-        self.games = round(metrics["selfplay/games"])
-        metrics["memory/peak_bytes"] = peak_memory_bytes(self._devices[0])
-        with redirect_stdout(io.StringIO()):
-            line = headline(self._config, metrics)
-            self._writer.write(len(self._host_seconds) + 1, metrics, line)
-        self._host_seconds.append(time.perf_counter() - self._device_done)
-
-    def host_gap(self) -> float:
-        """Return the median seconds from the end of the device's work to the end of `iterate`."""
-        return statistics.median(self._host_seconds[1:] or self._host_seconds)
-
-    def _timed(self, *arguments: chex.ArrayTree) -> tuple:
-        done = jax.block_until_ready(self.program.compiled(*arguments))
-        self._device_done = time.perf_counter()
-        return done
-
-
-@contextmanager
-def training(config: Config, devices: list[jax.Device]) -> Iterator[Training]:
-    """Yield a run whose metrics go to a temporary folder."""
-    with temporary_folder() as folder, MetricsWriter(folder, 0, config.iterations) as writer:
-        yield Training(config, devices, writer)
-
-
-# Self-play
-
-
-def random_states(game: DotsAndBoxes, count: int) -> State:
-    """Return `count` random positions, spread over the stages of the game: State [B]."""
-    plies = jnp.arange(count) % STAGES * game.num_edges // STAGES
-    start = initial_states(game, count)
-    order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape))
-    return start._replace(drawn=jnp.argsort(order) < plies[:, None])
-
-
-def searched_states(
-    game: DotsAndBoxes, settings: SearchConfig, count: int
-) -> tuple[State, Structure | None]:
-    """Return `count` positions as a search meets them, and their structure where rules find it."""
-    state, rules = random_states(game, count), game_of(settings)
-    view = jax.jit(jax.vmap(partial(rules.view, game)))(state.drawn)
-    return jax.vmap(rules.searched)(state, view), jax.vmap(rules.structure_of_searched)(view)
+def network_part(work: Workload, repeats: int) -> Part:
+    """Return the evaluations of the network alone."""
+    search, params = work.config.search, work.learner.params
+    call = network_call(work.network, search, params, work.games, repeats)
+    return Part(call, work.games * repeats, work.evaluations)
 
 
 def network_call(
@@ -224,35 +158,41 @@ def network_call(
     return repeated(evaluate, state.drawn, repeats, prepared, found)
 
 
-def network_part(work: Workload, repeats: int) -> Part:
-    """Return the evaluations of the network alone."""
-    search, params = work.config.search, work.learner.params
-    call = network_call(work.network, search, params, work.games, repeats)
-    return Part(call, work.games * repeats, work.evaluations)
+def searched_states(
+    game: DotsAndBoxes, settings: SearchConfig, count: int
+) -> tuple[State, Structure | None]:
+    """Return `count` positions as a search meets them, and their structure where rules find it."""
+    state, rules = random_states(game, count), game_of(settings)
+    view = jax.jit(jax.vmap(partial(rules.view, game)))(state.drawn)
+    return jax.vmap(rules.searched)(state, view), jax.vmap(rules.structure_of_searched)(view)
 
 
-def search_part(work: Workload, repeats: int) -> Part:
-    """Return searches from positions of all stages of the game."""
-    game, settings = work.network.game, work.config.search
-    evaluate = network_evaluator(work.network, settings)
-    state, _ = searched_states(game, settings, work.games)
-
-    def one_search(prepared: chex.ArrayTree, state: State, key: jax.Array) -> jax.Array:
-        found = search(game, settings, evaluate, prepared, key, state)
-        return jax.random.fold_in(key, found.edge.sum() + jnp.int32(found.policy.sum() > UNREACHED))
-
-    call = repeated(one_search, jax.random.key(0), repeats, work.prepared, state)
-    return Part(call, work.games * (settings.simulations + 1) * repeats, work.evaluations)
+def random_states(game: DotsAndBoxes, count: int) -> State:
+    """Return `count` random positions, spread over the stages of the game: State [B]."""
+    plies = jnp.arange(count) % STAGES * game.num_edges // STAGES
+    start = initial_states(game, count)
+    order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape))
+    return start._replace(drawn=jnp.argsort(order) < plies[:, None])
 
 
-def selfplay_part(work: Workload, moves: int = 0, free: bool = False) -> Part:
-    """Return whole games, or with `moves` the start of games.
+def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.ArrayTree) -> Call:
+    """Return a call that runs `step` (given, carry -> carry) `repeats` times from `start`."""
 
-    With `free` the evaluator costs next to nothing, which leaves the tree, the rules and the moves.
-    """
-    game, config = work.network.game, work.config
+    @jax.jit
+    def run(given: tuple, start: chex.ArrayTree) -> chex.ArrayTree:
+        return jax.lax.scan(lambda c, _: (step(*given, c), None), start, None, length=repeats)[0]
+
+    return partial(run, given, start)
+
+
+# Self-play and learning
+
+
+def selfplay_part(work: Workload, moves: int = 0) -> Part:
+    """Return whole games, or with `moves` the start of games."""
+    config = work.config
     games = work.games * (config.selfplay.games // config.lanes(config.selfplay.games))
-    evaluate = free_evaluator(game) if free else network_evaluator(work.network, config.search)
+    evaluate = network_evaluator(work.network, config.search)
 
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
@@ -265,43 +205,6 @@ def selfplay_part(work: Workload, moves: int = 0, free: bool = False) -> Part:
     decisions = work.games * (moves or config.decisions_per_lane)
     items = decisions * (config.search.simulations + 1)
     return Part(partial(play, work.prepared, jax.random.key(0)), items, work.evaluations)
-
-
-def free_evaluator(game: DotsAndBoxes) -> Evaluate:
-    """Return an evaluator with flat priors and values hashed from the edges, for bushy trees."""
-    waves = np.random.default_rng(0).uniform(0, 2 * np.pi, game.num_edges).astype(np.float32)
-
-    def evaluate(_params, state: State, _found) -> Evaluation:
-        hashed = 0.5 * jnp.sin(state.drawn.astype(jnp.float32) @ waves)
-        priors = jnp.where(state.drawn, IMPOSSIBLE, 0.0)
-        return Evaluation(priors, jnp.where(is_over(state), 0.0, hashed))
-
-    return evaluate
-
-
-# Learning
-
-
-def random_positions(network: Network, count: int) -> Positions:
-    """Return positions that a network can learn from."""
-    game = network.game
-    drawn = random_states(game, count).drawn
-    legal = jnp.where(drawn, 0.0, 1.0)
-    policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
-    whole, yes = jnp.zeros(count, jnp.int32), jnp.ones(count, bool)
-    safe_end = whole if network.config.safe_end else ()
-    return Positions(drawn, policy, whole, yes, ~yes, safe_end=safe_end)
-
-
-def full_ring(work: Workload) -> Replay:
-    """Return a full replay of the run's size, or of `RING_BYTES` where that is less."""
-    edges, block = work.network.game.num_edges, work.positions
-    safe_end = work.config.network.safe_end
-    fields = jax.eval_shape(lambda: empty_replay(block, edges, safe_end))
-    block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
-    blocks = min(work.config.iterations_kept, max(1, RING_BYTES // block_bytes))
-    ring = empty_replay(blocks * block, edges, safe_end)
-    return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))
 
 
 def learning_part(work: Workload, updates: int) -> Part:
@@ -317,9 +220,28 @@ def learning_part(work: Workload, updates: int) -> Part:
     return Part(call, work.samples * updates, work.learned)
 
 
-# Ceilings of one device
+def full_ring(work: Workload) -> Replay:
+    """Return a full replay of the run's size, or of `RING_BYTES` where that is less."""
+    edges, safe_end = work.network.game.num_edges, work.config.network.safe_end
+    block = work.config.positions_per_iteration // work.devices
+    fields = jax.eval_shape(lambda: empty_replay(block, edges, safe_end))
+    block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
+    blocks = min(work.config.iterations_kept, max(1, RING_BYTES // block_bytes))
+    ring = empty_replay(blocks * block, edges, safe_end)
+    return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))
 
-MATMUL_SIZES, COPY_MEBIBYTES = (1536, 8192), (128, 1024)  # on a CPU, on a GPU
+
+def random_positions(network: Network, count: int) -> Positions:
+    """Return positions that a network can learn from."""
+    drawn = random_states(network.game, count).drawn
+    legal = jnp.where(drawn, 0.0, 1.0)
+    policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
+    whole, yes = jnp.zeros(count, jnp.int32), jnp.ones(count, bool)
+    safe_end = whole if network.config.safe_end else ()
+    return Positions(drawn, policy, whole, yes, ~yes, safe_end=safe_end)
+
+
+# Ceilings of one device
 
 
 def matmul_part(dtype: jnp.dtype) -> Part:
