@@ -72,7 +72,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Of commands on which no other depends one of a kind is enough for `make test`: one with the same
 # options of those in SHORT. What those in LONG do has tests of its own; here they are read, and so
 # are all trainings.
-LONG = ("benchmark.py", "diagnose.py", "sweep.py")
+LONG = ("benchmark.py", "sweep.py")
 SHORT = ("evaluate.py", "export.py", "play.py", "solve.py", "train.py --config")
 SIZES = {"--games", "--simulations", "--json"}
 

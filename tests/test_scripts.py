@@ -203,14 +203,6 @@ def test_a_run_dir_that_cannot_be_written_is_told(tmp_path):
             "weights: 2x2 cannot stand beside --run_dir",
         ),
         ("play.py --mode ai --checkpoint2 3", "checkpoint2: 3 needs --run_dir2"),
-        (
-            "benchmark.py --config quick --baseline --selfplay.start_ply 3",
-            "selfplay.start_ply: 3 must be 0",
-        ),
-        (
-            "benchmark.py --config quick --baseline --selfplay.adjudicate_below 9",
-            "adjudicate_below: 9 must be 0",
-        ),
         ("benchmark.py --startup --config quick", "config: quick cannot stand beside --startup"),
         ("benchmark.py --startup --compare x.json", "compare: x.json cannot stand beside"),
         ("benchmark.py --startup --json nowhere/x.json", "json: nowhere/x.json cannot be written"),

@@ -181,10 +181,8 @@ def test_arrays_are_compared_with_their_headers_before_they_are_read(tmp_path):
 
 COMMAND_LINES = (
     "benchmark.py --config tiny --json BAD",
-    "chaos.py --work BAD",
     "compare.py --runs nowhere --out BAD",
-    "diagnose.py --config tiny --json BAD",
-    "diagnose.py --config tiny --trace BAD",
+    "benchmark.py --config tiny --trace BAD",
     "evaluate.py --weights 2x2 --suite table --json BAD",
     "evaluate.py --weights 2x2 --suite table --figures BAD",
     "export.py --weights 2x2 --out BAD",

@@ -380,9 +380,8 @@ def all_scripts(folder: Path, made: dict[str, Path]) -> dict[str, str]:
         "solve": f"--rows 3 --cols 3 --table {folder}/table.npz --json {folder}/out.json",
         "export": f"--run_dir {run} --out {folder}/weights --games 8 --simulations 4",
         "make_suite": f"--rows 3 --cols 3 --games 16 --out {folder}/suite.npz",
-        "benchmark": f"{small} --seconds 3 --rounds 1 --baseline --baseline_processes 1,2 "
-        f"--json {folder}/out.json",
-        "diagnose": f"{small} --json {folder}/out.json --trace {folder}/trace",
+        "benchmark": f"{small} --seconds 3 --rounds 1 --json {folder}/out.json "
+        f"--trace {folder}/trace",
         "sweep": f"{small} --selfplay.games 8,16 --rounds 1 --out {folder}/sweep",
         "compare": f"--runs {run} --out {folder}/figure.png",
         "study": f"{small} --minutes 0.1 --out {folder}/study"
