@@ -347,15 +347,18 @@ def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
     """Lay rows out, marked B or K where chosen as best or knee; then the failures."""
     from jaxzero.performance.report import Share, table
 
-    limits = {"selfplay_of_network": "network", "learning_share": "whole"}
-    limits["iteration_mfu"] = "products"
+    shares = {  # with their limits and decimal places
+        "selfplay_of_network": ("network", 0),
+        "learning_share": ("whole", 0),
+        "iteration_mfu": ("products", 1),
+    }
 
     def cell(row: Row, name: str) -> Any:
         value = row[name]
         if value is None:
             return None
-        if name in limits:
-            return Share(value, limits[name])
+        if name in shares:
+            return Share(value, *shares[name])
         value = value / 2**20 if name.endswith("bytes") else value
         return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
