@@ -57,6 +57,13 @@ COLUMNS = {
     "predicted_memory_bytes": "predicted\nMiB",
     "compile_seconds": "compile\ns",
 }
+# The others may be unknown.
+MEASURED = (
+    SPEED,
+    "decisions_per_second_with_learning",
+    "evaluations_per_second_with_learning",
+    "peak_memory_bytes",
+)
 KNEE = 0.9  # share of the best speed that is good enough
 CHOICES = {"best": "best games/s", "knee": f"smallest with {KNEE:.0%} of it"}
 
@@ -206,7 +213,7 @@ def read_row(file: Path) -> Row | None:
         minutes = {"point_minutes": int | float} if row["status"] == "timed out" else {}
         return check_mapping("out", file, row, {"error": str} | minutes)
     number = int | float
-    kinds = dict.fromkeys(COLUMNS, number | None) | {SPEED: number, "peak_memory_bytes": number}
+    kinds = dict.fromkeys(COLUMNS, number | None) | dict.fromkeys(MEASURED, number)
     return check_mapping("out", file, row, kinds | {"device": str, "notes": list})
 
 
