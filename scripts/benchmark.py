@@ -71,7 +71,8 @@ def measure_startup(path: Path | None) -> None:
 
 def measure(config: Config, options: Namespace) -> None:
     """Measure, print, keep and compare."""
-    from jaxzero.performance.benchmark import benchmark, comparison, read_result, report
+    from jaxzero.performance.benchmark import benchmark, report
+    from jaxzero.performance.report import comparison, read_result
 
     before = read_result(options.compare) if options.compare else None
     use_compilation_cache()

@@ -37,13 +37,13 @@ TESTS = (
 WHOLE = "--selfplay.start_ply 0 --selfplay.start_falls 0"
 SWEEP = "--learner.updates_per_iteration 8 --rounds 1 --point_minutes 4"
 GRACE_SECONDS = 20  # between the request to stop and the end
-COLUMNS = (
-    "games_per_second_with_learning",
-    "predicted_games_per_second",
-    "network_evaluations_per_second",
-    "peak_memory_bytes",
-    "predicted_memory_bytes",
-)
+COLUMNS = {
+    "games_per_second_with_learning": "games/s",
+    "predicted_games_per_second": "predicted",
+    "network_evaluations_per_second": "evaluations/s",
+    "peak_memory_bytes": "peak bytes",
+    "predicted_memory_bytes": "planned bytes",
+}
 
 
 class Step(NamedTuple):
@@ -148,22 +148,28 @@ def run_steps(steps: list[Step], logs: Path, minutes_left: Any) -> None:
         if step.name == "train":  # it ends by itself, after an iteration
             words += ["--max_minutes", f"{max(0.05, minutes - 1):.2f}"]
         with (logs / f"{step.name}.log").open("a") as log:
-            print(f"  exit code {run(words, 60 * minutes, log)}", flush=True)
+            code = run(words, 60 * minutes, log)
+        if code is None:
+            step.result.unlink(missing_ok=True)  # tests that were stopped write one
+        print("  out of time" if code is None else f"  exit code {code}", flush=True)
 
 
-def run(words: list[str], seconds: float, log: Any) -> int:
-    """Run a command for so many seconds at most; return its exit code."""
+def run(words: list[str], seconds: float, log: Any) -> int | None:
+    """Run a command for so many seconds at most; return its exit code, None where it was stopped."""
     # A CPU beside the GPU, where programs are compiled for counting.
     platforms = "cuda,cpu" if gpu_here() else "cpu"
     environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=ROOT)
-    for signal_ in (signal.SIGINT, signal.SIGKILL):
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal_)
-            seconds = GRACE_SECONDS
-    return process.wait()
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return None
 
 
 def summary(out: Path) -> str:
@@ -178,7 +184,8 @@ def summary(out: Path) -> str:
         measured["predicted_games_per_second"] = speed
         rows.append({"name": key} | {name: measured.get(name) for name in ("device", *COLUMNS)})
     write_json(out / "summary.json", {"rows": rows})
-    return tabulate.tabulate(rows, "keys", "simple", floatfmt=",.0f", intfmt=",")
+    headings = {"name": "network", "device": "device"} | COLUMNS
+    return tabulate.tabulate(rows, headings, "simple", floatfmt=",.0f", intfmt=",")
 
 
 if __name__ == "__main__":

@@ -957,7 +957,7 @@ def test_a_folder_with_signs_of_markup_is_watched(tmp_path):
 
 
 def test_damaged_results_of_benchmarks_and_studies(tmp_path):
-    from jaxzero.performance.benchmark import comparison, read_result
+    from jaxzero.performance.report import comparison, read_result
     from jaxzero.study.results import COSTS, ERRORS, format_results, read_results
 
     benchmark, study = tmp_path / "benchmark.json", tmp_path / "study" / "result.json"

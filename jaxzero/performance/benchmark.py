@@ -12,11 +12,8 @@ from typing import NamedTuple
 
 import jax
 
-from jaxzero.cli import dotted
 from jaxzero.config import Config
-from jaxzero.errors import InputError, shortened
-from jaxzero.host.files import make_folder
-from jaxzero.host.readers import read_mapping
+from jaxzero.host.files import make_folder, temporary_folder
 from jaxzero.host.status import doing
 from jaxzero.network.layers import compute_dtype
 from jaxzero.performance.report import (
@@ -47,8 +44,6 @@ from jaxzero.performance.timing import (
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
 from jaxzero.training.parallel import choose_devices
 
-COMPARED = ("_per_second", "with_learning", "_bytes", "_flops")  # ends of keys
-
 
 def benchmark(
     config: Config, seconds: float | None = 120.0, rounds: int = 3, trace: Path | None = None
@@ -77,9 +72,7 @@ def benchmark(
     if fraction < 1:
         times["iteration"] = times["selfplay"] + times.get("learning", 0.0)
     if trace:
-        make_folder("trace", trace)
-        with doing("tracing"), jax.profiler.trace(str(trace), create_perfetto_trace=True):
-            run.step()
+        take_trace(run, trace)
     gain = 1 - times["network"] / times.pop("network_of_half")
     batches = (config, work.learner, work.games, work.samples)
     limits = count_flops(*batches) | count_bytes(*batches)
@@ -96,6 +89,17 @@ def benchmark(
         "notes": [*notes(work, fraction), *notes_on(config)],
     }
     return result | {"bottleneck": find_bottleneck(result)._asdict()}
+
+
+def take_trace(run: Training, folder: Path) -> None:
+    """Trace one iteration with jax's profiler; what it writes appears in `folder` at once."""
+    profiles = Path("plugins", "profile")
+    make_folder("trace", folder / profiles)
+    with doing("tracing"), temporary_folder(folder) as fresh:
+        with jax.profiler.trace(str(fresh), create_perfetto_trace=True):
+            run.step()
+        for made in (fresh / profiles).iterdir():
+            made.rename(folder / profiles / made.name)
 
 
 def iteration_parts(work: Workload, fraction: float) -> dict[str, Part]:
@@ -307,34 +311,3 @@ def time_table(result: Result) -> str:
         for name, time in seconds.items()
     )
     return table(("part", "seconds", "share", ""), rows, "lrrl")
-
-
-# Comparing results
-
-
-def read_result(path: Path) -> Result:
-    """Read an earlier result. Raises: InputError where there is none."""
-    kinds = {"games_per_second": int | float, "config": dict, "device": str}
-    result = read_mapping("compare", path, kinds)
-    for name, value in result.items():
-        if name.endswith(COMPARED) and not isinstance(value, int | float | None):
-            shown = shortened(repr(value))
-            raise InputError(f"compare: {name} in {path} is {shown}, not a number")
-    return result
-
-
-def comparison(now: Result, before: Result) -> str:
-    """Lay out the quotients of two results, and what differs between their settings."""
-    rows = [
-        [name.replace("_", " "), *(f"{x:,.6g}" for x in pair), f"{pair[0] / pair[1]:.3f}"]
-        for name, pair in ((name, (now[name], before.get(name))) for name in now)
-        if name.endswith(COMPARED) and all(pair)
-    ]
-    lines = [table(("now / before", "now", "before", "ratio"), rows, "lrrr")]
-    for section in ("device", "devices", "platform", "versions", "config", "notes"):
-        new, old = (dict(dotted({section: result.get(section)})) for result in (now, before))
-        for name in sorted(new.keys() | old.keys()):
-            if new.get(name) != old.get(name):
-                shown = name.removeprefix("config.")
-                lines.append(f"differs: {shown} {new.get(name)}, before {old.get(name)}")
-    return "\n".join(lines if lines[1:] else [*lines, "same device, versions and config"])

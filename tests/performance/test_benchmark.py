@@ -22,15 +22,22 @@ from jaxzero.network.network import Network
 from jaxzero.performance import timing
 from jaxzero.performance.benchmark import (
     ADVICE,
-    comparison,
     find_bottleneck,
     fitting_fraction,
     games_begun,
     notes,
-    read_result,
     report,
 )
-from jaxzero.performance.report import ABOVE, Share, count_flops, measures, notes_on, table
+from jaxzero.performance.report import (
+    ABOVE,
+    Share,
+    comparison,
+    count_flops,
+    measures,
+    notes_on,
+    read_result,
+    table,
+)
 from jaxzero.performance.timing import (
     STAGES,
     Workload,

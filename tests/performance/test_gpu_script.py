@@ -24,10 +24,13 @@ def test_what_is_done_is_not_done_again_and_what_has_no_time_waits(tmp_path):
     assert (tmp_path / "a.log").read_text() == (tmp_path / "b.log").read_text() == "ran\n"
 
 
-def test_a_step_that_runs_out_of_time_is_stopped(tmp_path):
-    with (tmp_path / "log").open("w") as log:
-        code = gpu.run(["sleep", "60"], 0.1, log)
-    assert code == -2
+def test_a_step_that_runs_out_of_time_is_stopped_and_goes_on_in_the_next_call(tmp_path):
+    result = tmp_path / "result"
+    result_and_wait = f"import time; open({str(result)!r}, 'w'); time.sleep(60)"
+    steps = [gpu.Step("slow", ["-c", result_and_wait], result)]
+    for _ in range(2):
+        gpu.run_steps(steps, tmp_path, lambda: 0.02)
+        assert not result.exists()
 
 
 @pytest.mark.parametrize(
