@@ -155,7 +155,7 @@ def run_steps(steps: list[Step], logs: Path, minutes_left: Any) -> None:
 
 
 def run(words: list[str], seconds: float, log: Any) -> int | None:
-    """Run a command for so many seconds at most; return its exit code, None where it was stopped."""
+    """Run a command for so many seconds at most; return its exit code, None if it was stopped."""
     # A CPU beside the GPU, where programs are compiled for counting.
     platforms = "cuda,cpu" if gpu_here() else "cpu"
     environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": str(ROOT)}
