@@ -63,12 +63,12 @@ def benchmark(
         run.step()
     # Read before the parts are measured, which hold more than a run does.
     peak = max(map(peak_memory_bytes, devices))
-    games = run.games or games_begun(work)
     parts = iteration_parts(work, fraction)
     if fraction == 1:
         # First: on a busy machine the call after a long one waits for its turn.
         parts = {"iteration": Part(run.step)} | parts
     times = time_parts(parts, rounds)
+    games = run.games or games_begun(work, parts["selfplay"])
     if fraction < 1:
         times["iteration"] = times["selfplay"] + times.get("learning", 0.0)
     if trace:
@@ -105,7 +105,7 @@ def take_trace(run: Training, folder: Path) -> None:
 def iteration_parts(work: Workload, fraction: float) -> dict[str, Part]:
     """Return the ceilings and the timed parts of a fraction of an iteration on one device."""
     moves = moves_of(work, fraction)
-    evaluations = max(1, moves * (work.config.search.simulations + 1) // 4)
+    evaluations = max(1, int(fraction * work.evaluations / work.games / 4))
     half = work._replace(games=max(1, work.games // 2))
     parts = {
         "matmul": matmul_part(compute_dtype(work.config.network)),
@@ -159,11 +159,11 @@ def notes(work: Workload, fraction: float) -> Iterator[str]:
         yield "parts are timed on one device, the iteration on all: their exchange is unexplained"
 
 
-def games_begun(work: Workload) -> int:
+def games_begun(work: Workload, selfplay: Part) -> int:
     """Return how many games an iteration begins; of a queue of late starts the last may not."""
     if not work.config.selfplay.start_ply:
         return work.config.selfplay.games
-    return work.devices * round(float(selfplay_part(work).call()[1]["selfplay/games"]))
+    return work.devices * round(float(selfplay.call()[1]["selfplay/games"]))
 
 
 # The bottleneck

@@ -45,6 +45,7 @@ from jaxzero.performance.timing import (
     make_workload,
     network_part,
     random_states,
+    selfplay_part,
 )
 from jaxzero.training.learner import CPU_CHUNK, init_learner
 
@@ -137,7 +138,7 @@ def test_a_slow_device_measures_less_and_says_so():
 def test_games_that_never_begin_are_not_counted():
     late = ("--selfplay.start_ply=2", "--selfplay.opening_plies=0", "--selfplay.games=64")
     work = work_of("--game.cols=3", "--search.nodes=quiet", *late)
-    begun = games_begun(work)
+    begun = games_begun(work, selfplay_part(work))
     assert 0 < begun < 64
     limits = dict.fromkeys(("flops_per_evaluation", "flops_per_sample"), 1.0)
     limits |= {"matmul_ceiling_flops": 1.0, "copy_ceiling_bytes": 1.0}
