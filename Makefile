@@ -32,10 +32,10 @@ test-slow: $(VENV)/installed-dev  ## The long studies that `make test` leaves ou
 	$(BIN)/python -m pytest -m slow
 
 chaos: $(VENV)/installed  ## Kill a run 50 times, damage its files, fill its disk; compare the end.
-	$(BIN)/python scripts/chaos.py --kills 50
+	$(BIN)/python tests/chaos.py --kills 50
 
 gpu: $(VENV)/installed-dev  ## On a GPU: test, benchmark, profile, sweep, train; goes on where it stopped.
-	$(BIN)/python scripts/gpu.py
+	$(BIN)/python tests/gpu.py
 
 # Compiles for GPUs that are not there. The CUDA build of jax is large: an environment of its own.
 GPU_COMPILE := .venv-gpu/bin/python scripts/gpu_compile.py

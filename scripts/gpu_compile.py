@@ -17,7 +17,7 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA looks for a GPU and says so at length
 
 from jaxzero.cli import config_of, config_parser, parse, run_script
-from jaxzero.config.ranges import NonNegativeInt, split_list
+from jaxzero.config.ranges import split_list
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.files import write_json
 from jaxzero.runs.run_dir import JSON, check_result_file
@@ -31,19 +31,19 @@ def main(arguments: list[str]) -> None:
         default="",
         help="comma list of structure, network, search, update, iteration; default: all",
     )
-    parser.add_argument(
-        "--kernels",
-        type=NonNegativeInt,
-        default=0,
-        help="also print the operations with the most launches, so many of each part",
-    )
     parser.add_argument("--json", type=Path, help="file to write the counts to")
     options = parse(parser, arguments)
     config = config_of(parser, options)
     check_result_file("json", options.json, JSON)
 
-    from jaxzero.performance.gpu_compile import PARTS, count_part, device_of, gpu_named
-    from jaxzero.performance.gpu_prediction import kernel_table, report, result_of
+    from jaxzero.performance.gpu_compile import (
+        PARTS,
+        count_part,
+        device_of,
+        gpu_named,
+        report,
+        result_of,
+    )
 
     parts = split_list("parts", options.parts) or list(PARTS)
     for part in parts:
@@ -51,11 +51,8 @@ def main(arguments: list[str]) -> None:
             raise InputError(f"parts: {shortened(repr(part))} is none of {', '.join(PARTS)}")
     gpu = gpu_named(options.target)
     device = device_of(gpu)
-    counted = [count_part(config, part, device) for part in parts]
-    result = result_of(config, gpu, counted)
+    result = result_of(config, gpu, [count_part(config, part, device) for part in parts])
     print(report(result))
-    for one in counted if options.kernels else []:
-        print(f"\n{kernel_table(one, options.kernels)}")
     if options.json:
         write_json(options.json, result)
 

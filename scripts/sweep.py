@@ -37,13 +37,10 @@ def main(arguments: list[str]) -> None:
         "--point_minutes", type=PointMinutes, default=10.0, help="longest time a point may take"
     )
     parser.add_argument("--rounds", type=Rounds, default=3, help="timed iterations of each point")
-    from jaxzero.performance.sweep import read_grid, run_sweep
+    from jaxzero.performance.sweep import read_grid, run_sweep, write_report
 
     grid, options = read_grid(parser, arguments)
     check_new_folder("out", options.out, own=("sweep.json",))
-
-    from jaxzero.performance.sweep_report import write_report
-
     rows = run_sweep(grid, options.out, options.rounds, options.point_minutes)
     write_report(options.out, asdict(grid.base), rows)
     if all(row["status"] != "ok" for row in rows):

@@ -32,7 +32,7 @@ ITERATIONS = {}  # compiled, by what they see
 LONGEST = (
     *("test_readme.py", "test_web_layout.py", "test_processes.py", "test_web_outage.py"),
     *("test_interrupts.py", "test_web_input.py", "test_trainer.py", "test_web.py"),
-    *("test_recovery.py", "test_web_keeps.py", "test_diagnose.py"),
+    *("test_recovery.py", "test_web_keeps.py", "test_benchmark.py"),
 )
 
 # On a CPU even where there is a GPU: the tests want two devices. JAX_PLATFORMS=cuda overrides it.

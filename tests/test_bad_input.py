@@ -75,7 +75,6 @@ config: tiny | benchmark.py --startup --config tiny
 selfplay.opening_plies: 13 | TRAIN --selfplay.opening_plies 13
 selfplay.start_ply: 99 | TRAIN --selfplay.start_ply 99
 selfplay.adjudicate_below: 99 | TRAIN --selfplay.adjudicate_below 99
-selfplay.start_ply: 3 | benchmark.py --config quick --baseline --selfplay.start_ply 3
 selfplay.games: 1000000000 | TRAIN --selfplay.games 1000000000
 evaluation.final_games: 7 | TRAIN --evaluation.final_games 7
 evaluation.opponents: greedi | TRAIN --evaluation.opponents greedi
@@ -145,7 +144,6 @@ out: old.npz | make_suite.py --out old.npz
 out: name | export.py --weights 2x2
 json: run/metrics.jsonl | evaluate.py --weights 2x2 --suite table --json run/metrics.jsonl
 json: link.json | benchmark.py --config tiny --json link.json
-json: linkrun/summary.json | diagnose.py --config tiny --json linkrun/summary.json
 json: run/x/../summary.json | gpu_compile.py --config tiny --json run/x/../summary.json
 json: README.md | solve.py --rows 1 --cols 1 --json README.md
 json: README.md | analyse.py --weights 2x2 --json README.md
@@ -161,7 +159,6 @@ save: games/1.json | play.py --player greedy --save games/1.json
 save: x.png | play.py --save x.png
 table: run/config.yaml | solve.py --rows 1 --cols 1 --table run/config.yaml
 table: t | solve.py --table t --position h0,0
-trace: run | diagnose.py --config tiny --trace run
 work: run | chaos.py --work run
 
 opponents: greedy,,random | evaluate.py --weights 2x2 --opponents greedy,,random
@@ -220,7 +217,6 @@ fewest: 40 | make_suite.py --fewest 40 --out new.npz
 per_stratum: 1 2 3 | make_suite.py --fewest 9 --most 16 --per_stratum 1 2 3 --out new.npz
 compare: null.json | benchmark.py --config tiny --compare null.json
 compare: pipe | benchmark.py --config tiny --compare pipe
-baseline_processes: 2 | benchmark.py --config tiny --baseline_processes 2
 preset: nothing | sweep.py --config tiny --out new
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
 selfplay.games: 8,,16 | sweep.py --config tiny --out new --selfplay.games 8,,16

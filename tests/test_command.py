@@ -15,8 +15,6 @@ from jaxzero.__main__ import COMMANDS, main
 from jaxzero.cli import command_name, find_config, load_config
 from jaxzero.errors import InputError
 
-ONLY_IN_A_CHECKOUT = {"gpu", "chaos"}  # they start other scripts
-
 
 def run_command(*words: str) -> int:
     """Return the exit code of the command, run in this process."""
@@ -30,7 +28,7 @@ def run_command(*words: str) -> int:
 
 def test_every_script_is_a_command():
     scripts = {path.stem for path in (ROOT / "scripts").glob("*.py")}
-    assert scripts - ONLY_IN_A_CHECKOUT == set(COMMANDS)
+    assert scripts == set(COMMANDS)
 
 
 def test_a_command_does_what_its_script_does(capsys):

@@ -1,4 +1,7 @@
-"""The benchmark: the speed of a config on one device and its shares of the limits."""
+"""The benchmark: the speed of a config, its shares of the device's limits, and its bottleneck.
+
+Network, self-play and learning are timed alone, each at the batch that it has in an iteration.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,14 @@ from typing import NamedTuple
 
 import jax
 
-from jaxzero.cli import dotted
 from jaxzero.config import Config
-from jaxzero.errors import InputError, shortened
-from jaxzero.host.readers import read_mapping
+from jaxzero.host.files import make_folder, temporary_folder
+from jaxzero.host.status import doing
 from jaxzero.network.layers import compute_dtype
-from jaxzero.performance.baseline import Baseline
-from jaxzero.performance.monitor import training
 from jaxzero.performance.report import (
     WIDTH,
     Result,
     Share,
-    ceilings,
     count_bytes,
     count_flops,
     describe,
@@ -28,146 +27,229 @@ from jaxzero.performance.report import (
     notes_on,
     setting_lines,
     table,
-    time_table,
 )
 from jaxzero.performance.timing import (
     Part,
+    Training,
     Workload,
-    ceiling_parts,
+    copy_part,
     learning_part,
     make_workload,
+    matmul_part,
     network_part,
-    search_part,
     seconds_per_call,
     selfplay_part,
     time_parts,
-    write_part,
 )
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
-from jaxzero.training.parallel import local_copy
-
-# Longest call of each kind, as a share of the seconds of one round.
-SELFPLAY_SHARE, ITERATION_SHARE, CALL_SHARE = 0.3, 0.3, 0.1
-PHASES = ("selfplay", "replay_write", "learning", "host_gap")
-COMPARED = ("_per_second", "with_learning", "_bytes", "_flops")  # ends of keys
-
-
-class Sizes(NamedTuple):
-    """How much of a config is run in one call of each kind."""
-
-    moves: int  # of self-play
-    searches: int
-    updates: int
-    iteration: bool  # whether the whole iteration runs
+from jaxzero.training.parallel import choose_devices
 
 
 def benchmark(
-    config: Config, seconds: float = 120.0, rounds: int = 3, baseline: Baseline | None = None
+    config: Config, seconds: float | None = 120.0, rounds: int = 3, trace: Path | None = None
 ) -> Result:
-    """Measure a config on the first device in about `seconds`, compilation not counted.
+    """Measure a config in about `seconds`, compilation not counted; None: whole iterations.
 
-    The device gets all games and samples of the config. A `baseline` takes turns with the rest, in
-    time of its own.
+    Parts run on one device with its share of games and samples, the iteration on all.
+    Raises: InputError for devices that do not fit, DoesNotFit.
     """
-    devices = jax.local_devices()[:1]
+    devices = choose_devices(config.devices)
+    config.check_devices(len(devices))
     print("Compiling an iteration and its parts ...", flush=True)
-    with training(config, devices) as run:
-        work = make_workload(config, local_copy(run.progress.learner))
-        sizes = fit_sizes(config, *probe(work), seconds / (rounds + 1))
-        if sizes.iteration:
-            # Read before the parts are measured, which hold more than a run does.
-            jax.block_until_ready(run.step())
-            peak, games = peak_memory_bytes(devices[0]), run.games()
-        # The long calls first: on a busy machine the call after one of them waits for its turn.
-        parts = {"baseline": Part(baseline)} if baseline else {}
-        parts |= ceiling_parts(compute_dtype(config.network))
-        parts |= {"iteration": Part(run.iterate)} if sizes.iteration else {}
-        times = time_parts(parts | work_parts(work, sizes), rounds)
-        if sizes.iteration:
-            times["host_gap"] = run.host_gap()
-        else:
-            times["iteration"] = sum(times.get(name, 0.0) for name in PHASES)
-            peak, games = peak_memory_bytes(devices[0]), games_begun(work)
-        predicted = run.program.predicted
-    times.pop("baseline", None)
+    run = Training(config, devices)
+    work = make_workload(config, run.learner, len(devices))
+    fraction = fitting_fraction(work, seconds / (rounds + 1)) if seconds else 1.0
+    if fraction == 1:
+        run.step()
+    # Read before the parts are measured, which hold more than a run does.
+    peak = max(map(peak_memory_bytes, devices))
+    parts = iteration_parts(work, fraction)
+    if fraction == 1:
+        # First: on a busy machine the call after a long one waits for its turn.
+        parts = {"iteration": Part(run.step)} | parts
+    times = time_parts(parts, rounds)
+    games = run.games or games_begun(work, parts["selfplay"])
+    if fraction < 1:
+        times["iteration"] = times["selfplay"] + times.get("learning", 0.0)
+    if trace:
+        take_trace(run, trace)
+    gain = 1 - times["network"] / times.pop("network_of_half")
     batches = (config, work.learner, work.games, work.samples)
-    limits = count_flops(*batches) | count_bytes(*batches) | ceilings(times)
-    result = describe(config, devices) | measures(config, 1, times, limits, games)
+    limits = count_flops(*batches) | count_bytes(*batches)
+    # Of one item, so their seconds are those of an operation and of a byte.
+    limits["matmul_ceiling_flops"] = 1 / times.pop("matmul")
+    limits["copy_ceiling_bytes"] = 1 / times.pop("copy")
+    result = describe(config, devices) | measures(config, len(devices), times, limits, games)
     result |= {
         "peak_memory_bytes": peak,
-        "predicted_memory_bytes": predicted,
-        "notes": [*notes(config, sizes), *notes_on(config)],
+        "predicted_memory_bytes": run.program.predicted,
+        "compile_seconds": run.compile_seconds,
+        "replay_ratio": config.replay_ratio,
+        "doubling_gain": gain,
+        "notes": [*notes(work, fraction), *notes_on(config)],
     }
-    if baseline:
-        result["baseline"] = baseline.summary(result["games_per_second"])
-    return result
+    return result | {"bottleneck": find_bottleneck(result)._asdict()}
 
 
-def work_parts(work: Workload, sizes: Sizes) -> dict[str, Part]:
-    """Return the timed parts of an iteration."""
-    # Whole games go to their end, which in the quiet game is not the same for all.
-    moves = sizes.moves % work.config.decisions_per_lane
+def take_trace(run: Training, folder: Path) -> None:
+    """Trace one iteration with jax's profiler; what it writes appears in `folder` at once."""
+    profiles = Path("plugins", "profile")
+    make_folder("trace", folder / profiles)
+    with doing("tracing"), temporary_folder(folder) as fresh:
+        with jax.profiler.trace(str(fresh), create_perfetto_trace=True):
+            run.step()
+        for made in (fresh / profiles).iterdir():
+            made.rename(folder / profiles / made.name)
+
+
+def iteration_parts(work: Workload, fraction: float) -> dict[str, Part]:
+    """Return the ceilings and the timed parts of a fraction of an iteration on one device."""
+    moves = moves_of(work, fraction)
+    evaluations = max(1, int(fraction * work.evaluations / work.games / 4))
+    half = work._replace(games=max(1, work.games // 2))
     parts = {
-        "network": network_part(work, sizes.searches * (work.config.search.simulations + 1)),
-        "search": search_part(work, sizes.searches),
-        "selfplay": selfplay_part(work, moves),
-        "replay_write": write_part(work),
+        "matmul": matmul_part(compute_dtype(work.config.network)),
+        "copy": copy_part(),
+        "network": network_part(work, evaluations),
+        "network_of_half": network_part(half, evaluations),
+        # Whole games go to their end, which in the quiet game is not the same for all.
+        "selfplay": selfplay_part(work, moves % work.config.decisions_per_lane),
     }
-    return parts | ({"learning": learning_part(work, sizes.updates)} if work.learned else {})
+    if work.learned:
+        parts["learning"] = learning_part(work, updates_of(work, fraction))
+    return parts
 
 
 # How much to run, so that a benchmark ends in time on any machine
 
 
-def probe(work: Workload) -> tuple[float, float]:
-    """Return roughly the evaluations and the samples of learning that the device does a second."""
+def fitting_fraction(work: Workload, seconds: float) -> float:
+    """Return the fraction of an iteration whose parts and whole run in `seconds`, at most 1."""
+    small = work
     if jax.default_backend() == "cpu":
-        work = work._replace(games=min(work.games, 64), samples=min(work.samples, 32))
-    forward, learning = network_part(work, 8), learning_part(work, 2)
-    seconds = seconds_per_call(forward.call, learning.call, rounds=1)
-    return forward.items / seconds[0], learning.items / seconds[1]
+        small = work._replace(games=min(work.games, 64), samples=min(work.samples, 32))
+    probes = network_part(small, 8), learning_part(small, 2)
+    times = seconds_per_call(*(probe.call for probe in probes), rounds=1)
+    whole = sum(time * part.total / part.items for time, part in zip(times, probes, strict=True))
+    return min(1.0, seconds / (3 * whole))
 
 
-def fit_sizes(config: Config, evaluations: float, samples: float, seconds: float) -> Sizes:
-    """Fit one round of calls into about `seconds`; each runs at least one batch of the config.
-
-    `evaluations` and `samples` are what the device does in a second.
-    """
-    moves, learner = config.decisions_per_lane, config.learner
-    lanes = config.lanes(config.selfplay.games)
-    per_move = lanes * (config.search.simulations + 1) / evaluations
-    per_update = learner.batch_size / samples
-    whole = moves * per_move + learner.updates_per_iteration * per_update
-
-    def clamp(count: float, most: int) -> int:
-        return min(most, max(1, int(count)))
-
-    timed = clamp(SELFPLAY_SHARE * seconds / per_move, moves)
-    return Sizes(
+def moves_of(work: Workload, fraction: float) -> int:
+    """Return how many moves of self-play are timed."""
+    if work.config.selfplay.start_ply:
         # Games that begin late are over after a few moves: only the whole queue keeps lanes busy.
-        moves=moves if config.selfplay.start_ply else timed,
-        searches=clamp(CALL_SHARE * seconds / per_move, moves),
-        updates=clamp(CALL_SHARE * seconds / per_update, max(1, learner.updates_per_iteration)),
-        iteration=whole <= ITERATION_SHARE * seconds,
-    )
+        return work.config.decisions_per_lane
+    return max(1, int(fraction * work.config.decisions_per_lane))
 
 
-def notes(config: Config, sizes: Sizes) -> Iterator[str]:
+def updates_of(work: Workload, fraction: float) -> int:
+    """Return how many updates are timed."""
+    return max(1, int(fraction * work.config.learner.updates_per_iteration))
+
+
+def notes(work: Workload, fraction: float) -> Iterator[str]:
     """Say what is measured on less than the config asks for."""
-    moves, updates = config.decisions_per_lane, config.learner.updates_per_iteration
-    if sizes.moves < moves:
-        yield f"self-play measured over its first {sizes.moves} of {moves} moves"
-    if sizes.updates < updates:
-        yield f"learning measured over {sizes.updates} of {updates} updates"
-    if not sizes.iteration:
-        yield "no whole iteration is run: its time is the sum of its phases, without the host gap"
+    if fraction < 1:
+        yield (
+            f"no whole iteration is run: self-play over {moves_of(work, fraction)} of "
+            f"{work.config.decisions_per_lane} moves, learning over {updates_of(work, fraction)} "
+            f"of {work.config.learner.updates_per_iteration} updates"
+        )
+    if work.devices > 1:
+        yield "parts are timed on one device, the iteration on all: their exchange is unexplained"
 
 
-def games_begun(work: Workload) -> int:
+def games_begun(work: Workload, selfplay: Part) -> int:
     """Return how many games an iteration begins; of a queue of late starts the last may not."""
     if not work.config.selfplay.start_ply:
         return work.config.selfplay.games
-    return round(float(selfplay_part(work).call()[1]["selfplay/games"]))
+    return work.devices * round(float(selfplay.call()[1]["selfplay/games"]))
+
+
+# The bottleneck
+
+DOUBLING_GAIN = 0.25  # fall of the time per evaluation when the games double
+LOW_FLOPS = 0.3  # of the matmul ceiling: arithmetic is not what takes the time
+HIGH_FLOPS = 0.5  # of the matmul ceiling: little is left to win
+MEMORY_SHARE = 0.6  # of the time would go to moving the bytes at the copy ceiling
+CACHED_SHARE = 1.2  # more bytes than could be moved: caches serve them, the count tells nothing
+UNEXPLAINED_SHARE = 0.25  # of the iteration is in no part: the parts do not tell the story
+
+ADVICE = {
+    "unexplained": (
+        "take a --trace and look for what runs between the parts",
+        "raise selfplay.games or learner.updates_per_iteration: longer iterations wait less often",
+    ),
+    "launches": ("raise selfplay.games until the time per evaluation no longer falls",),
+    "tree": (
+        "lower search.simulations: each round costs as much for few games as for many",
+        "raise selfplay.games: a round costs nearly the same for more games",
+        "a larger network costs little here: raise network.channels",
+    ),
+    "learning": (
+        "lower learner.updates_per_iteration",
+        "or make fewer updates of a larger learner.batch_size: the optimiser runs less often",
+    ),
+}
+
+
+class Bottleneck(NamedTuple):
+    """What bounds an iteration, and what to change."""
+
+    name: str  # a key of `ADVICE`, "network" or "memory bandwidth"
+    reason: str
+    advice: tuple[str, ...]
+
+
+def find_bottleneck(result: Result) -> Bottleneck:
+    """Name what bounds the iteration, by the first rule that holds."""
+    parts, whole = split(result["seconds"]), result["seconds"]["iteration"]
+    unexplained = parts.pop("unexplained") / whole
+    flops, moved = result["network_mfu"], result["copy_share"] or 0.0
+    name = max(parts, key=parts.get)
+    share = parts[name] / whole
+    if unexplained > max(UNEXPLAINED_SHARE, share):
+        name, share = "unexplained", unexplained
+    elif result["doubling_gain"] > DOUBLING_GAIN and flops < LOW_FLOPS:
+        name = "launches"
+    elif name == "network" and MEMORY_SHARE < moved <= CACHED_SHARE and flops < HIGH_FLOPS:
+        name = "memory bandwidth"
+    reasons = {
+        "launches": f"with twice the games the network took {result['doubling_gain']:.0%} less "
+        f"time an evaluation, at {Share(flops, 'products')} of the matmul ceiling",
+        "memory bandwidth": "moving the network's bytes at the copy ceiling would take "
+        f"{Share(moved, 'copies')} of its time",
+    }
+    taken = f"{Share(share, 'whole')} of the iteration"
+    advice = ADVICE.get(name) or network_advice(result, name == "memory bandwidth")
+    return Bottleneck(name, reasons.get(name, taken), tuple(advice))
+
+
+def split(seconds: dict[str, float]) -> dict[str, float]:
+    """Split the seconds of an iteration so that none is counted twice."""
+    tree = max(0.0, seconds["selfplay"] - seconds["network"])
+    parts = {"network": seconds["selfplay"] - tree, "tree": tree}
+    parts["learning"] = seconds.get("learning", 0.0)
+    return parts | {"unexplained": seconds["iteration"] - sum(parts.values())}
+
+
+def network_advice(result: Result, waits: bool) -> Iterator[str]:
+    """Advise on a network that takes most of the time; `waits` says whether for memory."""
+    on_cpu = result["platform"] == "cpu"
+    convolutional = result["config"]["network"]["trunk"] == "conv"
+    if result["network_mfu"] >= HIGH_FLOPS:
+        yield "little is left to win in its kernels"
+        yield "less work: lower search.simulations, network.channels or network.blocks"
+        return
+    if result["compute_dtype"] == "float32" and not on_cpu:  # a CPU has no fast bfloat16
+        yield "set network.compute_dtype bfloat16: half the bytes, faster products"
+    if convolutional:
+        yield "try the other network.convolution: shifted writes nine copies of its input"
+    if waits and convolutional:
+        yield "raise network.pooling_every: it breaks fusion"
+    if not on_cpu:
+        yield "network.channels in multiples of 64 fill the matrix units"
+    yield "raise network.channels rather than network.blocks: wider products run nearer the ceiling"
 
 
 # For people
@@ -180,11 +262,12 @@ def report(result: Result) -> str:
         f"memory      {mebibytes(result['peak_memory_bytes'])} peak of the {of}, "
         f"{mebibytes(result['predicted_memory_bytes'])} predicted for the iteration"
     )
-    parts = [setting_lines(result), rate_table(result), phase_table(result), memory]
-    if "baseline" in result:
-        parts.append(baseline_text(result["baseline"]))
-    parts += [textwrap.fill(f"note: {note}", WIDTH) for note in result["notes"]]
-    return "\n\n".join(parts)
+    bottleneck = result["bottleneck"]
+    why = f"bottleneck  {bottleneck['name']}: {bottleneck['reason']}"
+    lines = [why, *(f"- {line}" for line in bottleneck["advice"])]
+    lines += [f"note: {note}" for note in result["notes"]]
+    parts = [setting_lines(result), rate_table(result), time_table(result), memory]
+    return "\n\n".join([*parts, "\n".join(textwrap.fill(line, WIDTH) for line in lines)])
 
 
 def rate_table(result: Result) -> str:
@@ -192,9 +275,9 @@ def rate_table(result: Result) -> str:
     alone, rows = result["network_evaluations_per_second"], []
     for label, unit, name, mfu in (
         ("network alone", "evaluations", "network_evaluations_per_second", "network_mfu"),
-        ("search", "evaluations", "search_evaluations_per_second", None),
         ("self-play", "evaluations", "selfplay_evaluations_per_second", "selfplay_mfu"),
         ("learner", "samples", "learner_samples_per_second", "learning_mfu"),
+        ("with learning", "evaluations", "evaluations_per_second_with_learning", "iteration_mfu"),
     ):
         rate, used = result[name], result.get(mfu)
         of_network = Share(rate / alone, "network") if unit == "evaluations" else ""
@@ -205,8 +288,6 @@ def rate_table(result: Result) -> str:
         for unit in ("decisions", "games"):
             rate = f"{result[f'{unit}_per_second{end}']:,.2f}"
             rows.append([label, rate, unit, "", "", ""])
-    rate = f"{result['evaluations_per_second_with_learning']:,.0f}"
-    rows.insert(-2, ["with learning", rate, "evaluations", "", "", ""])
     if result["bytes_per_evaluation"]:
         moved, share = f"{result['bytes_per_evaluation']:,.0f}", result["copy_share"]
         rows.append(["bytes moved", moved, "an evaluation", "", "", Share(share, "copies")])
@@ -214,54 +295,19 @@ def rate_table(result: Result) -> str:
     return table(headings, rows, "lrlrrr")
 
 
-def phase_table(result: Result) -> str:
-    """Lay out the seconds of the phases of an iteration."""
-    seconds, whole = result["seconds"], result["seconds"]["iteration"]
-    phases = {name: seconds[name] for name in PHASES if name in seconds}
-    about = {"host_gap": "from the end of the device's work to the next call"}
-    if "host_gap" in phases:
-        phases["sum"] = sum(phases.values())
-    return time_table(phases | {"whole": whole}, whole, about)
-
-
-def baseline_text(baseline: Result) -> str:
-    """Say how fast the baseline plays, and how many times faster this package does."""
-    form = f", convolution {baseline['convolution']}" if baseline["convolution"] else ""
-    return (
-        f"baseline    a tree in Python on the host, batches of one, network compiled{form}\n"
-        f"            {baseline['processes']} processes, {baseline['games']} games: "
-        f"{baseline['games_per_second']:.3g} games/s, "
-        f"{baseline['evaluations_per_second']:,.0f} evaluations/s\n"
-        f"            self-play is {baseline['ratio']:.1f} x as fast"
+def time_table(result: Result) -> str:
+    """Lay out the seconds of the parts of an iteration, with their shares of the whole."""
+    whole = result["seconds"]["iteration"]
+    about = {
+        "network": "evaluations of self-play, measured alone",
+        "tree": "the rest of self-play: search, rules, moves",
+        "learning": "batches from the replay, gradient, optimiser",
+        "unexplained": "writing to the replay, reading metrics, caches, noise",
+        "iteration": "measured as one",
+    }
+    seconds = split(result["seconds"]) | {"iteration": whole}
+    rows = (
+        (name, f"{time:.4g}", Share(time / whole, "whole"), about[name])
+        for name, time in seconds.items()
     )
-
-
-# Comparing results
-
-
-def read_result(path: Path) -> Result:
-    """Read an earlier result. Raises: InputError where there is none."""
-    kinds = {"games_per_second": int | float, "config": dict, "device": str}
-    result = read_mapping("compare", path, kinds)
-    for name, value in result.items():
-        if name.endswith(COMPARED) and not isinstance(value, int | float | None):
-            shown = shortened(repr(value))
-            raise InputError(f"compare: {name} in {path} is {shown}, not a number")
-    return result
-
-
-def comparison(now: Result, before: Result) -> str:
-    """Lay out the quotients of two results, and what differs between their settings."""
-    rows = [
-        [name.replace("_", " "), *(f"{x:,.6g}" for x in pair), f"{pair[0] / pair[1]:.3f}"]
-        for name, pair in ((name, (now[name], before.get(name))) for name in now)
-        if name.endswith(COMPARED) and all(pair)
-    ]
-    lines = [table(("now / before", "now", "before", "ratio"), rows, "lrrr")]
-    for section in ("device", "platform", "versions", "config", "notes"):
-        new, old = (dict(dotted({section: result.get(section)})) for result in (now, before))
-        for name in sorted(new.keys() | old.keys()):
-            if new.get(name) != old.get(name):
-                shown = name.removeprefix("config.")
-                lines.append(f"differs: {shown} {new.get(name)}, before {old.get(name)}")
-    return "\n".join(lines if lines[1:] else [*lines, "same device, versions and config"])
+    return table(("part", "seconds", "share", ""), rows, "lrrl")

@@ -1,14 +1,16 @@
 """Programs compiled for a GPU that is not there: launches, loops of unknown length, memory.
 
 The CUDA build of jax compiles from a description of a GPU. So a machine without one can say whether
-a config fits and how many kernels it launches. Only seconds have to wait for the GPU;
-`gpu_prediction` makes a guess at them.
+a config fits and how many kernels it launches. Seconds are predicted on paper, nothing is measured:
+a kernel takes at least as long as its launch, a product its share of the planned speed, any other
+kernel the bytes that it moves.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -26,8 +28,9 @@ from jaxzero.host.readers import read_yaml
 from jaxzero.host.status import doing
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
+from jaxzero.performance.report import WIDTH, Result, count_flops, table
 from jaxzero.performance.timing import random_positions
-from jaxzero.runs.memory import least_bytes, predicted_bytes
+from jaxzero.runs.memory import least_bytes, mebibytes, predicted_bytes
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.training.iteration import input_shapes, lower_and_compile
 from jaxzero.training.learner import init_learner, update
@@ -35,6 +38,11 @@ from jaxzero.training.learner import init_learner, update
 PARTS = ("structure", "network", "search", "update", "iteration")
 
 INNER_ROUNDS = 3  # of a loop of unknown length inside a search: about the depth of a tree
+NO_LIMIT = 10**9  # positions in one call of the network
+LAUNCH_SECONDS = 2e-6  # the least that one kernel takes, launch included
+READ_SECONDS = 20e-6  # until the host has read a condition and launched what follows
+# Of the ceiling of matrix products that a network of so many channels is planned to reach.
+EFFICIENCY = {64: 0.40, 128: 0.54}
 
 # Limits by compute capability: shared memory of a core, of a block at most, threads of a core.
 CORES = {"8.9": (102400, 101376, 1536), "9.0": (233472, 232448, 2048)}
@@ -140,9 +148,6 @@ def device_of(gpu: Gpu) -> jax.Device:
     return described.devices[0]
 
 
-NO_LIMIT = 10**9  # positions in one call of the network
-
-
 def as_on_gpu(config: Config) -> Config:
     """Return a config with the forms and batches that it takes by itself on a GPU."""
     network, search = config.network, config.search
@@ -166,7 +171,7 @@ def compile_part(config: Config, part: str, device: jax.Device) -> jax.stages.Co
     if part == "iteration":
         shapes = input_shapes(config, network, 1)
         return lower_and_compile(config, network, [device], shapes)
-    program, inputs = PROGRAMS[part](config, network)
+    program, inputs = part_program(config, network, part)
     mesh = jax.sharding.Mesh(np.array([device]), ("device",))
     there = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     donated = (0,) if part == "update" else ()
@@ -174,42 +179,22 @@ def compile_part(config: Config, part: str, device: jax.Device) -> jax.stages.Co
     return jitted.lower(*inputs).compile()
 
 
-Traced = tuple[Callable, tuple]  # a program and the shapes of its inputs
-
-
-def structure_program(config: Config, network: Network) -> Traced:
-    """Return the analysis of a batch of positions."""
-    drawn = _positions(config, network).drawn
-    return jax.vmap(partial(structure, network.game)), (drawn,)
-
-
-def network_program(config: Config, network: Network) -> Traced:
-    """Return the evaluation of one position of every game, its features included."""
-    drawn = _positions(config, network).drawn
-    return network.apply, (_prepared(config, network), drawn)
-
-
-def search_program(config: Config, network: Network) -> Traced:
-    """Return one search in every game."""
+def part_program(config: Config, network: Network, part: str) -> tuple[Callable, tuple]:
+    """Return one of `PARTS` but the iteration as a program and the shapes of its inputs."""
+    games = config.lanes(config.selfplay.games)
+    state = jax.eval_shape(lambda: initial_states(network.game, games))
+    if part == "structure":
+        return jax.vmap(partial(structure, network.game)), (state.drawn,)
+    learner = jax.eval_shape(lambda: init_learner(network, config))
+    if part == "update":
+        samples = partial(random_positions, network, config.learner.batch_size)
+        return partial(update, network, config), (learner, jax.eval_shape(samples))
+    prepared = jax.eval_shape(partial(inference_copy, network, batch=games), learner.params)
+    if part == "network":
+        return network.apply, (prepared, state.drawn)
     evaluate = network_evaluator(network, config.search)
     key = jax.eval_shape(lambda: jax.random.key(0))
-    program = partial(search, network.game, config.search, evaluate)
-    return program, (_prepared(config, network), key, _positions(config, network))
-
-
-def update_program(config: Config, network: Network) -> Traced:
-    """Return one update of the learner on a batch of samples."""
-    learner = jax.eval_shape(lambda: init_learner(network, config))
-    samples = partial(random_positions, network, config.learner.batch_size)
-    return partial(update, network, config), (learner, jax.eval_shape(samples))
-
-
-PROGRAMS = {
-    "structure": structure_program,
-    "network": network_program,
-    "search": search_program,
-    "update": update_program,
-}
+    return partial(search, network.game, config.search, evaluate), (prepared, key, state)
 
 
 def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
@@ -221,24 +206,14 @@ def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
     return predicted_bytes(compiled), parts["replay.capacity"]
 
 
-def _positions(config: Config, network: Network):
-    return jax.eval_shape(lambda: initial_states(network.game, config.lanes(config.selfplay.games)))
-
-
-def _prepared(config: Config, network: Network):
-    learner = jax.eval_shape(lambda: init_learner(network, config))
-    copy = partial(inference_copy, network, batch=config.lanes(config.selfplay.games))
-    return jax.eval_shape(copy, learner.params)
-
-
-# Counting
+# Counting and predicting
 
 
 class Counted(NamedTuple):
     """What one part of a config needs on a GPU."""
 
     part: str
-    program: Loop
+    unknown: list[str]  # loops of unknown length, by their places in the traced program
     launches: Launches
     temporary: int  # bytes
     arguments: int
@@ -253,7 +228,7 @@ def count_part(config: Config, part: str, device: jax.Device) -> Counted:
     plan = compiled.memory_analysis()
     return Counted(
         part,
-        program,
+        [loop.source for loop in program.unknown],
         count_launches(program, partial(rounds_of, config)),
         plan.temp_size_in_bytes,
         plan.argument_size_in_bytes,
@@ -269,3 +244,104 @@ def rounds_of(config: Config, loop: Loop) -> int:
     """
     plays = any(kernel.of_network for inner in loop.walk() for kernel in inner.kernels)
     return config.steps_per_game if plays else INNER_ROUNDS
+
+
+def predict(config: Config, gpu: Gpu, iteration: Launches) -> dict[str, float]:
+    """Predict the seconds of the parts of an iteration, and of the whole, from its launches.
+
+    `others` are the kernels beside the network, `host` is the reading back of conditions. Every
+    step of self-play evaluates all games, so the longest game decides.
+    """
+    config = as_on_gpu(config)
+    lanes, learner = config.lanes(config.selfplay.games), config.learner
+    network = Network(config.game.board, config.network)
+    shapes = jax.eval_shape(lambda: init_learner(network, config))
+    flops = count_flops(config, shapes, lanes, learner.batch_size)
+    nearest = min(EFFICIENCY, key=lambda channels: abs(channels - config.network.channels))
+    speed = gpu.matmul_tflops * 1e12 * EFFICIENCY[nearest]
+    evaluations = config.steps * lanes * (config.search.simulations + 1)
+    samples = learner.updates_per_iteration * learner.batch_size
+    playing = evaluations * flops["flops_per_evaluation"] / speed
+    learning = samples * flops["flops_per_sample"] / speed
+    of_network = sum(times for kernel, times in iteration.kernels if kernel.of_network)
+    slower = max(1.0, of_network * LAUNCH_SECONDS / (playing + learning))  # in small batches
+    copy = gpu.bandwidth_gb * 1e9 * gpu.copy_share
+    others = sum(
+        times * max(LAUNCH_SECONDS, kernel.bytes / copy)
+        for kernel, times in iteration.kernels
+        if not kernel.of_network
+    )
+    seconds = {
+        "network": slower * playing,
+        "learning": slower * learning,
+        "others": others,
+        "host": iteration.reads_back * READ_SECONDS,
+    }
+    return seconds | {"iteration": sum(seconds.values())}
+
+
+# For people
+
+
+def result_of(config: Config, gpu: Gpu, counted: list[Counted]) -> Result:
+    """Return what was counted, and predicted where the iteration was compiled."""
+    result = {"target": gpu._asdict(), "config": asdict(config), "parts": {}}
+    for one in counted:
+        result["parts"][one.part] = {
+            "launches": round(one.launches.total),
+            "launches_of_products": round(one.launches.products),
+            "loops_of_unknown_length": one.unknown,
+            "reads_back": round(one.launches.reads_back),
+            "temporary_bytes": one.temporary,
+            "argument_bytes": one.arguments,
+            "memory_bytes": one.memory,
+        }
+        if one.part == "iteration":
+            seconds = predict(config, gpu, one.launches)
+            # As if each game were as long as the longest that begins at the earliest start.
+            games = config.lanes(config.selfplay.games) * config.steps / config.steps_per_game
+            speed = games / seconds["iteration"]
+            result["predicted"] = {"seconds": seconds, "games_per_second": speed}
+    return result
+
+
+def report(result: Result) -> str:
+    """Lay out what was counted, and the prediction."""
+    config, gpu = result["config"], result["target"]
+    network = config["network"]
+    heading = (
+        f"compiled for {gpu['name']} ({gpu['memory_mib']:,} MiB), nothing was run: "
+        f"{network['channels']} x {network['blocks']}, {config['selfplay']['games']} games, "
+        f"{config['search']['simulations']} simulations, engine {config['search']['engine']}"
+    )
+    rows = [
+        [
+            name,
+            f"{part['launches']:,}",
+            f"{part['launches_of_products']:,}",
+            len(part["loops_of_unknown_length"]),
+            f"{part['reads_back']:,}",
+            *(mebibytes(part[f"{kind}_bytes"]) for kind in ("temporary", "argument", "memory")),
+        ]
+        for name, part in result["parts"].items()
+    ]
+    headings = (
+        *("", "launches", "of products", "unknown loops", "reads back"),
+        *("temporary", "arguments", "in all"),
+    )
+    lines = [textwrap.fill(heading, WIDTH), table(headings, rows, "lrrrrrrr")]
+    if any(part["loops_of_unknown_length"] for part in result["parts"].values()):
+        note = (
+            "Loops of unknown length are counted with the decisions of the longest game in "
+            f"self-play, with {INNER_ROUNDS} rounds in a search."
+        )
+        lines.append(textwrap.fill(note, WIDTH))
+    if "predicted" in result:
+        seconds = result["predicted"]["seconds"]
+        lines.append(
+            f"PREDICTED, not measured: {seconds['iteration']:.3g} s an iteration, "
+            f"{result['predicted']['games_per_second']:,.0f} games/s with learning\n"
+            f"  network {seconds['network']:.3g} s, learning {seconds['learning']:.3g} s, "
+            f"other kernels {seconds['others']:.3g} s, reading back {seconds['host']:.3g} s"
+        )
+    return "\n".join(lines)

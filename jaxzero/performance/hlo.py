@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -90,13 +89,6 @@ class Launches(NamedTuple):
     @property
     def products(self) -> float:
         return sum(times for kernel, times in self.kernels if kernel.product)
-
-    def by_source(self) -> Counter[str]:
-        """Return the launches of each operation of the traced program."""
-        counts: Counter[str] = Counter()
-        for kernel, times in self.kernels:
-            counts[kernel.source or kernel.op] += times
-        return counts
 
 
 def read_program(text: str) -> Loop:

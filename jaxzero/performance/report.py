@@ -14,13 +14,17 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import tabulate
 
 import jaxzero
+from jaxzero.cli import dotted
 from jaxzero.config import Config
+from jaxzero.errors import InputError, shortened
+from jaxzero.host.readers import read_mapping
 from jaxzero.network.layers import compute_dtype, convolution_form
 from jaxzero.network.network import Network, count_params
 from jaxzero.performance.timing import random_positions, searched_states
@@ -30,7 +34,7 @@ Result = dict[str, Any]
 
 
 WIDTH = 100  # characters of a line, at most
-SPEED = "games_per_second_with_learning"
+COMPARED = ("_per_second", "with_learning", "_bytes", "_flops")  # ends of keys
 
 # Why a share can be above its limit, where neither can really be exceeded.
 ABOVE = {
@@ -42,7 +46,6 @@ ABOVE = {
     "copies": "above the measured ceiling: caches serve a part of the bytes",
     "whole": "above the whole: parts and whole were not measured under equal load, or a CPU left "
     "out evaluations that no game uses",
-    "cores": "above all cores: the two clocks differ",
 }
 
 
@@ -60,11 +63,6 @@ class Share(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.{self.places}%}{'*' * self.above}"
-
-    def sentence(self) -> str:
-        """Write the share for a sentence, with the explanation where it is above its limit."""
-        written = f"{self.value:.{self.places}%}"
-        return f"{written} ({ABOVE[self.limit]})" if self.above else written
 
 
 # What was measured
@@ -144,14 +142,6 @@ def _programs(
     yield "sample", samples, one_update.lower(learner, positions)
 
 
-def ceilings(seconds: dict[str, float]) -> dict[str, float]:
-    """Take the ceilings out of the seconds of timed parts, where they are those of one item."""
-    return {
-        "matmul_ceiling_flops": 1 / seconds.pop("matmul"),
-        "copy_ceiling_bytes": 1 / seconds.pop("copy"),
-    }
-
-
 def measures(
     config: Config,
     devices: int,
@@ -161,9 +151,9 @@ def measures(
 ) -> Result:
     """Return rates and shares of limits, from the seconds of parts in one iteration.
 
-    `seconds` holds network and iteration, perhaps search, selfplay and learning; `limits` holds
-    operations and bytes per position and the ceilings of one device. `games` are those that an
-    iteration begins: where they begin late, perhaps fewer than the config asks for.
+    `seconds` holds network, selfplay, iteration and perhaps learning; `limits` holds operations and
+    bytes per position and the ceilings of one device. `games` are those that an iteration begins:
+    where they begin late, perhaps fewer than the config asks for.
     """
     evaluations = config.evaluations_per_iteration
     decisions = evaluations // (config.search.simulations + 1)
@@ -187,12 +177,11 @@ def measures(
     moved, ceiling = limits.get("bytes_per_evaluation"), devices * limits["matmul_ceiling_flops"]
     return {
         "games_per_second": rate(games, "selfplay"),
-        SPEED: rate(games, "iteration"),
+        "games_per_second_with_learning": rate(games, "iteration"),
         "decisions_per_second": rate(decisions, "selfplay"),
         "decisions_per_second_with_learning": rate(decisions, "iteration"),
         "decisions_per_game": decisions / games,
         "network_evaluations_per_second": network,
-        "search_evaluations_per_second": rate(evaluations, "search"),
         "selfplay_evaluations_per_second": selfplay,
         "evaluations_per_second_with_learning": rate(evaluations, "iteration"),
         "learner_samples_per_second": rate(samples, "learning"),
@@ -220,7 +209,7 @@ def notes_on(config: Config) -> Iterator[str]:
     if config.selfplay.adjudicate_below:
         yield (
             "speeds without the solver of selfplay.adjudicate_below, which works on the cores of "
-            "the host; diagnose.py says how long the device waits for it"
+            "the host; the metric speed/solver_wait_seconds of a run says how long the device waits"
         )
 
 
@@ -240,15 +229,6 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) ->
     lines = [line.rstrip() for line in text.splitlines()]
     folded = (textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in notes)
     return "\n".join([*lines, *folded])
-
-
-def time_table(seconds: dict[str, float], whole: float, about: dict[str, str]) -> str:
-    """Lay out the seconds of parts with their shares of the whole, and what each part is."""
-    rows = (
-        (name.replace("_", " "), f"{time:.4g}", Share(time / whole, "whole"), about.get(name, ""))
-        for name, time in seconds.items()
-    )
-    return table(("iteration", "seconds", "share", ""), rows, "lrrl")
 
 
 def setting_lines(result: Result) -> str:
@@ -271,3 +251,34 @@ def setting_lines(result: Result) -> str:
         f"ceilings    {result['matmul_ceiling_flops'] / 1e12:,.3g} TFLOP/s in matrix products, "
         f"{result['copy_ceiling_bytes'] / 1e9:,.3g} GB/s in copies, measured in this run"
     )
+
+
+# Comparing results
+
+
+def read_result(path: Path) -> Result:
+    """Read an earlier result. Raises: InputError where there is none."""
+    kinds = {"games_per_second": int | float, "config": dict, "device": str}
+    result = read_mapping("compare", path, kinds)
+    for name, value in result.items():
+        if name.endswith(COMPARED) and not isinstance(value, int | float | None):
+            shown = shortened(repr(value))
+            raise InputError(f"compare: {name} in {path} is {shown}, not a number")
+    return result
+
+
+def comparison(now: Result, before: Result) -> str:
+    """Lay out the quotients of two results, and what differs between their settings."""
+    rows = [
+        [name.replace("_", " "), *(f"{x:,.6g}" for x in pair), f"{pair[0] / pair[1]:.3f}"]
+        for name, pair in ((name, (now[name], before.get(name))) for name in now)
+        if name.endswith(COMPARED) and all(pair)
+    ]
+    lines = [table(("now / before", "now", "before", "ratio"), rows, "lrrr")]
+    for section in ("device", "devices", "platform", "versions", "config", "notes"):
+        new, old = (dict(dotted({section: result.get(section)})) for result in (now, before))
+        for name in sorted(new.keys() | old.keys()):
+            if new.get(name) != old.get(name):
+                shown = name.removeprefix("config.")
+                lines.append(f"differs: {shown} {new.get(name)}, before {old.get(name)}")
+    return "\n".join(lines if lines[1:] else [*lines, "same device, versions and config"])

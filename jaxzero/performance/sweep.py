@@ -1,27 +1,27 @@
-"""A sweep: comma lists multiplied out, one process a point, one line of results a point.
+"""A sweep: comma lists multiplied out, one process and one file of results a point.
 
 The process of the sweep never asks for a device: the points need all of its memory. A point is
 
 python -m jaxzero.performance.sweep STEM ROUNDS
 
-which reads STEM.yaml, writes STEM.json and ends when its standard input closes.
+which reads STEM.yaml, writes STEM.json and ends when its standard input closes. The modules that
+know jax are imported late, after the options are checked.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import traceback
 import typing
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,35 +31,41 @@ from jaxzero.cli import config_of, dotted, load_config, parse, refuse_given, sav
 from jaxzero.config import Config
 from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
 from jaxzero.host.environment import check_devices
-from jaxzero.host.files import append_text, locked_folder, make_folder, write_json, write_text
+from jaxzero.host.files import locked_folder, make_folder, write_csv, write_json
 from jaxzero.host.interrupts import end_with_parent
-from jaxzero.host.readers import check_mapping, read_json, read_json_lines, read_mapping
+from jaxzero.host.readers import check_mapping, read_mapping
 from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import new_folder
 
-# Numbers of a point that ran; the others may be unknown.
-MEASURED = (
-    "games_per_second_with_learning",
-    "evaluations_per_second_with_learning",
-    "peak_memory_bytes",
-)
-# Earlier results do not have them.
-LATER = {"decisions_per_second_with_learning": int | float | None, "notes": list}
-COLUMNS = (
-    "selfplay_of_network",
-    "learner_samples_per_second",
-    "learning_share",
-    "replay_ratio",
-    "iteration_mfu",
-    "predicted_memory_bytes",
-)
-SWEEP_FILE, RESULTS_FILE, POINTS = "sweep.json", "results.jsonl", "points"
-COUNTED_BATCH = 64  # operations per position hardly depend on the batch
+SWEEP_FILE, POINTS = "sweep.json", "points"
 PRESETS = {
     # Doubles until it does not fit: the end of the list is out of reach of any device.
     "batch": {"selfplay.games": [str(2**power) for power in range(6, 25)]},
     "update_interval": {"learner.updates_per_iteration": [str(2**power) for power in range(3, 9)]},
 }
+SPEED = "games_per_second_with_learning"
+COLUMNS = {
+    SPEED: "games/s",
+    "decisions_per_second_with_learning": "decisions\n/s",
+    "evaluations_per_second_with_learning": "evals/s",
+    "selfplay_of_network": "of the\nnetwork",
+    "learner_samples_per_second": "samples\n/s",
+    "learning_share": "time\nlearning",
+    "replay_ratio": "replay\nratio",
+    "iteration_mfu": "MFU",
+    "peak_memory_bytes": "peak\nMiB",
+    "predicted_memory_bytes": "predicted\nMiB",
+    "compile_seconds": "compile\ns",
+}
+# The others may be unknown.
+MEASURED = (
+    SPEED,
+    "decisions_per_second_with_learning",
+    "evaluations_per_second_with_learning",
+    "peak_memory_bytes",
+)
+KNEE = 0.9  # share of the best speed that is good enough
+CHOICES = {"best": "best games/s", "knee": f"smallest with {KNEE:.0%} of it"}
 
 Row = dict[str, Any]  # settings, status, and the result or the error
 
@@ -81,6 +87,32 @@ class Grid:
     fields: tuple[str, ...]
     points: tuple[Point, ...]
     growing: bool  # a series of points ends with the first that does not run
+
+
+def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.0) -> list[Row]:
+    """Measure the points of a grid that `out` does not hold yet; return the rows of all.
+
+    A point that timed out is measured again where it has more time now.
+    Raises: InputError where `out` cannot be written or holds another sweep.
+    """
+    rows, ended = [], []  # series of a growing sweep that do not run any more
+    with new_folder("out", out), locked_folder("out", out):
+        open_folder(grid, out)
+        for number, point in enumerate(grid.points, start=1):
+            series = {name: v for name, v in point.settings.items() if name != "selfplay.games"}
+            if series in ended:
+                continue
+            row = read_row(out / POINTS / f"{label(point.settings)}.json")
+            if row is None or row.get("point_minutes", point_minutes) < point_minutes:
+                place = f"{number} of {len(grid.points)}"
+                print(f"point {place}, {label(point.settings)} ...", flush=True)
+                with doing(f"measuring point {place}"):
+                    row = measure(point, out, rounds, point_minutes)
+                print(headline({"settings": point.settings} | row), flush=True)
+            rows.append({"settings": point.settings} | row)
+            if grid.growing and row["status"] not in ("ok", "invalid"):
+                ended.append(series)
+    return rows
 
 
 # The command line
@@ -153,149 +185,48 @@ def sweepable_fields(cls: type = Config, prefix: str = "") -> Iterator[str]:
             yield prefix + name
 
 
-# The sweep
-
-
-def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.0) -> list[Row]:
-    """Measure the points of a grid that `out` does not hold yet; return all rows there.
-
-    A point that timed out is measured again where it has more time now.
-
-    Raises: InputError where `out` cannot be written or holds another sweep, and where no point is
-    possible; then nothing stays in the folder.
-    """
-    with new_folder("out", out), locked_folder("out", out):
-        open_folder(grid, out)
-        measured = _run_points(grid, out, rounds, point_minutes)
-        if any(row["status"] != "invalid" for row in measured):
-            return measured
-        shutil.rmtree(out / POINTS)
-        for name in (SWEEP_FILE, RESULTS_FILE):
-            (out / name).unlink()
-        raise InputError(measured[0]["error"])
-
-
-def _run_points(grid: Grid, out: Path, rounds: int, point_minutes: float) -> list[Row]:
-    """Measure the points that a folder does not hold yet, alone in it."""
-    before = read_rows(out)
-    refuse_other_settings(grid, before, out)
-    rows = {json.dumps(row["settings"]): row for row in before}
-    # Without a line that a crash cut off.
-    write_text(out / RESULTS_FILE, "".join(json.dumps(row) + "\n" for row in rows.values()))
-    ended = []  # series of a growing sweep that do not run any more
-    for number, point in enumerate(grid.points, start=1):
-        series = {name: v for name, v in point.settings.items() if name != "selfplay.games"}
-        if series in ended:
-            continue
-        key = json.dumps(point.settings)
-        if key not in rows or may_end_now(rows[key], point_minutes):
-            print(f"[{number}/{len(grid.points)}] measuring {point.settings} ...", flush=True)
-            with doing(f"measuring point {number} of {len(grid.points)}"):
-                row = {"settings": point.settings, **measure(point, out, rounds, point_minutes)}
-            append_text(out / RESULTS_FILE, json.dumps(row) + "\n")
-            print(f"[{number}/{len(grid.points)}] {headline(row)}", flush=True)
-            rows[key] = row
-        if grid.growing and rows[key]["status"] not in ("ok", "invalid"):
-            ended.append(series)
-    return sorted(rows.values(), key=lambda row: list(row["settings"].values()))
-
-
-def may_end_now(row: Row, point_minutes: float) -> bool:
-    """Return whether a point had less time than these minutes and timed out."""
-    had = row.get("point_minutes")  # earlier results do not say it
-    return row["status"] == "timed out" and (
-        not isinstance(had, int | float) or had < point_minutes
-    )
+# The folder
 
 
 def open_folder(grid: Grid, out: Path) -> None:
     """Create the folder of a sweep, or check that it holds the same one."""
-    content = {"base": asdict(grid.base), "fields": list(grid.fields)}
-    file = out / SWEEP_FILE
-    kinds = {"base": dict, "fields": list}
-    before = read_mapping("out", file, kinds) if file.exists() else content
-    if not all(isinstance(name, str) for name in before["fields"]):
-        raise InputError(f"out: fields in {file} are no names")
-    if content["fields"] != before["fields"]:
-        old, new = (", ".join(held["fields"]) or "nothing" for held in (before, content))
-        raise InputError(f"out: {out} sweeps {old}, not {new}")
-    old = dict(dotted(before["base"]))
-    for name, value in dotted(content["base"]):
-        if name not in grid.fields and value != old.get(name):
-            raise InputError(f"{name}: {value} contradicts {old.get(name)} of the sweep in {out}")
+    file, base, fields = out / SWEEP_FILE, asdict(grid.base), list(grid.fields)
     make_folder("out", out / POINTS)
-    write_json(file, before)
+    if not file.exists():
+        return write_json(file, {"base": base, "fields": fields})
+    before = read_mapping("out", file, {"base": dict, "fields": list})
+    if fields != before["fields"]:
+        held = shortened(", ".join(map(str, before["fields"])))
+        raise InputError(f"out: {out} sweeps {held}, not {', '.join(fields)}")
+    old = dict(dotted(before["base"]))
+    for name, value in dotted(base):
+        if name not in fields and value != old.get(name):
+            raise InputError(f"{name}: {value} contradicts {old.get(name)} of the sweep in {out}")
 
 
-def read_rows(out: Path) -> list[Row]:
-    """Read the results of a sweep, without a line cut off by a crash."""
-    file = out / RESULTS_FILE
-    rows = list(read_json_lines("out", file)) if file.exists() else []
-    for row in rows:
-        _check_row(file, row)
-    return rows
-
-
-def _check_row(file: Path, row: Row) -> None:
-    """Raise an InputError for a result that no sweep has written."""
-    check_mapping("out", file, row, {"settings": dict, "status": str})
-    number, status = int | float, row["status"]
-    if status == "ok":
-        maybe = dict.fromkeys(COLUMNS, number | None)
-        maybe |= {name: kind for name, kind in LATER.items() if name in row}
-        kinds = {"device": str, "versions": dict, "compile_seconds": number} | maybe
-        check_mapping("out", file, row, kinds | dict.fromkeys(MEASURED, number))
-        check_mapping("out", file, row["versions"], {"jax": str})
-    elif status == "does not fit":
-        memory = ("predicted_memory_bytes", "device_memory_bytes")
-        check_mapping("out", file, row, dict.fromkeys(memory, number))
-    else:
-        check_mapping("out", file, row, {"error": str})
-
-
-def refuse_other_settings(grid: Grid, rows: list[Row], out: Path) -> None:
-    """Raise an InputError for results whose settings are not those of a grid."""
-
-    def kinds(settings: dict[str, Any]) -> list[tuple[str, type]]:
-        plain = json.loads(json.dumps(settings))  # a setting may be of a type for its range
-        return [(name, type(value)) for name, value in plain.items()]
-
-    known = [kinds(point.settings) for point in grid.points]
-    for row in rows:
-        if kinds(row["settings"]) not in known:
-            shown = shortened(repr(row["settings"]))
-            raise InputError(f"out: settings {shown} in {out} are not of this sweep")
+def read_row(file: Path) -> Row | None:
+    """Return the result of a point, None where there is none yet."""
+    if not file.exists():
+        return None
+    row = read_mapping("out", file, {"status": str})
+    if row["status"] != "ok":
+        minutes = {"point_minutes": int | float} if row["status"] == "timed out" else {}
+        return check_mapping("out", file, row, {"error": str} | minutes)
+    number = int | float
+    kinds = dict.fromkeys(COLUMNS, number | None) | dict.fromkeys(MEASURED, number)
+    return check_mapping("out", file, row, kinds | {"device": str, "notes": list})
 
 
 def label(settings: dict[str, Any]) -> str:
-    """Name a point by its settings, e.g. games=256,simulations=16; "base" where none vary."""
-    parts = (f"{name.split('.')[-1]}={value}" for name, value in settings.items())
-    return ",".join(parts) or "base"
+    """Name a point by its settings, e.g. games=256,simulations=16."""
+    return ",".join(f"{name.split('.')[-1]}={value}" for name, value in settings.items())
 
 
-def headline(row: Row) -> str:
-    """Say how a point went, in one line."""
-    # Slow to import; options are checked before.
-    from jaxzero.performance.report import SPEED
-    from jaxzero.runs.memory import mebibytes
-
-    name = label(row["settings"])
-    if row["status"] == "does not fit":
-        needed, limit = (mebibytes(row[f"{kind}_memory_bytes"]) for kind in ("predicted", "device"))
-        return f"{name}: does not fit (predicted {needed}, device has {limit})"
-    if row["status"] != "ok":
-        return f"{name}: {row['status']} ({row['error']})"
-    decided = row.get("decisions_per_second_with_learning")
-    decisions = f"{decided:,.0f} decisions/s, " if decided else ""
-    return (
-        f"{name}: {row[SPEED]:.4g} games/s, {decisions}"
-        f"{row['evaluations_per_second_with_learning']:,.0f} evaluations/s, "
-        f"peak {mebibytes(row['peak_memory_bytes'])}"
-    )
+# One point, in a process of its own
 
 
 def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
-    """Measure a point in its own process; return its status with numbers or an error."""
+    """Measure a point in its own process; return and keep its status with numbers or an error."""
     if point.config is None:
         return {"status": "invalid", "error": point.error}
     stem = str(out / POINTS / label(point.settings))
@@ -304,24 +235,21 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
     save_config(point.config, config)
     command = [sys.executable, "-m", "jaxzero.performance.sweep", stem, str(rounds)]
     reader, writer = os.pipe()  # its other end closes with this process, however it ends
+    limit = 60 * point_minutes
     try:
         with log.open("w") as file:
             code = subprocess.run(
-                command,
-                stdin=reader,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                timeout=60 * point_minutes,
+                command, stdin=reader, stdout=file, stderr=subprocess.STDOUT, timeout=limit
             ).returncode
+        row = read_row(result) or death(code, log.read_text(errors="replace"))
     except subprocess.TimeoutExpired:
-        error = f"after {point_minutes:g} minutes"
-        return {"status": "timed out", "error": error, "point_minutes": point_minutes}
+        row = {"status": "timed out", "error": f"after {point_minutes:g} minutes"}
+        row["point_minutes"] = point_minutes
     finally:
         os.close(reader)
         os.close(writer)
-    if result.exists():
-        return read_json("out", result)
-    return death(code, log.read_text(errors="replace"))
+    write_json(result, row)
+    return row
 
 
 def death(code: int, log: str) -> Row:
@@ -336,76 +264,6 @@ def death(code: int, log: str) -> Row:
     return {"status": "failed", "error": f"{cause}: {last}"}
 
 
-# One point, in a process of its own
-
-
-def measure_point(config: Config, rounds: int) -> Row:
-    """Measure training with `config`.
-
-    Raises: DoesNotFit, and InputError for settings that do not divide over the devices.
-    """
-    # Here, because the process of the sweep checks its options before anything slow is imported.
-    from jaxzero.network.layers import compute_dtype
-    from jaxzero.network.network import Network
-    from jaxzero.performance.monitor import training
-    from jaxzero.performance.report import count_flops, describe, measures, notes_on
-    from jaxzero.performance.timing import (
-        Part,
-        make_workload,
-        matmul_part,
-        network_part,
-        time_parts,
-    )
-    from jaxzero.runs.memory import peak_memory_bytes
-    from jaxzero.training.iteration import compile_iteration
-    from jaxzero.training.parallel import choose_devices, local_copy
-
-    devices = choose_devices(config.devices)
-    config.check_devices(len(devices))
-    without = replace(config, learner=replace(config.learner, updates_per_iteration=0))
-    with training(config, devices) as run:
-        network = Network(config.game.board, config.network)
-        playing = compile_iteration(without, network, devices).compiled
-        work = make_workload(config, local_copy(run.progress.learner), len(devices))
-        parts = {
-            "iteration": Part(run.step),
-            "selfplay": Part(lambda: run.step(playing)),
-            "network": network_part(work, max(1, work.evaluations // work.games // 4)),
-        }
-        seconds = time_parts(parts, rounds)
-        memory = {
-            "peak_memory_bytes": max(map(peak_memory_bytes, devices)),
-            "predicted_memory_bytes": run.program.predicted,
-        }
-    seconds["learning"] = seconds["iteration"] - seconds["selfplay"]
-    ceiling = time_parts({"matmul": matmul_part(compute_dtype(config.network))}, rounds=5)
-    limits = count_flops(config, work.learner, COUNTED_BATCH, COUNTED_BATCH)
-    limits["matmul_ceiling_flops"] = 1 / ceiling["matmul"]
-    result = describe(config, devices) | measures(
-        config, len(devices), seconds, limits, run.games()
-    )
-    del result["config"]  # the sweep holds it once for all points
-    ratio = {"replay_ratio": config.replay_ratio, "compile_seconds": run.compile_seconds}
-    return result | memory | ratio | {"notes": list(notes_on(config))}
-
-
-def outcome(config: Config, rounds: int) -> Row:
-    """Return the status of a point with its measurements, or with the last line of its error."""
-    from jaxzero.runs.memory import DoesNotFit
-
-    try:
-        check_devices()
-        return {"status": "ok", **measure_point(config, rounds)}
-    except DoesNotFit as error:
-        sizes = {"predicted_memory_bytes": error.needed, "device_memory_bytes": error.limit}
-        return {"status": "does not fit", "error": str(error), **sizes}
-    except InputError as error:
-        return {"status": "invalid", "error": str(error)}
-    except Exception as error:
-        traceback.print_exc()
-        return death(1, f"{type(error).__name__}: {error}")
-
-
 def main(stem: str, rounds: str) -> None:
     """Measure the point of a config file and write its outcome."""
     end_with_parent(sys.stdin.fileno())
@@ -413,6 +271,116 @@ def main(stem: str, rounds: str) -> None:
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     write_json(Path(f"{stem}.json"), outcome(load_config(f"{stem}.yaml"), int(rounds)))
+
+
+def outcome(config: Config, rounds: int) -> Row:
+    """Return the status of a point with its measurements, or with the last line of its error."""
+    from jaxzero.performance.benchmark import benchmark
+    from jaxzero.runs.memory import DoesNotFit, mebibytes
+
+    try:
+        check_devices()
+        result = benchmark(config, None, rounds)
+        del result["config"]  # the sweep holds it once for all points
+        return {"status": "ok", **result}
+    except DoesNotFit as error:
+        needed, limit = mebibytes(error.needed), mebibytes(error.limit)
+        said = f"predicted {needed}, device has {limit}"
+        return {"status": "does not fit", "error": said}
+    except InputError as error:
+        return {"status": "invalid", "error": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        return death(1, f"{type(error).__name__}: {error}")
+
+
+# The report
+
+
+def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
+    """Write `results.csv` and `results.json`, and print table and choices."""
+    from jaxzero.performance.report import WIDTH
+
+    chosen, ran = choices(rows), [row for row in rows if row["status"] == "ok"]
+    named = {name: row["settings"] for name, row in chosen.items()}
+    write_json(out / "results.json", {"base": base, "points": rows, **named})
+    flat = [dict(dotted({**row["settings"], **row, "settings": {}})) for row in rows]
+    write_csv(out / "results.csv", list(dict.fromkeys(name for row in flat for name in row)), flat)
+    print("\n" + sweep_table(rows, chosen) + "\n")
+    for name, row in chosen.items():
+        print(f"{name[0].upper()}  {CHOICES[name]:<24} {headline(row)}")
+    print(f"   {'measured on':<24} {'; '.join(sorted({row['device'] for row in ran})) or '-'}")
+    for note in dict.fromkeys(str(note) for row in ran for note in row["notes"]):
+        print(textwrap.fill(f"note: {note}", WIDTH))
+    print(f"{out / 'results.csv'}, {out / 'results.json'}")
+
+
+def choices(rows: list[Row]) -> dict[str, Row]:
+    """Return the fastest point and the knee; empty where no point ran.
+
+    The knee has the smallest value of the first swept field that still reaches KNEE of the best
+    games per second, the other fields as at the best point.
+    """
+    ran = [row for row in rows if row["status"] == "ok"]
+    if not ran:
+        return {}
+    best = max(ran, key=lambda row: row[SPEED])
+    others = list(best["settings"].values())[1:]
+    enough = [
+        row
+        for row in ran
+        if list(row["settings"].values())[1:] == others and row[SPEED] >= KNEE * best[SPEED]
+    ]
+    knee = min(enough, key=lambda row: next(iter(row["settings"].values())))
+    return {"best": best, "knee": knee}
+
+
+def headline(row: Row) -> str:
+    """Say how a point went, in one line."""
+    from jaxzero.runs.memory import mebibytes
+
+    name = label(row["settings"])
+    if row["status"] != "ok":
+        return f"{name}: {row['status']} ({row['error']})"
+    return (
+        f"{name}: {row[SPEED]:.4g} games/s, "
+        f"{row['decisions_per_second_with_learning']:,.0f} decisions/s, "
+        f"{row['evaluations_per_second_with_learning']:,.0f} evaluations/s, "
+        f"peak {mebibytes(row['peak_memory_bytes'])}"
+    )
+
+
+def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
+    """Lay rows out, marked B or K where chosen as best or knee; then the failures."""
+    from jaxzero.performance.report import Share, table
+
+    shares = {  # with their limits and decimal places
+        "selfplay_of_network": ("network", 0),
+        "learning_share": ("whole", 0),
+        "iteration_mfu": ("products", 1),
+    }
+
+    def cell(row: Row, name: str) -> Any:
+        value = row[name]
+        if value is None:
+            return None
+        if name in shares:
+            return Share(value, *shares[name])
+        value = value / 2**20 if name.endswith("bytes") else value
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+    cells = []
+    for row in rows:
+        if row["status"] == "ok":
+            written = [cell(row, name) for name in COLUMNS]
+        else:
+            written = [textwrap.fill(row["status"], 8)] + [""] * (len(COLUMNS) - 1)
+        marks = "".join(name[0].upper() for name, other in chosen.items() if other is row)
+        cells.append([*row["settings"].values(), *written, marks])
+    fields = [name.split(".")[-1].replace("_", "\n") for name in rows[0]["settings"]]
+    headings = [*fields, *COLUMNS.values(), ""]
+    failures = [headline(row) for row in rows if row["status"] != "ok"]
+    return "\n".join([table(headings, cells, "r" * (len(headings) - 1) + "l"), *failures])
 
 
 if __name__ == "__main__":

@@ -73,11 +73,6 @@ def draw_random_moves(
     return RandomMoves(opening, jnp.where(deviates, later, -1))
 
 
-def begin_play(config: Config, key: jax.Array, lanes: int) -> Play:
-    """Return a game in each of so many lanes before its first decision."""
-    return start_lanes(config, new_games(config, key, lanes))
-
-
 def start_lanes(config: Config, games: Games) -> Play:
     """Return lanes with these games [B] before their first decision."""
     steps, edges = (config.steps, len(games.ply)), config.game.board.num_edges

@@ -1,205 +1,274 @@
-"""Laws of the benchmark: what is reported, that it adds up, that bad paths fail before the work."""
+"""Properties of the benchmark: its numbers add up, shares are explained, bottlenecks are named."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
+import re
 import runpy
 from contextlib import redirect_stdout
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
+from script_runner import ROOT
 
-from jaxzero.config import (
-    Config,
-    GameConfig,
-    LearnerConfig,
-    NetworkConfig,
-    SearchConfig,
-    SelfplayConfig,
-)
+from jaxzero.cli import field_names, load_config
+from jaxzero.config import Config, SearchConfig, SelfplayConfig
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
 from jaxzero.performance import timing
-from jaxzero.performance.benchmark import comparison, fit_sizes, games_begun, notes, read_result
-from jaxzero.performance.report import count_flops, measures, notes_on
-from jaxzero.performance.timing import STAGES, make_workload, random_states
+from jaxzero.performance.benchmark import (
+    ADVICE,
+    find_bottleneck,
+    fitting_fraction,
+    games_begun,
+    notes,
+    report,
+)
+from jaxzero.performance.report import (
+    ABOVE,
+    Share,
+    comparison,
+    count_flops,
+    measures,
+    notes_on,
+    read_result,
+    table,
+)
+from jaxzero.performance.timing import (
+    STAGES,
+    Workload,
+    learning_part,
+    make_workload,
+    network_part,
+    random_states,
+    selfplay_part,
+)
 from jaxzero.training.learner import CPU_CHUNK, init_learner
 
-ROOT = Path(__file__).parent.parent.parent
-TINY = (
-    "--config configs/tiny.yaml --game.rows 1 --network.features raw --network.channels 8 "
-    "--search.simulations 1 --selfplay.opening_plies 2 "
-    "--selfplay.games 4 --learner.updates_per_iteration 2 --learner.batch_size 8 "
-    "--replay.capacity 100 --seconds 200 --rounds 1"
+SMALL = (
+    "--game.rows=1 --network.features=raw --network.channels=8 --search.simulations=1 "
+    "--selfplay.opening_plies=2 --selfplay.games=8 --learner.updates_per_iteration=2 "
+    "--learner.batch_size=16 --replay.capacity=100"
 ).split()
 NUMBERS = (
     "games_per_second games_per_second_with_learning network_evaluations_per_second "
-    "search_evaluations_per_second selfplay_evaluations_per_second learner_samples_per_second "
+    "selfplay_evaluations_per_second learner_samples_per_second compile_seconds "
     "matmul_ceiling_flops copy_ceiling_bytes peak_memory_bytes predicted_memory_bytes "
-    "network_mfu selfplay_mfu learning_mfu iteration_mfu copy_share"
+    "network_mfu selfplay_mfu learning_mfu iteration_mfu copy_share replay_ratio"
 ).split()
 
 main = runpy.run_path(str(ROOT / "scripts" / "benchmark.py"))["main"]
 
 
+def work_of(*options: str, config: str = "tiny") -> Workload:
+    found = load_config(str(ROOT / "configs" / f"{config}.yaml"), *SMALL, *options)
+    network = Network(found.game.board, found.network)
+    return make_workload(found, init_learner(network, found))
+
+
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory) -> tuple[dict, str]:
-    """Result and output of one small benchmark with its baseline."""
-    path = tmp_path_factory.mktemp("benchmark") / "result.json"
-    options = ["--json", str(path), "--baseline", "--baseline_processes", "1"]
+def measured(tmp_path_factory) -> tuple[dict, str, Path]:
+    """Result, output and trace of one small benchmark on the two devices of the tests."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    path, trace = folder / "result.json", folder / "trace"
+    options = f"--config tiny --seconds 200 --rounds 1 --json {path} --trace {trace}".split()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as printed:
-        patch.chdir(ROOT)
         patch.setattr(timing, "MATMUL_SIZES", (64, 64))
         patch.setattr(timing, "COPY_MEBIBYTES", (1, 1))
-        main([*TINY, *options])
-    return json.loads(path.read_text()), printed.getvalue()
+        main([*options, *SMALL])
+    return json.loads(path.read_text()), printed.getvalue(), trace
 
 
-def test_the_file_has_every_measure(measured):
-    result, _ = measured
+def test_the_numbers_are_there_and_add_up(measured):
+    result, output, trace = measured
     for name in NUMBERS:
         assert isinstance(result[name], int | float) and 0 < result[name] < math.inf, name
-    assert 0 <= result["seconds"]["host_gap"] <= result["seconds"]["iteration"]
-    assert result["notes"] == []
-    assert {"jax", "jaxlib", "mctx", "python", "jaxzero"} == set(result["versions"])
-    assert result["config"]["selfplay"]["games"] == 4 and result["devices"] == 1
-    assert result["platform"] == "cpu" and result["device"] and result["date"]
-
-
-def test_the_numbers_add_up(measured):
-    result, _ = measured
-    edges, simulations, games = 7, 1, 4
-    assert result["games_per_second"] * edges * (simulations + 1) == pytest.approx(
-        result["selfplay_evaluations_per_second"]
-    )
-    seconds = result["seconds"]
-    assert result["decisions_per_game"] == edges
-    for end in ("", "_with_learning"):
-        decisions = edges * result[f"games_per_second{end}"]
-        assert result[f"decisions_per_second{end}"] == pytest.approx(decisions)
-    assert games / seconds["iteration"] == pytest.approx(result["games_per_second_with_learning"])
+    edges, evaluations, games, devices = 7, 2, 8, 2
+    assert (result["devices"], result["decisions_per_game"]) == (devices, edges)
+    speed = result["games_per_second"] * edges * evaluations
+    assert speed == pytest.approx(result["selfplay_evaluations_per_second"])
+    whole = games / result["seconds"]["iteration"]
+    assert whole == pytest.approx(result["games_per_second_with_learning"])
     for name in ("network", "selfplay"):
         flops = result["flops_per_evaluation"] * result[f"{name}_evaluations_per_second"]
-        assert flops / result["matmul_ceiling_flops"] == pytest.approx(result[f"{name}_mfu"])
-    baseline = result["baseline"]
-    assert baseline["ratio"] == pytest.approx(
-        result["games_per_second"] / baseline["games_per_second"]
-    )
-    assert baseline["processes"] == 1 and baseline["games"] >= 1
-
-
-def test_the_table_fits_and_says_what_it_is_about(measured):
-    _, output = measured
+        used = flops / (devices * result["matmul_ceiling_flops"])
+        assert used == pytest.approx(result[f"{name}_mfu"])
     assert all(len(line) <= 100 for line in output.splitlines())
-    for word in (
-        "network alone",
-        "decisions",
-        "evaluations",
-        "self-play",
-        "learner",
-        "host gap",
-        "baseline",
-        "1 of ",
-    ):
-        assert word in output
+    assert result["bottleneck"]["name"] in output
+    for kind in ("perfetto_trace*", "*.xplane.pb"):
+        assert list(trace.rglob(kind))
 
 
 def test_comparing_prints_quotients_and_names_what_differs(measured):
-    result, _ = measured
-    faster = result | {
-        "games_per_second": 2 * result["games_per_second"],
-        "config": result["config"] | {"seed": 7},
-    }
+    result = measured[0]
+    twice = {"games_per_second": 2 * result["games_per_second"]}
+    faster = result | twice | {"config": result["config"] | {"seed": 7}}
     lines = comparison(faster, result).splitlines()
     (line,) = (line for line in lines if line.startswith("games per second  "))
     assert line.split()[-1] == "2.000"
     assert lines[-1] == "differs: seed 7, before 0"
-    assert comparison(result, result).splitlines()[-1] == "same device, versions and config"
+    assert "differs" not in comparison(result, result)
 
 
 def test_bad_input_fails_before_any_work(tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("[1]")
-    for path, message in ((tmp_path / "none", "cannot be read"), (broken, "holds no mapping")):
-        with pytest.raises(InputError, match=f"compare: .* {message}"):
+    for path in (tmp_path / "none", broken):
+        with pytest.raises(InputError, match=r"^compare: "):
             read_result(path)
-    for option, value, message in (
-        ("--json", "nowhere/result.json", "json: nowhere/result.json cannot be written"),
-        ("--compare", "nowhere/result.json", "compare: nowhere/result.json cannot be read"),
-        ("--rounds", "0", "rounds: 0 must be a whole number >= 1"),
-    ):
-        with pytest.raises(InputError, match=message):
-            main(["--config", "tiny", option, value])
+    for option, value in (("json", "no/x.json"), ("compare", "no/x.json"), ("trace", str(broken))):
+        with pytest.raises(InputError, match=f"^{option}: {value}"):
+            main(["--config", "tiny", f"--{option}", value])
 
 
-SMALL = Config(
-    game=GameConfig(2, 2),
-    network=NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"),
-    search=SearchConfig(simulations=4),
-    learner=LearnerConfig(batch_size=32, updates_per_iteration=2),
-)
+# How much is measured
 
 
-def test_a_fast_device_runs_all_and_a_slow_one_less_and_says_so():
-    moves = SMALL.positions_per_game
-    fast = fit_sizes(SMALL, 1e9, 1e9, 15)
-    assert (fast.moves, fast.updates, fast.iteration) == (moves, 2, True)
-    assert list(notes(SMALL, fast)) == []
-    slow = fit_sizes(SMALL, 1e3, 10.0, 15)
-    assert slow.moves < moves and slow.updates == 1 and not slow.iteration
-    assert len(list(notes(SMALL, slow))) == 3
-    slowest = fit_sizes(SMALL, 1e-3, 1e-3, 15)
-    assert slowest == (1, 1, 1, False)
-    learning_off = replace(SMALL, learner=replace(SMALL.learner, updates_per_iteration=0))
-    assert len(list(notes(learning_off, fit_sizes(learning_off, 1e3, 10.0, 15)))) == 2
+def test_a_slow_device_measures_less_and_says_so():
+    work = work_of()
+    assert fitting_fraction(work, 1e9) == 1 and list(notes(work, 1.0)) == []
+    assert fitting_fraction(work, 1e-9) < 1e-3 and len(list(notes(work, 1e-9))) == 1
+    assert len(list(notes(work._replace(devices=2), 1.0))) == 1
 
 
 def test_games_that_never_begin_are_not_counted():
-    late = SelfplayConfig(games=64, start_ply=2, opening_plies=0)
-    config = replace(
-        SMALL, game=GameConfig(1, 3), search=SearchConfig(simulations=1), selfplay=late
-    )
-    network = Network(config.game.board, config.network)
-    work = make_workload(config, init_learner(network, config))
-    begun = games_begun(work)
+    late = ("--selfplay.start_ply=2", "--selfplay.opening_plies=0", "--selfplay.games=64")
+    work = work_of("--game.cols=3", "--search.nodes=quiet", *late)
+    begun = games_begun(work, selfplay_part(work))
     assert 0 < begun < 64
-    assert games_begun(work._replace(config=SMALL)) == SMALL.selfplay.games
     limits = dict.fromkeys(("flops_per_evaluation", "flops_per_sample"), 1.0)
     limits |= {"matmul_ceiling_flops": 1.0, "copy_ceiling_bytes": 1.0}
-    found = measures(config, 1, {"network": 1.0, "selfplay": 2.0, "iteration": 4.0}, limits, begun)
+    times = {"network": 1.0, "selfplay": 2.0, "iteration": 4.0}
+    found = measures(work.config, 1, times, limits, begun)
     assert found["games_per_second"] == begun / 2
-    assert found["decisions_per_second"] * 2 == found["selfplay_evaluations_per_second"]
     assert found["decisions_per_game"] * begun == pytest.approx(2 * found["decisions_per_second"])
 
 
 def test_operations_of_a_sample_do_not_depend_on_the_steps_of_a_cpu():
-    network = NetworkConfig(trunk="conv", channels=8, blocks=1, features="raw")
-    config = replace(SMALL, network=network, search=SearchConfig(nodes="all"))
-    learner = jax.eval_shape(partial(init_learner, Network(config.game.board, network), config))
+    work = work_of("--network.trunk=conv")
     counts = [
-        count_flops(config, learner, 8, samples)["flops_per_sample"]
+        count_flops(work.config, work.learner, 8, samples)["flops_per_sample"]
         for samples in (CPU_CHUNK, 8 * CPU_CHUNK)
     ]
     assert max(counts) < 1.1 * min(counts)
 
 
 def test_what_speeds_leave_out_is_said():
-    assert list(notes_on(SMALL)) == []
-    late = replace(SMALL, selfplay=SelfplayConfig(start_ply=2))
-    falls = replace(SMALL, selfplay=SelfplayConfig(start_ply=2, start_falls=0.5))
-    solved = replace(SMALL, selfplay=SelfplayConfig(adjudicate_below=4))
-    assert [len(list(notes_on(config))) for config in (late, falls, solved)] == [1, 2, 1]
-    assert "selfplay.adjudicate_below" in next(notes_on(solved))
+    late = SelfplayConfig(start_ply=2)
+    settings = (SelfplayConfig(), late, replace(late, start_falls=0.5))
+    settings = (*settings, SelfplayConfig(adjudicate_below=4))
+    counts = [len(list(notes_on(replace(Config(), selfplay=one)))) for one in settings]
+    assert counts == [0, 1, 2, 1]
 
 
-def test_positions_are_of_all_stages_of_the_game():
-    game = SMALL.game.board
-    state = random_states(game, 2 * STAGES)
-    assert np.array_equal(np.sum(state.drawn, axis=1), [0, 3, 6, 9] * 2)
-    assert isinstance(state.drawn, jax.Array)
+# The parts
+
+
+def test_positions_are_of_all_stages_and_come_back_as_they_went_in():
+    work = work_of()
+    state = random_states(work.network.game, 2 * STAGES)
+    assert np.array_equal(np.sum(state.drawn, axis=1), [0, 1, 3, 5] * 2)
+    # The guard against leaving work out never fires.
+    part = network_part(work, 3)
+    assert np.array_equal(part.call(), random_states(work.network.game, work.games).drawn)
+    assert part.items == 3 * work.games
+
+
+def test_the_network_alone_is_given_the_structure_as_in_a_search(monkeypatch):
+    def find(*_):
+        raise AssertionError("the network looks for the structure itself")
+
+    work = work_of("--search.nodes=quiet", "--network.features=structure")
+    part = network_part(work, 1)
+    monkeypatch.setattr("jaxzero.network.network.structure", find)
+    assert part.call().shape == (8, work.network.game.num_edges)
+
+
+def test_learning_is_measured_with_all_its_targets():
+    work = work_of("--network.trunk=conv", "--network.safe_end=true")
+    assert "learn/safe_end_loss" in learning_part(work, 1).call()[1]
+
+
+# Shares above their limits, and bottlenecks
+
+
+def result_of(**changes: float) -> dict:
+    """Return a result of one device in which the network takes most of the time."""
+    given = {"network": 1.0, "selfplay": 1.1, "learning": 0.5, "iteration": 1.7}
+    given |= {"mfu": 0.4, "copies": 0.3, "gain": 0.05} | changes
+    config = replace(Config(), search=SearchConfig(nodes="all"))
+    evaluations = config.evaluations_per_iteration
+    seconds = {name: given[name] for name in ("network", "selfplay", "learning", "iteration")}
+    limits = {
+        "flops_per_evaluation": given["mfu"] / evaluations,
+        "flops_per_sample": 0.0,
+        "bytes_per_evaluation": given["copies"] / evaluations,
+        "matmul_ceiling_flops": 1.0,
+        "copy_ceiling_bytes": 1.0,
+    }
+    found = measures(config, 1, seconds, limits, config.selfplay.games)
+    about = {"config": asdict(config), "platform": "gpu", "compute_dtype": "bfloat16"}
+    about |= {"device": "x", "devices": 1, "devices_present": 1, "versions": {}, "parameters": 1}
+    about |= {"convolution": "direct", "notes": [], "doubling_gain": given["gain"]}
+    about |= {"peak_memory_bytes": 1, "predicted_memory_bytes": None}
+    result = found | about
+    return result | {"bottleneck": find_bottleneck(result)._asdict()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "network"),
+        ({"mfu": 0.7}, "network"),
+        ({"selfplay": 3.0, "iteration": 3.6}, "tree"),
+        ({"learning": 3.0, "iteration": 4.2}, "learning"),
+        ({"copies": 0.8}, "memory bandwidth"),
+        ({"copies": 0.8, "mfu": 0.6}, "network"),
+        ({"copies": 3.0}, "network"),  # more than could be moved: caches serve them
+        ({"gain": 0.4, "mfu": 0.1}, "launches"),
+        ({"gain": 0.4, "mfu": 0.6}, "network"),
+        ({"iteration": 5.0}, "unexplained"),
+    ],
+)
+def test_every_bottleneck_is_reached_and_advises_with_fields_that_exist(changes, name):
+    found = result_of(**changes)["bottleneck"]
+    assert found["name"] == name
+    named = re.findall(r"\b[a-z]+\.[a-z_]+\b", " ".join(found["advice"]))
+    assert set(named) <= set(field_names(Config))
+    assert found["advice"] and (name not in ADVICE or found["advice"] == ADVICE[name])
+
+
+def test_a_cpu_is_not_told_to_use_bfloat16():
+    result = result_of() | {"compute_dtype": "float32"}
+    for platform, told in (("gpu", True), ("cpu", False)):
+        advice = find_bottleneck(result | {"platform": platform}).advice
+        assert ("bfloat16" in " ".join(advice)) == told
+
+
+@pytest.mark.parametrize(
+    ("changes", "limits"),
+    [
+        ({}, set()),
+        ({"selfplay": 0.9}, {"network"}),
+        ({"mfu": 1.26}, {"products"}),
+        ({"copies": 3.0}, {"copies"}),
+        ({"iteration": 0.9}, {"network", "whole"}),
+    ],
+)
+def test_a_share_above_its_limit_is_starred_and_explained(changes, limits):
+    text = report(result_of(**changes))
+    assert max(map(len, text.splitlines())) <= 100
+    words = " ".join(text.split())
+    assert {limit for limit, why in ABOVE.items() if why in words} == limits
+    assert bool(re.search(r"%\*", text)) == bool(limits)
+
+
+def test_only_what_is_written_above_100_percent_is_explained_and_once():
+    written = [str(Share(share, "whole")) for share in (0.999, 1.0004, 1.032)]
+    assert written == ["99.9%", "100.0%", "103.2%*"]
+    shares = [[Share(share, "network")] for share in (0.5, 1.1, 1.2)]
+    assert " ".join(table(("",), [*shares, [None]], "r").split()).count(ABOVE["network"]) == 1

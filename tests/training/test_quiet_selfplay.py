@@ -19,7 +19,7 @@ from jaxzero.game.quiet import fewest_decisions, fold
 from jaxzero.network.network import Network
 from jaxzero.search.search import Evaluation
 from jaxzero.solver.tablebase import table_value
-from jaxzero.training.games import begin_play
+from jaxzero.training.games import new_games, start_lanes
 from jaxzero.training.iteration import init_actor, make_iteration
 from jaxzero.training.learner import init_learner
 from jaxzero.training.parallel import choose_devices, parallelize, replicate, spread_actor
@@ -192,7 +192,7 @@ def test_settings_state_what_is_played(nodes):
 
     games, key = config.selfplay.games, jax.random.key(0)
     step = jax.jit(partial(play_step, config, counted))
-    play = jax.jit(partial(begin_play, config, lanes=games))(key)
+    play = jax.jit(lambda key: start_lanes(config, new_games(config, key, games)))(key)
     for _ in range(config.positions_per_game):
         play = jax.block_until_ready(step((), key, play))
     jax.effects_barrier()

@@ -17,7 +17,7 @@ from jaxzero.errors import InputError
 from jaxzero.search import plain_game
 from jaxzero.search.gumbel import SearchResult
 from jaxzero.training import selfplay
-from jaxzero.training.games import RandomMoves, begin_play, draw_random_moves
+from jaxzero.training.games import RandomMoves, draw_random_moves, new_games, start_lanes
 
 GAMES, MOVES = 4096, 12
 
@@ -67,7 +67,7 @@ def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
         jnp.zeros(GAMES, jnp.int32), jnp.where(jnp.arange(GAMES) % 2, fourth, never)
     )
     monkeypatch.setattr(selfplay, "search", search)
-    play = begin_play(config, jax.random.key(0), GAMES)
+    play = start_lanes(config, new_games(config, jax.random.key(0), GAMES))
     play = play._replace(games=play.games._replace(random=flags))
     step = jax.jit(partial(selfplay.play_step, config, None, (), jax.random.key(1)))
     boards = [np.asarray(play.games.state.drawn)]

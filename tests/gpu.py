@@ -1,0 +1,189 @@
+"""Everything to do on a GPU (`make gpu`): tests, benchmarks, predictions, a sweep, training.
+
+A call takes about --minutes and goes on where the last one stopped: a step is done when the file
+that it ends with is there. Results are in --out, logs and the run in --run_dir. With --config it
+tries the same without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tabulate
+
+from jaxzero.cli import find_config, gpu_preset, load_config
+from jaxzero.host.files import write_json
+from jaxzero.performance.gpu_compile import known_gpus
+from jaxzero.runs.summary import SUMMARY_FILE
+
+ROOT = Path(__file__).parent.parent
+NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
+# Files whose tests take one device of any kind.
+TESTS = (
+    "tests/game tests/search/test_search.py "
+    "tests/training/test_learner.py tests/training/test_replay.py"
+)
+# Speeds are those of whole games, a lane to each.
+WHOLE = "--selfplay.start_ply 0 --selfplay.start_falls 0"
+SWEEP = "--learner.updates_per_iteration 8 --rounds 1 --point_minutes 4"
+GRACE_SECONDS = 20  # between the request to stop and the end
+COLUMNS = {
+    "games_per_second_with_learning": "games/s",
+    "predicted_games_per_second": "predicted",
+    "network_evaluations_per_second": "evaluations/s",
+    "peak_memory_bytes": "peak bytes",
+    "predicted_memory_bytes": "planned bytes",
+}
+
+
+class Step(NamedTuple):
+    """One command of this script."""
+
+    name: str
+    command: list[str]  # after `python`
+    result: Path  # the file that it ends with
+
+
+class Gpu(NamedTuple):
+    """What nvidia-smi says."""
+
+    name: str
+    memory_mib: int | None  # None: no number, as where the GPU shares the host's memory
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=9.0, help="of this call")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of one benchmark")
+    parser.add_argument("--out", type=Path, help="default: docs/results/NAME OF THE GPU")
+    parser.add_argument("--run_dir", type=Path, default=Path("runs/gpu"))
+    parser.add_argument("--config", help="default: the preset of the GPU")
+    options = parser.parse_args()
+    begin, gpu = time.monotonic(), gpu_here()
+    if options.config is None and (gpu is None or gpu.memory_mib is None):
+        parser.error("nvidia-smi names no GPU, or not its memory: name a --config")
+    config = Path(find_config(options.config or gpu_preset(gpu.memory_mib))).absolute()
+    name = gpu.name.replace(" ", "_") if gpu else "trial"
+    out = (options.out or ROOT / "docs" / "results" / name).absolute()
+    run_dir = options.run_dir.absolute()
+    for folder in (out, run_dir):
+        folder.mkdir(parents=True, exist_ok=True)
+    steps = steps_of(gpu, config, out, run_dir, options.seconds)
+    run_steps(steps, run_dir, lambda: options.minutes - (time.monotonic() - begin) / 60)
+    print(summary(out))
+    waiting = [step.name for step in steps if not step.result.exists()]
+    print(f"The same command goes on with {', '.join(waiting)}." if waiting else "All is done.")
+
+
+def gpu_here() -> Gpu | None:
+    """Return the first GPU of this machine."""
+    query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    try:
+        said = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    name, memory = said.splitlines()[0].rsplit(",", 1)
+    return Gpu(name.strip(), int(memory) if memory.strip().isdecimal() else None)
+
+
+def target_of(gpu: Gpu | None) -> str | None:
+    """Return the name under which a GPU is described, None where it is not."""
+    # "NVIDIA H100 80GB HBM3" is an H100; an "H100 PCIe" and an "RTX 4060 Ti" are other GPUs.
+    memory = r"(\s+\d+GB)?(\s+HBM\w*)?"
+    known = (name for name in known_gpus() if gpu and re.search(rf"\b{name}{memory}$", gpu.name))
+    return next(known, None)
+
+
+def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: float) -> list[Step]:
+    """Return all steps in their order."""
+    steps = []
+
+    def add(name: str, command: str, result: Path) -> None:
+        steps.append(Step(name, command.split(), result))
+
+    report = run_dir / "tests.xml"
+    add("tests", f"-m pytest --continue-on-collection-errors --junitxml {report} {TESTS}", report)
+    preset = load_config(config)
+    whole = f"--config {config} {WHOLE} --selfplay.games {preset.lanes(preset.selfplay.games)}"
+    for name, (channels, blocks) in NETWORKS.items():
+        file, predicted = out / f"{name}.json", out / f"{name}_predicted.json"
+        settings = f"{whole} --network.channels {channels} --network.blocks {blocks}"
+        measure = f"scripts/benchmark.py {settings} --seconds {seconds} --json {file}"
+        add(f"benchmark_{name}", measure, file)
+        if target := target_of(gpu):
+            predict = f"scripts/gpu_compile.py {settings} --parts iteration --json {predicted}"
+            add(f"predict_{name}", predict, predicted)
+            steps[-1].command.extend(["--target", target])
+    trace = f"scripts/benchmark.py {whole} --trace {run_dir / 'trace'}"
+    add("trace", f"{trace} --json {out / 'trace.json'}", out / "trace.json")
+    games = "1024,2048,4096,8192,16384" if gpu else "8,16"
+    sweep = f"scripts/sweep.py --config {config} {WHOLE} --out {out / 'sweep'} {SWEEP}"
+    add("sweep", f"{sweep} --selfplay.games {games}", out / "sweep" / "results.json")
+    run = run_dir / "train"
+    how = "--resume" if (run / "config.yaml").exists() else f"--config {config}"
+    add("train", f"scripts/train.py --run_dir {run} {how}", run / SUMMARY_FILE)
+    return steps
+
+
+def run_steps(steps: list[Step], logs: Path, minutes_left: Any) -> None:
+    """Run the steps that are not done, as long as there is time."""
+    for step in steps:
+        if step.result.exists() or minutes_left() <= 0:
+            continue
+        minutes = minutes_left()
+        print(f"{step.name}: at most {minutes:.1f} minutes, {logs / step.name}.log", flush=True)
+        words = [sys.executable, *step.command]
+        if step.name == "train":  # it ends by itself, after an iteration
+            words += ["--max_minutes", f"{max(0.05, minutes - 1):.2f}"]
+        with (logs / f"{step.name}.log").open("a") as log:
+            code = run(words, 60 * minutes, log)
+        if code is None:
+            step.result.unlink(missing_ok=True)  # tests that were stopped write one
+        print("  out of time" if code is None else f"  exit code {code}", flush=True)
+
+
+def run(words: list[str], seconds: float, log: Any) -> int | None:
+    """Run a command for so many seconds at most; return its exit code, None if it was stopped."""
+    # A CPU beside the GPU, where programs are compiled for counting.
+    platforms = "cuda,cpu" if gpu_here() else "cpu"
+    environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=ROOT)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return None
+
+
+def summary(out: Path) -> str:
+    """Write `summary.json` and lay out what was measured beside what was predicted."""
+    rows = []
+    for key in NETWORKS:
+        measured, predicted = (
+            json.loads(file.read_text()) if file.exists() else {}
+            for file in (out / f"{key}.json", out / f"{key}_predicted.json")
+        )
+        speed = predicted.get("predicted", {}).get("games_per_second")
+        measured["predicted_games_per_second"] = speed
+        rows.append({"name": key} | {name: measured.get(name) for name in ("device", *COLUMNS)})
+    write_json(out / "summary.json", {"rows": rows})
+    headings = {"name": "network", "device": "device"} | COLUMNS
+    return tabulate.tabulate(rows, headings, "simple", floatfmt=",.0f", intfmt=",")
+
+
+if __name__ == "__main__":
+    main()
