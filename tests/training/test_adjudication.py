@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from quiet_referee import GAME, board, hashed, openings, play_to
-from referee import Referee
-from solver.brute_force import BruteForce, as_number
+from referee import Referee, exact_values
 
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
@@ -55,7 +54,7 @@ SHORT = (
     *("--checkpoint_every=2", "--iterations=9"),
 )
 LEARNING = load_config("configs/tiny.yaml", *SHORT, *QUIET)
-BRUTE = BruteForce(GAME)
+minimax = exact_values(GAME)
 closed_of = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
 
 
@@ -91,7 +90,7 @@ def final_margin(decisions, stops, number: int) -> int | None:
     referee.play(int(edge))
     if GAME.num_edges - len(referee.drawn) > 12:
         return None
-    value = BRUTE.margin(as_number(board(referee)))
+    value = minimax(np.flatnonzero(board(referee)))[0]
     return referee.scores[0] - referee.scores[1] + (-value if referee.player else value)
 
 
@@ -159,7 +158,7 @@ def test_solved_positions_are_quiet_and_lie_on_the_way_to_the_end(played):
     for drawn, best, value in zip(
         *(x[open_games].reshape(-1, *x.shape[2:]) for x in answers[:3]), strict=True
     ):
-        margins = BRUTE.move_margins(as_number(drawn))
+        margins = minimax(np.flatnonzero(drawn))[1]
         assert value == max(margins.values())
         assert {edge for edge, margin in margins.items() if margin == value} == set(
             np.flatnonzero(best).tolist()
@@ -180,7 +179,7 @@ def test_games_that_never_began_hold_later_positions_of_others(played):
     from_whom = (drawn[None] <= later[:, None]).all(-1)
     assert from_whom.any(1).all() and from_whom.any(0).all() and len(np.unique(later, axis=0)) > 8
     for position, value in zip(later, answers.value[8:, 1], strict=True):
-        assert value == BRUTE.margin(as_number(position))
+        assert value == minimax(np.flatnonzero(position))[0]
 
 
 def test_careful_games_go_on_with_safe_moves():
@@ -289,7 +288,7 @@ def test_the_replay_holds_exact_values_of_solved_positions(ran):
     assert is_set.any()
     flat = (x[:, 2:].reshape(-1, *x.shape[3:]) for x in (drawn, policy, margin))
     for position, target, value in zip(*flat, strict=True):
-        margins = BRUTE.move_margins(as_number(position))
+        margins = minimax(np.flatnonzero(position))[1]
         assert value == max(margins.values())
         assert {edge for edge, margin in margins.items() if margin == value} == set(
             np.flatnonzero(target).tolist()
@@ -320,7 +319,7 @@ def test_what_is_beyond_the_limit_of_nodes_stays_unknown_and_is_counted(ran):
     assert own_known.mean() < 0.3
     # A position that needs no search may be solved.
     for position, value in zip(drawn[known], margin[known], strict=True):
-        assert value == BRUTE.margin(as_number(position))
+        assert value == minimax(np.flatnonzero(position))[0]
 
 
 def test_a_run_stops_and_resumes_without_what_it_waited_for(ran, tmp_path, capsys):
