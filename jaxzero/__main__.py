@@ -60,7 +60,7 @@ def run(words: list[str]) -> None:
             # The parser of the script takes its name from the first word.
             sys.argv = [f"jaxzero {name}", *options]
             script = runpy.run_path(str(shipped_folder("scripts") / f"{name}.py"))
-            from jaxzero.cli import run_script  # the script has imported it
+            from jaxzero.cli import run_script
 
             run_script(script["main"])
         case [name, *_]:

@@ -1,4 +1,4 @@
-"""Command lines: settings from defaults, a YAML file and options, and errors in one line."""
+"""Command lines: parsers, their help, and errors in one line."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import typing
 from argparse import Action, ArgumentError
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from difflib import get_close_matches
-from functools import cache, partial
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import yaml
 from jsonargparse import (
     ActionConfigFile,
     ArgumentParser,
@@ -28,39 +26,25 @@ from jsonargparse import (
 
 from jaxzero import errors
 from jaxzero.config import Config
-from jaxzero.config.ranges import NonNegativeInt, check_number, in_words, type_in_words
-from jaxzero.errors import LONGEST_VALUE, InputError, RunError, one_line, shortened
+from jaxzero.config.files import (
+    GONE,
+    GONE_WORDS,
+    RENAMED,
+    check_fields,
+    did_you_mean,
+    find_config,
+    presets,
+    read_config,
+    sections,
+)
+from jaxzero.config.ranges import in_words, type_in_words
+from jaxzero.errors import InputError, RunError, one_line, shortened
 from jaxzero.host.environment import memory_advice
-from jaxzero.host.files import shipped_folder, write_text
 from jaxzero.host.interrupts import ends_at_once
-from jaxzero.host.readers import is_file, is_text, parse_yaml, read_yaml, why_no_file
+from jaxzero.host.readers import is_text, parse_yaml
 from jaxzero.host.status import status_lines
 
-if TYPE_CHECKING:
-    from jaxzero.runs.weights import LoadedAgent
-
 PLAIN = "plain"  # a mode of parsers of our own: what they read as YAML has no tags or aliases
-
-# Settings of earlier versions, with their names of today.
-RENAMED = {
-    "search.value_scale": "search.value_scale_per_box: divide it by the boxes of the board",
-    "search.considered": "search.max_considered_actions",
-    "search.reduction": "search.nodes: all in place of none, quiet in place of exact",
-    "search.max_depth": "search.engine: rounds, which needs no limit; delete the old one",
-    "learner.decay_share": "learner.decay_fraction",
-    "learner.final_rate": "learner.final_rate_fraction",
-    "learner.symmetries": "learner.augmentation",
-}
-# Settings that are gone, with the value at which they did nothing: older files may hold that.
-GONE = {
-    "network.squeeze_excitation": False,
-    "search.visit_offset": 50.0,
-    "search.win_weight": 0.0,
-    "learner.ema_decay": 0.0,
-    "learner.policy_loss_weight": 1.0,
-    "learner.margin_loss_weight": 1.0,
-}
-GONE_WORDS = "there is no such setting any more; CHANGELOG.md says why"
 
 CONFIG_FIELDS = tuple(field.name for field in fields(Config))
 
@@ -105,7 +89,7 @@ class HelpFormatter(DefaultHelpFormatter):
         return type_in_words(kind)
 
     def _get_help_string(self, action: Action) -> str:
-        if action.dest in _sections(Config):
+        if action.dest in sections(Config):
             return "fields of this section, as a mapping in YAML"
         text = super()._get_help_string(action).replace("(type: ", "(").replace(", type: ", ", ")
         if action.default is None:  # a help text of its own may say what stands for it
@@ -154,23 +138,6 @@ def refuse_unknown(parser: ArgumentParser, arguments: list[str]) -> None:
         raise InputError(f"{shortened(name)}: {shown!r}: no such field{did_you_mean(name, names)}")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ", did you mean X?" for the field that a wrong name stands for, or an empty string.
-
-    Fields of the section that is named come first; hyphens, initials such as lr, and a name
-    without its section are understood.
-    """
-    section, _, leaf = name[:LONGEST_VALUE].replace("-", "_").lower().rpartition(".")
-    inside = [field for field in known if section and field.startswith(f"{section}.")]
-    by_leaf: dict[str, str] = {}
-    for field in sorted(inside or known, key=lambda field: field.count(".")):
-        last = field.rpartition(".")[2]
-        by_leaf.setdefault(last, field)
-        by_leaf.setdefault("".join(word[:1] for word in last.split("_")), field)
-    close = get_close_matches(leaf, by_leaf, n=1)
-    return f", did you mean {by_leaf[close[0]]}?" if close else ""
-
-
 def _files_first(words: list[str]) -> list[str]:
     """Put --config before the options, which override it wherever they stand."""
     files = {at for at, word in enumerate(words) if word.partition("=")[0] == "--config"}
@@ -187,7 +154,7 @@ def _checked(arguments: list[str], takes_file: bool) -> Iterator[str]:
     Where the parser reads such files: it opens none, so it sees nothing that was not checked.
     Raises: InputError, also for empty values: an empty path would be the current folder.
     """
-    name, sections = "", set(_sections(Config))
+    name, known = "", set(sections(Config))
     for argument in arguments:
         value = argument
         if argument.startswith("--"):
@@ -210,7 +177,7 @@ def _checked(arguments: list[str], takes_file: bool) -> Iterator[str]:
             value = json.dumps(read_config(find_config(value)))
         elif value.startswith("~/"):  # a shell leaves it after `--run_dir=`
             value = os.path.expanduser(value)
-        elif name in sections:
+        elif name in known:
             value = json.dumps(_section(name, value))
         yield f"--{name}={value}" if argument.startswith("--") else value
 
@@ -243,133 +210,6 @@ def load_config(path: str | Path, *options: str) -> Config:
     """Read a Config from a YAML file and command-line options such as `--game.rows=3`."""
     parser = _plain_parser()
     return config_of(parser, parse(parser, ["--config", str(path), *options]))
-
-
-def save_config(config: Config, path: Path) -> None:
-    """Write every field to a YAML file that `load_config` reads back."""
-    write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
-
-
-def read_config(path: str) -> dict[str, Any]:
-    """Read a YAML mapping of fields that exist to values of their types. Raises: InputError."""
-    if why := why_no_file(Path(path), "cannot be read (no such file)"):
-        hint = f"shipped are {', '.join(shipped_configs())}"
-        raise InputError(f"config: {shortened(path)} {why}; {hint}")
-    content = read_yaml("config", Path(path)) or {}
-    if not isinstance(content, dict):
-        shown = shortened(repr(content))
-        raise InputError(f"config: {path} holds {shown}, not a mapping of fields")
-    forget_gone(content)
-    check_fields(content, path)
-    if not dict(dotted(content)):
-        raise InputError(f"config: {path} holds no setting; {presets()}")
-    return content
-
-
-def forget_gone(content: dict[str, Any]) -> None:
-    """Drop from the content of a file the settings that are gone, where they did nothing."""
-    for name, nothing in GONE.items():
-        section, _, leaf = name.partition(".")
-        fields_of = content.get(section)
-        if isinstance(fields_of, dict) and fields_of.get(leaf) == nothing:
-            del fields_of[leaf]
-
-
-def find_config(name: str) -> str:
-    """Return the path of the shipped config of a name, unless a file has that name.
-
-    `quick` and `configs/quick.yaml` both name the shipped one.
-    """
-    path, shipped = Path(name), shipped_configs().get(Path(name).stem)
-    named = shipped is not None and path in (Path(path.stem), Path("configs", shipped.name))
-    return str(shipped) if named and not is_file(path) else name
-
-
-def shipped_configs() -> dict[str, Path]:
-    """Return the files of the shipped configs by their names, such as quick."""
-    return {path.stem: path for path in sorted(shipped_folder("configs").glob("*.yaml"))}
-
-
-# Presets of GPUs, by MiB of memory.
-GPU_PRESETS = {70_000: "gpu_80gb", 20_000: "gpu_24gb", 0: "gpu_8gb"}
-RESERVED = 0.75  # of the memory of a GPU, by jax
-
-
-def gpu_preset(memory_mib: float) -> str:
-    """Return the preset of a GPU with so much memory."""
-    return next(name for least, name in GPU_PRESETS.items() if memory_mib >= least)
-
-
-def presets() -> str:
-    """Name the shipped configs with their boards, and the one that suits the device found."""
-    import jax  # slow, and finds the device
-
-    boards = {name: read_yaml("config", path)["game"] for name, path in shipped_configs().items()}
-    names = (f"{name} ({board['rows']}x{board['cols']})" for name, board in boards.items())
-    device, suits = jax.devices()[0], "cpu"
-    if device.platform != "cpu":
-        limit = (device.memory_stats() or {}).get("bytes_limit", 0)
-        suits = gpu_preset(limit / RESERVED / 2**20)
-    return (
-        f"{suits} suits the device found ({device.device_kind}), quick shows the first results; "
-        f"presets: {', '.join(names)}"
-    )
-
-
-def check_fields(content: dict[str, Any], where: str) -> None:
-    """Raise an InputError for a field that does not exist and for a value of another type."""
-    known, sections = dict(typed_fields(Config)), set(_sections(Config))
-    for name, value in dotted(content):
-        place = f"{shortened(name)}: {shortened(repr(value))} in {where}"
-        if name in RENAMED:
-            raise InputError(f"{place}: is now {RENAMED[name]}")
-        if name in GONE:
-            raise InputError(f"{place}: {GONE_WORDS}")
-        if name not in known:
-            raise InputError(f"{place}: no such field{did_you_mean(name, known)}")
-        if name in sections:
-            raise InputError(f"{place} must be a mapping of fields")
-        if not _fits(value, known[name]):
-            words = in_words(getattr(known[name], "__name__", "")) or "text"
-            raise InputError(f"{place} must be {words}")
-
-
-def _fits(value: Any, kind: type) -> bool:
-    """Return whether a value of a file is of the type of its field, without any conversion."""
-    if not hasattr(kind, "_restrictions"):
-        return isinstance(value, bool if kind is bool else str)
-    try:
-        check_number("", value, kind)
-    except InputError:
-        return False
-    return not isinstance(value, str)
-
-
-def _sections(cls: type, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted names of the fields that hold others."""
-    return (name for name, kind in typed_fields(cls, prefix) if is_dataclass(kind))
-
-
-def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:
-    """Yield the dotted names of all fields of nested dataclasses with their types."""
-    for name, kind in typing.get_type_hints(cls).items():
-        yield prefix + name, kind
-        if is_dataclass(kind):
-            yield from typed_fields(kind, f"{prefix}{name}.")
-
-
-def field_names(cls: type) -> Iterator[str]:
-    """Yield the dotted names of all fields of nested dataclasses, sections included."""
-    return (name for name, _ in typed_fields(cls))
-
-
-def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted name and the value of every leaf of nested mappings."""
-    for name, value in content.items():
-        if isinstance(value, dict):
-            yield from dotted(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _one_line(message: str) -> str:
@@ -435,16 +275,6 @@ def _end(error: object, code: int) -> None:
     sys.exit(code)
 
 
-def command_name(script: str) -> str:
-    """Return how to call a script as this process was called."""
-    installed = sys.argv[0].startswith("jaxzero ")
-    return f"jaxzero {script}" if installed else f"python scripts/{script}.py"
-
-
-OPTIONS = ("run_dir", "weights", "checkpoint")
-CONFIG_FILE = "config.yaml"  # of a run
-
-
 def given_options(arguments: list[str]) -> dict[str, str]:
     """Return the options that stand on a command line, each with its values as they stand there."""
     given, name = {}, ""
@@ -462,85 +292,3 @@ def refuse_given(arguments: list[str], names: Iterable[str], reason: str) -> Non
         if name in names:
             shown = f"{shortened(value)} " if value else ""  # a flag has none
             raise InputError(f"{name}: {shown}{reason}")
-
-
-def is_run(folder: Path) -> bool:
-    """Return whether a folder is that of a training run."""
-    return is_file(folder / CONFIG_FILE)
-
-
-@dataclass(frozen=True)
-class Source:
-    """What --run_dir, --weights and --checkpoint name together; reads nothing before `load`."""
-
-    run_dir: Path | None
-    weights: str | None  # exactly one of the two
-    checkpoint: int | None = None  # iteration; None: the newest
-    number: str = ""  # ends the names of the options of a second player
-
-    @property
-    def field(self) -> str:
-        """The option that named it."""
-        return ("weights" if self.run_dir is None else "run_dir") + self.number
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder of the run, by whichever option; None for a network in files of its own."""
-        if self.run_dir is None and is_run(Path(self.weights)):
-            return Path(self.weights)
-        return self.run_dir
-
-    @property
-    def name(self) -> str:
-        """The folder, or the name of what is shipped."""
-        return str(self.weights or self.run_dir)
-
-    def load(self) -> LoadedAgent:
-        """Read the network. Raises: InputError naming the option."""
-        # Slow to import; command lines are checked before.
-        from jaxzero.runs.weights import load_agent, load_weights
-
-        try:
-            if self.run_dir is None:
-                return load_weights(self.weights)
-            # Standard output may belong to a protocol.
-            return load_agent(self.run_dir, self.checkpoint, partial(print, file=sys.stderr))
-        except InputError as error:
-            # The loaders know one network and its options; here there may be two.
-            field, _, rest = str(error).partition(":")
-            if field in OPTIONS:
-                raise InputError(f"{field}{self.number}:{rest}") from error
-            raise InputError(f"{self.field}: {self.name}: {error}") from error
-
-
-def add_source_options(parser: ArgumentParser) -> None:
-    """Add --run_dir, --weights and --checkpoint."""
-    parser.add_argument("--run_dir", type=Path, help="folder of the run")
-    parser.add_argument(
-        "--weights",
-        help="a network that is shipped, as 5x5, an exported one, by its .safetensors file or its "
-        "folder, or that of a run, by its folder",
-    )
-    parser.add_argument(
-        "--checkpoint", type=NonNegativeInt, help="iteration to take; default: the newest"
-    )
-
-
-def source_of(options: Namespace, number: str = "") -> Source | None:
-    """Return what the options name, None for nothing. Raises: InputError."""
-    run_dir, weights, checkpoint = (options[f"{name}{number}"] for name in OPTIONS)
-    if run_dir is not None and weights is not None:
-        raise InputError(f"weights{number}: {weights} cannot stand beside --run_dir{number}")
-    if checkpoint is not None and run_dir is None:
-        raise InputError(f"checkpoint{number}: {checkpoint} needs --run_dir{number}")
-    if run_dir is None and weights is None:
-        return None
-    return Source(run_dir, weights, checkpoint, number)
-
-
-def required_source(options: Namespace) -> Source:
-    """Return what the options name. Raises: InputError, also where they name nothing."""
-    source = source_of(options)
-    if source is None:
-        raise InputError("run_dir: name a run with --run_dir or a network with --weights")
-    return source

@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import (
-    add_source_options,
-    parse,
-    required_source,
-    run_script,
-    script_parser,
-)
+from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.files import write_text
@@ -31,6 +25,7 @@ from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import read_text
 from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import JSON, check_result_file
+from jaxzero.runs.source import add_source_options, required_source
 
 if TYPE_CHECKING:
     from jaxzero.game import DotsAndBoxes

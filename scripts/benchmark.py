@@ -14,14 +14,7 @@ from pathlib import Path
 
 from jsonargparse import Namespace
 
-from jaxzero.cli import (
-    config_of,
-    config_parser,
-    given_options,
-    parse,
-    refuse_given,
-    run_script,
-)
+from jaxzero.cli import config_of, config_parser, given_options, parse, refuse_given, run_script
 from jaxzero.config import Config
 from jaxzero.config.ranges import Rounds, Seconds
 from jaxzero.errors import missing

@@ -15,17 +15,11 @@ from typing import Literal
 
 from jsonargparse import ArgumentParser
 
-from jaxzero.cli import (
-    add_source_options,
-    parse,
-    refuse_given,
-    required_source,
-    run_script,
-    script_parser,
-)
+from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import BoardSide, number
 from jaxzero.host.status import waiting
 from jaxzero.play import LONGEST_CLOCK
+from jaxzero.runs.source import add_source_options, required_source
 
 Decision, Game = number(1e-3, 3600), number(1e-3, LONGEST_CLOCK)  # seconds
 

@@ -18,20 +18,13 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import (
-    add_source_options,
-    parse,
-    refuse_given,
-    required_source,
-    run_script,
-    script_parser,
-    source_of,
-)
+from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import BoardSide, MatchGames, NonNegativeInt, Seed, Simulations
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder, write_json
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import JSON, check_result_file, refuse_run
+from jaxzero.runs.source import add_source_options, required_source, source_of
 
 if TYPE_CHECKING:
     from jaxzero.players.players import Agent

@@ -14,19 +14,13 @@ if __name__ == "__main__":
 import os
 from pathlib import Path
 
-from jaxzero.cli import (
-    add_source_options,
-    parse,
-    refuse_given,
-    required_source,
-    run_script,
-    script_parser,
-)
+from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import MatchGames, Simulations
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.files import check_file, check_folder
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_run
+from jaxzero.runs.source import add_source_options, required_source
 
 LONGEST_NAME = 243  # bytes, with the suffix 255, the most of common file systems
 

@@ -16,14 +16,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import (
-    Source,
-    add_source_options,
-    parse,
-    run_script,
-    script_parser,
-    source_of,
-)
+from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config import GameConfig
 from jaxzero.config.ranges import (
     BoardSide,
@@ -37,6 +30,7 @@ from jaxzero.errors import InputError
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import check_result_file
+from jaxzero.runs.source import Source, add_source_options, source_of
 
 MOST_UNDRAWN = 36
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import given_options, parse, refuse_given, run_script, script_parser, source_of
+from jaxzero.cli import given_options, parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import (
     BoardSide,
     MatchGames,
@@ -28,6 +28,7 @@ from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import is_file, read_text
 from jaxzero.runs.run_dir import check_new_folder, check_result_file
+from jaxzero.runs.source import source_of
 
 PLAYERS = (
     "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "

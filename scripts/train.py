@@ -17,20 +17,13 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import (
-    command_name,
-    config_of,
-    config_parser,
-    parse,
-    refuse_given,
-    run_script,
-)
+from jaxzero.cli import config_of, config_parser, parse, refuse_given, run_script
 from jaxzero.config import Config
 from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt, Seed
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.runs.run_dir import CONFIG_FILE, check_run, check_run_dir
+from jaxzero.runs.run_dir import CONFIG_FILE, check_run, check_run_dir, command_name
 
 PROCESS_OPTIONS = ("coordinator_address", "num_processes", "process_id")
 

@@ -22,8 +22,9 @@ import jax
 import yaml
 from matplotlib.figure import Figure as Picture
 
-from jaxzero.cli import forget_gone, load_config
+from jaxzero.cli import load_config
 from jaxzero.config import Config, NetworkConfig
+from jaxzero.config.files import update as forget_gone
 from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.game.notation import FORMATS
 from jaxzero.host.files import atomic_write

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import tabulate
 
-from jaxzero.cli import find_config, gpu_preset, load_config
+from jaxzero.cli import load_config
+from jaxzero.config.files import find_config, gpu_preset
 from jaxzero.host.files import write_json
 from jaxzero.performance.gpu_compile import known_gpus
 from jaxzero.runs.summary import SUMMARY_FILE

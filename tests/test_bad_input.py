@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 from script_runner import ROOT, parser_of, run_here
 
-from jaxzero.cli import MAY_BE_EMPTY, field_names, load_config, parse
+from jaxzero.cli import MAY_BE_EMPTY, load_config, parse
 from jaxzero.config import Config
+from jaxzero.config.files import field_names
 from jaxzero.errors import InputError
 from jaxzero.host.status import MARK
 

@@ -12,7 +12,8 @@ import chaos
 import pytest
 from script_runner import ROOT, TINY
 
-from jaxzero.cli import config_of, config_parser, parse, save_config
+from jaxzero.cli import config_of, config_parser, parse
+from jaxzero.config.files import save_config
 
 
 # Five trainings in processes of their own. That a run resumes bit for bit and that damaged

@@ -12,8 +12,10 @@ from script_runner import ROOT, run_here
 from setuptools import Distribution
 
 from jaxzero.__main__ import COMMANDS, main
-from jaxzero.cli import command_name, find_config, load_config
+from jaxzero.cli import load_config
+from jaxzero.config.files import find_config
 from jaxzero.errors import InputError
+from jaxzero.runs.run_dir import command_name
 
 
 def run_command(*words: str) -> int:

@@ -8,17 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxzero.cli import (
-    GONE,
-    RENAMED,
-    config_of,
-    config_parser,
-    field_names,
-    load_config,
-    parse,
-    save_config,
-)
+from jaxzero.cli import config_of, config_parser, load_config, parse
 from jaxzero.config import Config
+from jaxzero.config.files import GONE, RENAMED, field_names, save_config
 from jaxzero.errors import InputError
 
 CONFIGS = sorted(Path("configs").glob("*.yaml"))

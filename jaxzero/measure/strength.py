@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 
-from jaxzero.cli import Source
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host.files import make_folder
@@ -28,6 +27,7 @@ from jaxzero.measure.suite_report import format_scores
 from jaxzero.players.players import make_player, make_players
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import memory_limit_bytes, refuse_match
+from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
     LoadedAgent,
     from_half,

@@ -21,8 +21,8 @@ import jax
 import tabulate
 
 import jaxzero
-from jaxzero.cli import dotted
 from jaxzero.config import Config
+from jaxzero.config.files import dotted
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.readers import read_mapping
 from jaxzero.network.layers import compute_dtype, convolution_form

@@ -27,8 +27,9 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, dotted, load_config, parse, refuse_given, save_config
+from jaxzero.cli import config_of, load_config, parse, refuse_given
 from jaxzero.config import Config
+from jaxzero.config.files import dotted, save_config
 from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
 from jaxzero.host.environment import check_devices
 from jaxzero.host.files import locked_folder, make_folder, write_csv, write_json

@@ -13,7 +13,6 @@ from typing import Literal
 
 from jsonargparse import Namespace
 
-from jaxzero.cli import Source
 from jaxzero.config.training import check_opening
 from jaxzero.errors import InputError, as_field
 from jaxzero.game import DotsAndBoxes
@@ -27,6 +26,7 @@ from jaxzero.play.terminal import Setup, play_game
 from jaxzero.players.players import LEARNT, Agent, Player, make_player
 from jaxzero.players.preparation import Answer, draws_best, first_answer
 from jaxzero.runs.resize import asked_board, resize
+from jaxzero.runs.source import Source
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)
 # The default players.

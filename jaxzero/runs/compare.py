@@ -19,8 +19,8 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.stats import t
 from tabulate import tabulate
 
-from jaxzero.cli import dotted, load_config
 from jaxzero.config import Config
+from jaxzero.config.files import config_of_file, dotted
 from jaxzero.errors import InputError, as_field
 from jaxzero.host.files import save_figure
 from jaxzero.host.readers import check_mapping, read_mapping
@@ -69,7 +69,7 @@ def read_run(run_dir: Path) -> MeasuredRun:
     with as_field("runs", "run_dir", str(run_dir)):
         name, past = initial_note(run_dir)
         metrics = read_metrics(run_dir)
-    config = load_config(run_dir / CONFIG_FILE)
+    config = config_of_file(run_dir / CONFIG_FILE)
     settings = dict(dotted(asdict(config)))
     settings["weights"] = name or "none"
     measurements = [

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from jaxzero.cli import CONFIG_FILE, command_name, is_run, load_config
 from jaxzero.config import Config
+from jaxzero.config.files import config_of_file
 from jaxzero.errors import UNFINISHED, InputError
 from jaxzero.host.files import check_file, check_folder, locked_folder, make_folder
 from jaxzero.host.interrupts import cleaned_up
 from jaxzero.host.readers import is_file, is_folder, why_no_file
 from jaxzero.runs.metrics import DISCARDED, FILE_NAME, read_metrics
 
+CONFIG_FILE = "config.yaml"
 CHECKPOINTS = "checkpoints"
 # What training writes and reads again; results of other programs may lie beside it.
 OF_TRAINING = (
@@ -27,6 +29,11 @@ OF_TRAINING = (
 )
 JSON = (".json",)  # endings of results that newer ones may replace
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a queue, which may be there first
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether a folder is that of a training run."""
+    return is_file(folder / CONFIG_FILE)
 
 
 def check_run(option: str, folder: Path) -> None:
@@ -89,7 +96,7 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
     if resume and not saved.exists():
         raise InputError(f"run_dir: {run_dir} holds no run to resume")
     if resume:
-        before = load_config(saved)
+        before = config_of_file(saved)
         refuse_contradiction(config, before, run_dir)
         refuse_lost_checkpoints(before, run_dir)
         refuse_shorter(config, before, run_dir)
@@ -172,6 +179,12 @@ def refuse_contradiction(config: Config, saved: Config, run_dir: Path) -> None:
                 raise InputError(
                     f"{section}.{name}: {value} contradicts {before[name]} of the run in {run_dir}"
                 )
+
+
+def command_name(script: str) -> str:
+    """Return how to call a script as this process was called."""
+    installed = sys.argv[0].startswith("jaxzero ")
+    return f"jaxzero {script}" if installed else f"python scripts/{script}.py"
 
 
 def resume_command(run_dir: Path) -> str:

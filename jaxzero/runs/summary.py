@@ -21,7 +21,6 @@ from typing import Any
 import jax
 
 import jaxzero
-from jaxzero.cli import command_name
 from jaxzero.config import Config
 from jaxzero.host.files import append_text, write_json
 from jaxzero.host.readers import read_json_lines
@@ -30,6 +29,7 @@ from jaxzero.network.layers import compute_dtype
 from jaxzero.network.network import Network, count_params, init_params
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
+from jaxzero.runs.run_dir import command_name
 
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.png"

@@ -25,8 +25,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from jaxzero.cli import load_config
 from jaxzero.config import Config
+from jaxzero.config.files import config_of_file
 from jaxzero.host.status import spell
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run
@@ -78,7 +78,7 @@ JUDGED = (  # what a whole record has in every iteration
 def watch_run(run_dir: Path) -> Group:
     """Return what there is to see of a run now. Raises: InputError where there is no run."""
     check_run("run_dir", run_dir)
-    config, metrics = load_config(run_dir / CONFIG_FILE), read_metrics(run_dir)
+    config, metrics = config_of_file(run_dir / CONFIG_FILE), read_metrics(run_dir)
     if not metrics:
         return Group(Panel("No iteration is recorded yet.", title=Text(str(run_dir))))
     written, summary = (run_dir / FILE_NAME).stat().st_mtime, run_dir / SUMMARY_FILE

@@ -24,8 +24,8 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors.numpy import save
 
-from jaxzero.cli import Source, load_config, save_config
 from jaxzero.config import Config
+from jaxzero.config.files import config_of_file, save_config
 from jaxzero.errors import InputError, as_field, nearest, shortened
 from jaxzero.host.files import make_folder, temporary_folder, write_json
 from jaxzero.host.readers import (
@@ -39,6 +39,7 @@ from jaxzero.host.readers import (
 from jaxzero.network.network import Network, init_params
 from jaxzero.players.players import Agent
 from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, check_run, finished_checkpoints
+from jaxzero.runs.source import Source
 
 if TYPE_CHECKING:
     from jaxzero.runs.checkpoint import Say
@@ -66,7 +67,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     from jaxzero.runs.checkpoint import Checkpoints, layout_difference  # slow to import
 
     check_run("run_dir", run_dir)
-    config = load_config(run_dir / CONFIG_FILE)
+    config = config_of_file(run_dir / CONFIG_FILE)
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would make it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
     with Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
@@ -100,7 +101,7 @@ def load_weights(name: str) -> LoadedAgent:
         with as_field("weights", "run_dir", name):
             return load_agent(folder, say=partial(print, file=sys.stderr))
     path = find_weights(name)
-    config = load_config(_beside(path, ".yaml"))
+    config = config_of_file(_beside(path, ".yaml"))
     network = Network(config.game.board, config.network)
     flat = read_tensors("weights", _beside(path, SUFFIX))
     if path.parent != FOLDER:  # of a shipped one that is known; to trace a network takes a second

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxzero.cli import save_config
 from jaxzero.config import Config
+from jaxzero.config.files import save_config
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.status import doing
 from jaxzero.measure.suite import suite_name

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from script_runner import ROOT
 
-from jaxzero.cli import field_names, load_config
+from jaxzero.cli import load_config
 from jaxzero.config import Config, SearchConfig, SelfplayConfig
+from jaxzero.config.files import field_names
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
 from jaxzero.performance import timing

@@ -9,11 +9,11 @@ import chex
 import pytest
 from flax.traverse_util import flatten_dict
 
-from jaxzero.cli import Source
 from jaxzero.config import SearchConfig
 from jaxzero.measure.scoring import agent_answers, score
 from jaxzero.measure.strength import measure_weights
 from jaxzero.measure.suite import choose_suite
+from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
     check_shapes,
     load_weights,

@@ -14,8 +14,9 @@ import pytest
 from rich.console import Console
 from script_runner import run_here
 
-from jaxzero.cli import load_config, save_config
+from jaxzero.cli import load_config
 from jaxzero.config import Config
+from jaxzero.config.files import save_config
 from jaxzero.runs import watch
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.watch import not_judged, sparkline, warnings_of, watch_run

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import jaxzero
-from jaxzero.cli import Source, load_config, save_config
+from jaxzero.cli import load_config
+from jaxzero.config.files import save_config
 from jaxzero.errors import InputError
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
@@ -20,6 +21,7 @@ from jaxzero.play.modes import choose_player, fit, load_named
 from jaxzero.players.players import make_player
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import asked_board
+from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
     load_agent,
     load_weights,

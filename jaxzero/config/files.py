@@ -1,0 +1,199 @@
+"""Files of settings: presets and those of runs, read, checked and written."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jaxzero.config import Config
+from jaxzero.config.ranges import check_number, in_words
+from jaxzero.errors import LONGEST_VALUE, InputError, shortened
+from jaxzero.host.files import shipped_folder, write_text
+from jaxzero.host.readers import is_file, read_yaml, why_no_file
+
+# Settings of earlier versions, with their names of today.
+RENAMED = {
+    "search.value_scale": "search.value_scale_per_box: divide it by the boxes of the board",
+    "search.considered": "search.max_considered_actions",
+    "search.reduction": "search.nodes: all in place of none, quiet in place of exact",
+    "search.max_depth": "search.engine: rounds, which needs no limit; delete the old one",
+    "learner.decay_share": "learner.decay_fraction",
+    "learner.final_rate": "learner.final_rate_fraction",
+    "learner.symmetries": "learner.augmentation",
+}
+# Settings that are gone, with the value at which they did nothing: older files may hold that.
+GONE = {
+    "network.squeeze_excitation": False,
+    "search.visit_offset": 50.0,
+    "search.win_weight": 0.0,
+    "learner.ema_decay": 0.0,
+    "learner.policy_loss_weight": 1.0,
+    "learner.margin_loss_weight": 1.0,
+}
+GONE_WORDS = "there is no such setting any more; CHANGELOG.md says why"
+
+
+def config_of_file(path: Path) -> Config:
+    """Read a Config from a YAML file, such as that of a run. Raises: InputError."""
+    return _build(Config, read_config(str(path)))
+
+
+def _build(cls: type, content: dict[str, Any]) -> Any:
+    """Return a dataclass of nested mappings that `check_fields` has checked."""
+    kinds = typing.get_type_hints(cls)
+    return cls(
+        **{
+            name: _build(kinds[name], value) if is_dataclass(kinds[name]) else value
+            for name, value in content.items()
+        }
+    )
+
+
+def save_config(config: Config, path: Path) -> None:
+    """Write every field to a YAML file that `load_config` reads back."""
+    write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """Read a YAML mapping of fields that exist to values of their types. Raises: InputError."""
+    if why := why_no_file(Path(path), "cannot be read (no such file)"):
+        hint = f"shipped are {', '.join(shipped_configs())}"
+        raise InputError(f"config: {shortened(path)} {why}; {hint}")
+    content = read_yaml("config", Path(path)) or {}
+    if not isinstance(content, dict):
+        shown = shortened(repr(content))
+        raise InputError(f"config: {path} holds {shown}, not a mapping of fields")
+    update(content)
+    check_fields(content, path)
+    if not dict(dotted(content)):
+        raise InputError(f"config: {path} holds no setting; {presets()}")
+    return content
+
+
+def update(content: dict[str, Any]) -> None:
+    """Give the settings of an older file their names of today; drop those that did nothing."""
+    for name, nothing in GONE.items():
+        section, _, leaf = name.partition(".")
+        fields_of = content.get(section)
+        if isinstance(fields_of, dict) and fields_of.get(leaf) == nothing:
+            del fields_of[leaf]
+
+
+def find_config(name: str) -> str:
+    """Return the path of the shipped config of a name, unless a file has that name.
+
+    `quick` and `configs/quick.yaml` both name the shipped one.
+    """
+    path, shipped = Path(name), shipped_configs().get(Path(name).stem)
+    named = shipped is not None and path in (Path(path.stem), Path("configs", shipped.name))
+    return str(shipped) if named and not is_file(path) else name
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Return the files of the shipped configs by their names, such as quick."""
+    return {path.stem: path for path in sorted(shipped_folder("configs").glob("*.yaml"))}
+
+
+# Presets of GPUs, by MiB of memory.
+GPU_PRESETS = {70_000: "gpu_80gb", 20_000: "gpu_24gb", 0: "gpu_8gb"}
+RESERVED = 0.75  # of the memory of a GPU, by jax
+
+
+def gpu_preset(memory_mib: float) -> str:
+    """Return the preset of a GPU with so much memory."""
+    return next(name for least, name in GPU_PRESETS.items() if memory_mib >= least)
+
+
+def presets() -> str:
+    """Name the shipped configs with their boards, and the one that suits the device found."""
+    import jax  # slow, and finds the device
+
+    boards = {name: read_yaml("config", path)["game"] for name, path in shipped_configs().items()}
+    names = (f"{name} ({board['rows']}x{board['cols']})" for name, board in boards.items())
+    device, suits = jax.devices()[0], "cpu"
+    if device.platform != "cpu":
+        limit = (device.memory_stats() or {}).get("bytes_limit", 0)
+        suits = gpu_preset(limit / RESERVED / 2**20)
+    return (
+        f"{suits} suits the device found ({device.device_kind}), quick shows the first results; "
+        f"presets: {', '.join(names)}"
+    )
+
+
+def check_fields(content: dict[str, Any], where: str) -> None:
+    """Raise an InputError for a field that does not exist and for a value of another type."""
+    known, whole = dict(typed_fields(Config)), set(sections(Config))
+    for name, value in dotted(content):
+        place = f"{shortened(name)}: {shortened(repr(value))} in {where}"
+        if name in RENAMED:
+            raise InputError(f"{place}: is now {RENAMED[name]}")
+        if name in GONE:
+            raise InputError(f"{place}: {GONE_WORDS}")
+        if name not in known:
+            raise InputError(f"{place}: no such field{did_you_mean(name, known)}")
+        if name in whole:
+            raise InputError(f"{place} must be a mapping of fields")
+        if not _fits(value, known[name]):
+            words = in_words(getattr(known[name], "__name__", "")) or "text"
+            raise InputError(f"{place} must be {words}")
+
+
+def _fits(value: Any, kind: type) -> bool:
+    """Return whether a value of a file is of the type of its field, without any conversion."""
+    if not hasattr(kind, "_restrictions"):
+        return isinstance(value, bool if kind is bool else str)
+    try:
+        check_number("", value, kind)
+    except InputError:
+        return False
+    return not isinstance(value, str)
+
+
+def sections(cls: type, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of the fields that hold others."""
+    return (name for name, kind in typed_fields(cls, prefix) if is_dataclass(kind))
+
+
+def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:
+    """Yield the dotted names of all fields of nested dataclasses with their types."""
+    for name, kind in typing.get_type_hints(cls).items():
+        yield prefix + name, kind
+        if is_dataclass(kind):
+            yield from typed_fields(kind, f"{prefix}{name}.")
+
+
+def field_names(cls: type) -> Iterator[str]:
+    """Yield the dotted names of all fields of nested dataclasses, sections included."""
+    return (name for name, _ in typed_fields(cls))
+
+
+def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted name and the value of every leaf of nested mappings."""
+    for name, value in content.items():
+        if isinstance(value, dict):
+            yield from dotted(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ", did you mean X?" for the field that a wrong name stands for, or an empty string.
+
+    Fields of the section that is named come first; hyphens, initials such as lr, and a name
+    without its section are understood.
+    """
+    section, _, leaf = name[:LONGEST_VALUE].replace("-", "_").lower().rpartition(".")
+    inside = [field for field in known if section and field.startswith(f"{section}.")]
+    by_leaf: dict[str, str] = {}
+    for field in sorted(inside or known, key=lambda field: field.count(".")):
+        last = field.rpartition(".")[2]
+        by_leaf.setdefault(last, field)
+        by_leaf.setdefault("".join(word[:1] for word in last.split("_")), field)
+    close = get_close_matches(leaf, by_leaf, n=1)
+    return f", did you mean {by_leaf[close[0]]}?" if close else ""

@@ -1,0 +1,97 @@
+"""The network that a command line names: that of a run, a shipped one, or one in files."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxzero.config.ranges import NonNegativeInt
+from jaxzero.errors import InputError
+from jaxzero.runs.run_dir import is_run
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+    from jaxzero.runs.weights import LoadedAgent
+
+OPTIONS = ("run_dir", "weights", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What --run_dir, --weights and --checkpoint name together; reads nothing before `load`."""
+
+    run_dir: Path | None
+    weights: str | None  # exactly one of the two
+    checkpoint: int | None = None  # iteration; None: the newest
+    number: str = ""  # ends the names of the options of a second player
+
+    @property
+    def field(self) -> str:
+        """The option that named it."""
+        return ("weights" if self.run_dir is None else "run_dir") + self.number
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the run, by whichever option; None for a network in files of its own."""
+        if self.run_dir is None and is_run(Path(self.weights)):
+            return Path(self.weights)
+        return self.run_dir
+
+    @property
+    def name(self) -> str:
+        """The folder, or the name of what is shipped."""
+        return str(self.weights or self.run_dir)
+
+    def load(self) -> LoadedAgent:
+        """Read the network. Raises: InputError naming the option."""
+        # Slow to import; command lines are checked before.
+        from jaxzero.runs.weights import load_agent, load_weights
+
+        try:
+            if self.run_dir is None:
+                return load_weights(self.weights)
+            # Standard output may belong to a protocol.
+            return load_agent(self.run_dir, self.checkpoint, partial(print, file=sys.stderr))
+        except InputError as error:
+            # The loaders know one network and its options; here there may be two.
+            field, _, rest = str(error).partition(":")
+            if field in OPTIONS:
+                raise InputError(f"{field}{self.number}:{rest}") from error
+            raise InputError(f"{self.field}: {self.name}: {error}") from error
+
+
+def add_source_options(parser: ArgumentParser) -> None:
+    """Add --run_dir, --weights and --checkpoint."""
+    parser.add_argument("--run_dir", type=Path, help="folder of the run")
+    parser.add_argument(
+        "--weights",
+        help="a network that is shipped, as 5x5, an exported one, by its .safetensors file or its "
+        "folder, or that of a run, by its folder",
+    )
+    parser.add_argument(
+        "--checkpoint", type=NonNegativeInt, help="iteration to take; default: the newest"
+    )
+
+
+def source_of(options: Namespace, number: str = "") -> Source | None:
+    """Return what the options name, None for nothing. Raises: InputError."""
+    run_dir, weights, checkpoint = (options[f"{name}{number}"] for name in OPTIONS)
+    if run_dir is not None and weights is not None:
+        raise InputError(f"weights{number}: {weights} cannot stand beside --run_dir{number}")
+    if checkpoint is not None and run_dir is None:
+        raise InputError(f"checkpoint{number}: {checkpoint} needs --run_dir{number}")
+    if run_dir is None and weights is None:
+        return None
+    return Source(run_dir, weights, checkpoint, number)
+
+
+def required_source(options: Namespace) -> Source:
+    """Return what the options name. Raises: InputError, also where they name nothing."""
+    source = source_of(options)
+    if source is None:
+        raise InputError("run_dir: name a run with --run_dir or a network with --weights")
+    return source
