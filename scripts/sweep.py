@@ -1,6 +1,6 @@
 """Measure training over lists of settings: speed, memory and shares for each combination.
 
-Any field of a config takes a comma list, e.g. --selfplay.games 256,512 --search.simulations 16,32.
+Any field of a config takes a comma list, e.g. --network.blocks 4,6 --search.simulations 16,32.
 Each combination runs in a process of its own, so one that fails is a row of the table. The same
 command goes on where it was stopped.
 """
@@ -30,8 +30,8 @@ def main(arguments: list[str]) -> None:
         "--preset",
         type=Literal["none", "batch", "update_interval"],
         default="none",
-        help="batch: selfplay.games, doubling until it does not fit; update_interval: "
-        "learner.updates_per_iteration, for a fixed number of games",
+        help="batch: selfplay.games_per_iteration, doubling until it does not fit; "
+        "update_interval: learner.updates_per_iteration, for a fixed number of games",
     )
     parser.add_argument(
         "--point_minutes", type=PointMinutes, default=10.0, help="longest time a point may take"

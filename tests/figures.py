@@ -213,11 +213,11 @@ def of_configs() -> Iterator[Figure]:
     text = "`tiny.yaml` {tiny}, `quick.yaml` {quick}, `cpu_4x4.yaml` {cpu_4x4}, `cpu.yaml` {cpu}, "
     text = text.format(**ratios) + f"`standard.yaml` {ratios['standard']} and the GPU presets "
     yield Figure(TRAINING, text + ratios["gpu_8gb"], "Config.replay_ratio")
-    games = preset("quick").iterations * preset("quick").selfplay.games
+    games = preset("quick").iterations * preset("quick").selfplay.games_per_iteration
     for where in (README, TRAINING):
         yield Figure(where, f"{games:,} games", "configs/quick.yaml")
     for name, words in (("quick", "48 iterations"), ("quick", "1,024 games")):
-        assert preset(name).iterations == 48 and preset(name).selfplay.games == 1024
+        assert preset(name).iterations == 48 and preset(name).selfplay.games_per_iteration == 1024
         yield Figure(TOUR, words, "configs/quick.yaml")
     quick = preset("quick").search
     text = f"{quick.simulations} simulations for {quick.max_considered_actions} moves"
@@ -278,9 +278,12 @@ def of_sizes() -> Iterator[Figure]:
 def memory_row(name: str, whole: str, replay: str) -> str:
     """Return a row of the table of memory."""
     config, places = preset(name), ""
-    lanes = config.lanes(config.selfplay.games)
+    lanes = config.lanes(config.selfplay.games_per_iteration)
     if name == "cpu":
-        lanes, places = config.lanes(config.selfplay.games // 2), " on each of two devices"
+        lanes, places = (
+            config.lanes(config.selfplay.games_per_iteration // 2),
+            " on each of two devices",
+        )
     begin = f"| `{name}.yaml`, {network_of(config)}, {lanes:,} games at once{places} |"
     return f"{begin} {whole} | {replay} |"
 
@@ -407,7 +410,7 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
         yield Figure(page_name, words.format(peak=peak, games=games), f"{name}.json")
     for name in ("4x4", "4x4_solver"):
         config = load_config(str(ROOT / "jaxzero" / "weights" / f"{name}.yaml"))
-        lanes = config.lanes(config.selfplay.games) * config.steps
+        lanes = config.lanes(config.selfplay.games_per_iteration) * config.steps
         decisions = record(name)["iteration"] * lanes / 1e6
         games = record(name)["training"]["games"]
         text = f"{games:,} games, begun late: {decisions:.1f} million decisions"

@@ -34,7 +34,7 @@ TESTS = (
     "tests/training/test_learner.py tests/training/test_replay.py"
 )
 # Speeds are those of whole games, a lane to each.
-WHOLE = "--selfplay.start_ply 0 --selfplay.start_falls 0"
+WHOLE = "--selfplay.late_start_moves 0 --selfplay.late_start_until 0"
 SWEEP = "--learner.updates_per_iteration 8 --rounds 1 --point_minutes 4"
 GRACE_SECONDS = 20  # between the request to stop and the end
 COLUMNS = {
@@ -114,7 +114,8 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
     report = run_dir / "tests.xml"
     add("tests", f"-m pytest --continue-on-collection-errors --junitxml {report} {TESTS}", report)
     preset = load_config(config)
-    whole = f"--config {config} {WHOLE} --selfplay.games {preset.lanes(preset.selfplay.games)}"
+    games = preset.lanes(preset.selfplay.games_per_iteration)
+    whole = f"--config {config} {WHOLE} --selfplay.games_per_iteration {games}"
     for name, (channels, blocks) in NETWORKS.items():
         file, predicted = out / f"{name}.json", out / f"{name}_predicted.json"
         settings = f"{whole} --network.channels {channels} --network.blocks {blocks}"
@@ -128,7 +129,7 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
     add("trace", f"{trace} --json {out / 'trace.json'}", out / "trace.json")
     games = "1024,2048,4096,8192,16384" if gpu else "8,16"
     sweep = f"scripts/sweep.py --config {config} {WHOLE} --out {out / 'sweep'} {SWEEP}"
-    add("sweep", f"{sweep} --selfplay.games {games}", out / "sweep" / "results.json")
+    add("sweep", f"{sweep} --selfplay.games_per_iteration {games}", out / "sweep" / "results.json")
     run = run_dir / "train"
     how = "--resume" if (run / "config.yaml").exists() else f"--config {config}"
     add("train", f"scripts/train.py --run_dir {run} {how}", run / SUMMARY_FILE)

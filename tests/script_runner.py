@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 # One run for all tests that start processes: the second finds its program in the cache.
 TINY = (
     "--config configs/tiny.yaml --iterations 2 --network.channels 16 --search.simulations 4 "
-    "--selfplay.games 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
+    "--selfplay.games_per_iteration 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
     "--evaluation.opponents random --evaluation.suite none --evaluation.simulations 0 "
     "--evaluation.final_games 8 --evaluation.evaluate_every 0 --replay.capacity 500 "
     "--network.features raw"

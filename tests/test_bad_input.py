@@ -58,7 +58,7 @@ config: name | train.py --run_dir new
 config: name | train.py --run_dir new --seeds 1 2
 config: name | train.py --predict_memory
 config: name | benchmark.py --network.channels 8
-config: name | sweep.py --out new --selfplay.games 8,16
+config: name | sweep.py --out new --selfplay.games_per_iteration 8,16
 config: | chaos.py --config nowhere
 config: tiny.yml | train.py --run_dir new --config tiny.yml
 config: run is a folder | train.py --run_dir new --config run
@@ -73,10 +73,10 @@ config: two.yaml | train.py --run_dir new --config two.yaml
 game: None in null.yaml | train.py --run_dir new --config null.yaml
 config: tiny | benchmark.py --startup --config tiny
 
-selfplay.opening_plies: 13 | TRAIN --selfplay.opening_plies 13
-selfplay.start_ply: 99 | TRAIN --selfplay.start_ply 99
-selfplay.adjudicate_below: 99 | TRAIN --selfplay.adjudicate_below 99
-selfplay.games: 1000000000 | TRAIN --selfplay.games 1000000000
+selfplay.random_opening_moves: 13 | TRAIN --selfplay.random_opening_moves 13
+selfplay.late_start_moves: 99 | TRAIN --selfplay.late_start_moves 99
+selfplay.solver_below_edges: 99 | TRAIN --selfplay.solver_below_edges 99
+selfplay.games_per_iteration: 1000000000 | TRAIN --selfplay.games_per_iteration 1000000000
 evaluation.final_games: 7 | TRAIN --evaluation.final_games 7
 evaluation.opponents: greedi | TRAIN --evaluation.opponents greedi
 evaluation.opponents: search:4 | TRAIN --evaluation.opponents search:4
@@ -135,7 +135,7 @@ checkpoint: 3 | evaluate.py --weights 2x2 --suite table --checkpoint 3
 checkpoint: 3 | evaluate.py --run_dir run --ladder --checkpoint 3
 checkpoint2: 3 | play.py --mode ai --checkpoint2 3
 
-out: run holds | sweep.py --config tiny --out run --selfplay.games 8,16
+out: run holds | sweep.py --config tiny --out run --selfplay.games_per_iteration 8,16
 out: run holds | export.py --weights 2x2 --out run --name config --overwrite
 out: list.yaml exists | export.py --weights 2x2 --out . --name list
 out: | gpu.py --config tiny --out run
@@ -220,8 +220,8 @@ compare: null.json | benchmark.py --config tiny --compare null.json
 compare: pipe | benchmark.py --config tiny --compare pipe
 preset: nothing | sweep.py --config tiny --out new
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
-selfplay.games: 8,,16 | sweep.py --config tiny --out new --selfplay.games 8,,16
-selfplay.games: 8,16 | sweep.py --config tiny --out new --preset batch --selfplay.games 8,16
+search.simulations: 8,,16 | sweep.py --config tiny --out new --search.simulations 8,,16
+selfplay.games_per_iteration: 8,16 | sweep.py --preset batch --selfplay.games_per_iteration 8,16
 parts: search,,update | gpu_compile.py --config tiny --parts search,,update
 parts: search update | gpu_compile.py --config tiny --parts 'search update'
 target: Voodoo | gpu_compile.py --config tiny --target Voodoo
@@ -533,10 +533,15 @@ def test_damaged_results_of_a_sweep(tmp_path):
         refuse_other_settings,
     )
 
-    words = [f"--out={tmp_path}", "--selfplay.games=16,32", "--config", "configs/tiny.yaml"]
+    words = [
+        f"--out={tmp_path}",
+        "--selfplay.games_per_iteration=16,32",
+        "--config",
+        "configs/tiny.yaml",
+    ]
     grid, _ = read_grid(parser_of("sweep.py"), words)
     open_folder(grid, tmp_path)
-    row = {"settings": {"selfplay.games": 16}, "status": "invalid", "error": "no"}
+    row = {"settings": {"selfplay.games_per_iteration": 16}, "status": "invalid", "error": "no"}
     file = tmp_path / "results.jsonl"
     file.write_text(json.dumps(row) + "\n")
     check_damage(file, lambda: refuse_other_settings(grid, read_rows(tmp_path), tmp_path), 100)

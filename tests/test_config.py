@@ -10,7 +10,15 @@ import pytest
 
 from jaxzero.cli import config_of, config_parser, load_config, parse
 from jaxzero.config import Config
-from jaxzero.config.files import GONE, RENAMED, field_names, save_config
+from jaxzero.config.files import (
+    GONE,
+    NEW_NAMES,
+    RENAMED,
+    dotted,
+    field_names,
+    read_config,
+    save_config,
+)
 from jaxzero.errors import InputError
 
 CONFIGS = sorted(Path("configs").glob("*.yaml"))
@@ -58,15 +66,15 @@ def test_derived_numbers():
 # What the parser refuses is in test_bad_input.py; these are settings that do not go together.
 WRONG = {
     "evaluation.games: 7": "--evaluation.games=7",
-    "evaluation.opening_plies: 13": "--evaluation.opening_plies=13",
+    "evaluation.random_opening_moves: 13": "--evaluation.random_opening_moves=13",
     "evaluation.opponents: 'greedy'": "--evaluation.opponents=greedy,random,greedy",
     "iterations: 0": "--iterations=0",
     "network.attention_heads: 2": "--network.attention_heads=2",
     "network.safe_end: True": "--network.safe_end=true",
     "search.engine: mctx": "--search={engine: mctx, nodes: quiet}",
     "search.evaluation_batch: 8": "--search={engine: mctx, nodes: all, evaluation_batch: 8}",
-    "selfplay.opening_plies: 13": "--selfplay.opening_plies=13",
-    "selfplay.start_ply: 5": "--selfplay.start_ply=5",
+    "selfplay.random_opening_moves: 13": "--selfplay.random_opening_moves=13",
+    "selfplay.late_start_moves: 5": "--selfplay.late_start_moves=5",
 }
 
 
@@ -80,14 +88,14 @@ def test_settings_that_contradict_are_named_with_their_value(begin):
 def test_games_must_begin_before_they_end():
     # A quiet game of 2x2 has 8 moves at least.
     exact = "--search.nodes=quiet"
-    assert load_config(TINY, exact, "--selfplay.start_ply=7").positions_per_game == 1
-    with pytest.raises(InputError, match=r"^selfplay\.start_ply: 8 leaves nothing .* 2x2"):
-        load_config(TINY, exact, "--selfplay.start_ply=8")
+    assert load_config(TINY, exact, "--selfplay.late_start_moves=7").positions_per_game == 1
+    with pytest.raises(InputError, match=r"^selfplay\.late_start_moves: 8 leaves nothing .* 2x2"):
+        load_config(TINY, exact, "--selfplay.late_start_moves=8")
 
 
 def test_most_decisions_of_a_falling_start_are_stored():
     # Stops leave 14 decisions: lanes of 12 games make 28, and places for three quarters are 1.75.
-    stops = "--selfplay.adjudicate_below=26", "--selfplay.start_ply=8"
+    stops = "--selfplay.solver_below_edges=26", "--selfplay.late_start_moves=8"
     assert load_config("configs/cpu_4x4.yaml", *stops).positions_per_game == 2
 
 
@@ -97,9 +105,13 @@ def test_a_setting_that_was_renamed_is_named_with_its_new_name(name, tmp_path):
     assert name not in known and RENAMED[name].split()[0].rstrip(":") in known
     section, _, leaf = name.rpartition(".")
     old = tmp_path / "config.yaml"
-    old.write_text(f"{section}: {{{leaf}: 0.5}}" if section else f"{leaf}: 0.5")
-    with pytest.raises(InputError, match=rf"^{re.escape(name)}: 0\.5 in .*is now"):
-        load_config(old)
+    old.write_text(f"{section}: {{{leaf}: 1}}" if section else f"{leaf}: 1")
+    if new := NEW_NAMES.get(name):  # a file of an older version still loads
+        value = dict(dotted(read_config(str(old))))
+        assert value == {new: 1}
+    else:
+        with pytest.raises(InputError, match=rf"^{re.escape(name)}: 1 in .*is now"):
+            load_config(old)
     with pytest.raises(InputError, match=rf"^{re.escape(name)}: .*is now"):
         load_config(TINY, f"--{name}=1")
 

@@ -22,7 +22,7 @@ SMALL = """
 game: {rows: 2, cols: 2}
 network: {trunk: dense, channels: 16, blocks: 1, features: raw}
 search: {simulations: 4}
-selfplay: {games: 16, opening_plies: 2}
+selfplay: {games_per_iteration: 16, random_opening_moves: 2}
 replay: {capacity: 500}
 learner: {batch_size: 32, updates_per_iteration: 2}
 evaluation: {evaluate_every: 2, games: 4, final_games: 4, simulations: 4}

@@ -27,6 +27,21 @@ RENAMED = {
     "learner.final_rate": "learner.final_rate_fraction",
     "learner.symmetries": "learner.augmentation",
 }
+# Settings with a new name: files may have the old one.
+NEW_NAMES = {
+    "selfplay.games": "selfplay.games_per_iteration",
+    "selfplay.start_ply": "selfplay.late_start_moves",
+    "selfplay.start_falls": "selfplay.late_start_until",
+    "selfplay.opening_plies": "selfplay.random_opening_moves",
+    "selfplay.sampled_plies": "selfplay.sampled_moves",
+    "selfplay.deviations": "selfplay.random_move_fraction",
+    "selfplay.adjudicate_below": "selfplay.solver_below_edges",
+    "selfplay.solved_per_game": "selfplay.solver_positions_per_game",
+    "selfplay.solved_nearness": "selfplay.solver_depth_draws",
+    "selfplay.td_above": "selfplay.td_above_edges",
+    "evaluation.opening_plies": "evaluation.random_opening_moves",
+}
+RENAMED |= NEW_NAMES
 # Settings that are gone, with the value at which they did nothing: older files may hold that.
 GONE = {
     "network.squeeze_excitation": False,
@@ -78,6 +93,11 @@ def read_config(path: str) -> dict[str, Any]:
 
 def update(content: dict[str, Any]) -> None:
     """Give the settings of an older file their names of today; drop those that did nothing."""
+    for old, new in NEW_NAMES.items():
+        section, _, leaf = old.partition(".")
+        fields_of = content.get(section)
+        if isinstance(fields_of, dict) and leaf in fields_of:
+            fields_of.setdefault(new.partition(".")[2], fields_of.pop(leaf))
     for name, nothing in GONE.items():
         section, _, leaf = name.partition(".")
         fields_of = content.get(section)

@@ -25,8 +25,8 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 
-# Of games that start late. In twice the steps of the longest one there is time for about four; of
-# games that start as late as `start_ply` says, for about twelve in twice the steps of a whole one.
+# Of games that start late. In twice the steps of the longest one there is time for about four. For
+# games as late as `late_start_moves`, there is time for twelve in twice the steps of a whole game.
 GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
 # Iterations kept at least where games are adjudicated: answers come two iterations later.
 KEPT_WHILE_SOLVING = 3
@@ -43,29 +43,29 @@ def check_opening(field: str, plies: int, board: DotsAndBoxes) -> None:
 class SelfplayConfig:
     """Games of the network against itself."""
 
-    games: PositiveInt = 1024
+    games_per_iteration: PositiveInt = 1024
     """Games per iteration, all devices together. They run in parallel: more use a GPU better and
-    take more memory. With start_ply a quarter of them runs at a time."""
-    start_ply: NonNegativeInt = 0
-    """Random moves before self-play starts; half of the games start later still, as far as the
-    longer ones leave time for them. They are not stored. Later starts give shorter games and
-    cleaner value targets: start with three quarters of the moves on 5x5, end with 0. Counts moves
-    of the quiet game: captures do not count. Needs search.nodes quiet."""
-    start_falls: Fraction = 0.0
-    """Fraction of the run over which start_ply falls evenly to 0; 0: it stays. What a move is worth
-    then becomes known from the end of the game backwards. A twelfth of the games runs at a time,
-    and of whole games fewer are played than games says."""
-    opening_plies: NonNegativeInt = 6
-    """Then 0 to this many uniformly random moves in each game, so that games differ. Their
-    positions are stored for the policy, without a margin target. Captures do not count."""
-    sampled_plies: NonNegativeInt = 8
+    take more memory. With late_start_moves a quarter of them runs at a time."""
+    late_start_moves: NonNegativeInt = 0
+    """Number of random moves before self-play starts. They are not stored. Half of the games start
+    later still, as far as the longer games leave time. Later starts give shorter games and cleaner
+    value targets: on 5x5 start with three quarters of the moves and end with 0. Captures do not
+    count. Needs search.nodes quiet."""
+    late_start_until: Fraction = 0.0
+    """Fraction of the run over which late_start_moves falls evenly to 0; 0: it does not fall.
+    Openings are learnt only after the endgames that follow them are played well. A twelfth of the
+    games runs at a time, and fewer whole games are played than games_per_iteration."""
+    random_opening_moves: NonNegativeInt = 6
+    """Each game then begins with 0 to this many uniformly random moves, so that games differ.
+    Their positions are stored for the policy, without a margin target. Captures do not count."""
+    sampled_moves: NonNegativeInt = 8
     """First moves of each game, random opening moves included, that are sampled from the policy
     of the search (temperature 1) unless they are random. Later moves are the search's own
     choice, which still has Gumbel noise."""
-    deviations: Fraction = 0.0
-    """Fraction of games with one uniformly random move after the opening; the result says
-    nothing about margins at and before it. Self-play then also sees the refutations of moves it
-    never plays. 0.2 in all presets but tiny. A game that ends before the chosen move has none."""
+    random_move_fraction: Fraction = 0.0
+    """Fraction of games with one uniformly random move after the opening. Value targets before it
+    are masked. Self-play then also sees the refutations of moves that it never plays. 0.2 in all
+    presets but tiny. A game that ends before the chosen move has none."""
     surprise_weight: Fraction = 0.0
     """Fraction of the stored positions that are chosen in proportion to how much the search
     changed the policy of the network; the others are chosen evenly (policy surprise weighting
@@ -75,34 +75,34 @@ class SelfplayConfig:
     values of the searches after the next moves, the k-th with weight (1 - td_lambda) *
     td_lambda^(k - 1) (TD(lambda), Sutton 1988). Results far from the end say little about a
     position."""
-    td_above: NonNegativeInt = 24
+    td_above_edges: NonNegativeInt = 24
     """Undrawn edges of the searched position; up to this many the result alone is the target."""
-    adjudicate_below: NonNegativeInt = 0
-    """Undrawn edges of the searched position at which a game stops; the exact solver then says how
-    it ends, on the cores of the host while the device plays on. 0: games are played to their end.
-    Solved positions are stored as well: where games stopped, and others from there on. Values and
-    best moves of endgames then come from the solver, not from self-play alone. Results come two
-    iterations later: make iterations short. Try 22; less where speed/solver_wait_seconds stays
-    above 0.3 of the iteration or selfplay/unsolved above 0.2. Needs search.nodes quiet."""
-    solved_per_game: PositiveInt = 2
-    """Solved positions stored for a game that is adjudicated: where it stopped, and others from
-    there on. The more, the larger is their share of what is learnt, and the more the solver has to
-    do; those from further on are solved sooner."""
-    solved_nearness: PositiveInt = 2
-    """How near to the stop those from further on lie: of so many depths drawn evenly the nearest
-    counts. The more, the more undrawn edges they have: harder to play well, and to solve."""
+    solver_below_edges: NonNegativeInt = 0
+    """End a game at this many undrawn edges of the searched position. The exact solver computes its
+    result, on the cores of the host while the device plays on. 0: games are played to their end.
+    Solved positions are stored too: where games ended, and others from there on. Values and best
+    moves of endgames then come from the solver, not from self-play alone. Results come two
+    iterations later: make iterations short. Try 22; less if speed/solver_wait_seconds stays above
+    0.3 of the iteration or selfplay/unsolved above 0.2. Needs search.nodes quiet."""
+    solver_positions_per_game: PositiveInt = 2
+    """Solved positions stored for each game that the solver ends: where it ended, and later ones.
+    A higher number gives them a larger share of what is learnt, and the solver more work."""
+    solver_depth_draws: PositiveInt = 2
+    """Draw this many depths uniformly for a later solved position, and keep the one nearest to
+    where the game ended. Higher values give harder positions, with more undrawn edges."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")
-        if self.start_falls and not self.start_ply:
+        if self.late_start_until and not self.late_start_moves:
             raise InputError(
-                f"selfplay.start_falls: {self.start_falls} needs selfplay.start_ply above 0, not 0"
+                f"selfplay.late_start_until: {self.late_start_until} needs "
+                "selfplay.late_start_moves above 0, not 0"
             )
 
     @property
     def shortest_start(self) -> int:
         """Random moves before the longest game of the run."""
-        return 0 if self.start_falls else self.start_ply
+        return 0 if self.late_start_until else self.late_start_moves
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class EvaluationConfig:
     """Games per match at the end of the run, even."""
     simulations: SimulationsOrNone = 64
     """Simulations per move of the network in evaluations; 0: the policy without search."""
-    opening_plies: NonNegativeInt = 4
+    random_opening_moves: NonNegativeInt = 4
     """Random edges at the start of each pair of games, 0 to this many; here captures count too."""
     opponents: str = "random,greedy"
     """Players to meet, separated by commas: random, greedy, alphabeta:DEPTH, perfect, or
@@ -233,32 +233,33 @@ class Config:
         check_ranges(self)
         if not self.iterations and not self.minutes:
             raise InputError("iterations: 0 needs minutes above 0, or the run has no end")
-        if self.selfplay.start_ply and self.search.nodes != "quiet":
+        if self.selfplay.late_start_moves and self.search.nodes != "quiet":
             raise InputError(
-                f"selfplay.start_ply: {self.selfplay.start_ply} needs search.nodes quiet, not "
-                f"{self.search.nodes}"
+                f"selfplay.late_start_moves: {self.selfplay.late_start_moves} needs search.nodes "
+                f"quiet, not {self.search.nodes}"
             )
-        if self.shortest_whole_game <= self.selfplay.start_ply:
+        if self.shortest_whole_game <= self.selfplay.late_start_moves:
             raise InputError(
-                f"selfplay.start_ply: {self.selfplay.start_ply} leaves nothing to play on "
-                f"{self.game.board}"
+                f"selfplay.late_start_moves: {self.selfplay.late_start_moves} leaves nothing to "
+                f"play on {self.game.board}"
             )
         for name in ("selfplay", "evaluation"):
-            plies = getattr(self, name).opening_plies
-            check_opening(f"{name}.opening_plies", plies, self.game.board)
-        if self.selfplay.adjudicate_below:
+            plies = getattr(self, name).random_opening_moves
+            check_opening(f"{name}.random_opening_moves", plies, self.game.board)
+        if self.selfplay.solver_below_edges:
             self._check_adjudication()
 
     def _check_adjudication(self) -> None:
         """Raise an InputError unless games can stop early and be solved in time."""
-        name, board = f"selfplay.adjudicate_below: {self.selfplay.adjudicate_below}", self.game
+        name, board = f"selfplay.solver_below_edges: {self.selfplay.solver_below_edges}", self.game
         if self.search.nodes != "quiet":
             raise InputError(f"{name} needs search.nodes quiet, not {self.search.nodes}")
         if max(board.rows, board.cols) > LARGEST_SOLVED:
             raise InputError(f"{name} needs a board of at most {LARGEST_SOLVED}x{LARGEST_SOLVED}")
-        if self.moves_to_stop <= self.selfplay.start_ply:
+        if self.moves_to_stop <= self.selfplay.late_start_moves:
             raise InputError(
-                f"{name} leaves nothing to play after selfplay.start_ply {self.selfplay.start_ply}"
+                f"{name} leaves nothing to play after selfplay.late_start_moves "
+                f"{self.selfplay.late_start_moves}"
             )
         if self.iterations_kept < KEPT_WHILE_SOLVING:
             raise InputError(
@@ -279,12 +280,12 @@ class Config:
     def positions_per_game(self) -> int:
         """Positions stored per game: about the decisions of a game.
 
-        Half of the games that start late start later than `start_ply`, at any later ply.
+        Half of the games that start late start later than `late_start_moves`, at any later ply.
         """
-        if self.selfplay.start_falls:
+        if self.selfplay.late_start_until:
             three_quarters = 3 * self.steps / (4 * GAMES_PER_LANE_FALLING)
             return max(1, math.ceil(three_quarters - 0.5))  # the nearest, of two the smaller
-        late = self.selfplay.start_ply > 0
+        late = self.selfplay.late_start_moves > 0
         return max(1, 3 * self.shortest_game // 4) if late else self.shortest_game
 
     def lanes(self, games: int) -> int:
@@ -292,20 +293,20 @@ class Config:
 
         Games that start late are short and differ in length: a lane plays several of them.
         """
-        if not self.selfplay.start_ply:
+        if not self.selfplay.late_start_moves:
             return games
-        falls = self.selfplay.start_falls > 0
+        falls = self.selfplay.late_start_until > 0
         return max(1, games // (GAMES_PER_LANE_FALLING if falls else GAMES_PER_LANE))
 
     @property
-    def solved_per_game(self) -> int:
+    def solver_positions_per_game(self) -> int:
         """Solved positions stored per game, beside those of self-play."""
-        return self.selfplay.solved_per_game if self.selfplay.adjudicate_below else 0
+        return self.selfplay.solver_positions_per_game if self.selfplay.solver_below_edges else 0
 
     @property
     def moves_to_stop(self) -> int:
         """Edges drawn before a game is adjudicated; all edges where none is."""
-        return self.game.board.num_edges - self.selfplay.adjudicate_below
+        return self.game.board.num_edges - self.selfplay.solver_below_edges
 
     @property
     def decisions_per_lane(self) -> int:
@@ -314,12 +315,12 @@ class Config:
         A whole game counts as many as the shortest, however many it will have. Lanes that play one
         late game after another are busy at every step.
         """
-        return self.steps if self.selfplay.start_ply else self.shortest_game
+        return self.steps if self.selfplay.late_start_moves else self.shortest_game
 
     @property
     def steps(self) -> int:
         """Decisions at most that a lane makes in an iteration."""
-        return self.steps_per_game * (2 if self.selfplay.start_ply else 1)
+        return self.steps_per_game * (2 if self.selfplay.late_start_moves else 1)
 
     @property
     def shortest_whole_game(self) -> int:
@@ -333,7 +334,7 @@ class Config:
 
         An estimate where games are adjudicated: about five edges there are a move and its boxes.
         """
-        cut = self.shortest_whole_game - self.selfplay.adjudicate_below // 5
+        cut = self.shortest_whole_game - self.selfplay.solver_below_edges // 5
         return max(1, min(cut, self.moves_to_stop) - self.selfplay.shortest_start)
 
     @property
@@ -347,7 +348,9 @@ class Config:
     @property
     def positions_per_iteration(self) -> int:
         """Positions that an iteration adds to the replay, all devices together."""
-        return self.selfplay.games * (self.positions_per_game + self.solved_per_game)
+        return self.selfplay.games_per_iteration * (
+            self.positions_per_game + self.solver_positions_per_game
+        )
 
     @property
     def new_positions_per_iteration(self) -> int:
@@ -355,9 +358,9 @@ class Config:
 
         Games that start late may have fewer decisions than are stored: some are stored twice.
         """
-        games = self.selfplay.games
+        games = self.selfplay.games_per_iteration
         played = self.lanes(games) * self.decisions_per_lane
-        return min(games * self.positions_per_game, played) + games * self.solved_per_game
+        return min(games * self.positions_per_game, played) + games * self.solver_positions_per_game
 
     @property
     def iterations_kept(self) -> int:
@@ -373,13 +376,13 @@ class Config:
     @property
     def evaluations_per_iteration(self) -> int:
         """Network evaluations of self-play in one iteration: one per simulation, one per root."""
-        lanes = self.lanes(self.selfplay.games)
+        lanes = self.lanes(self.selfplay.games_per_iteration)
         return lanes * self.decisions_per_lane * (self.search.simulations + 1)
 
     def check_devices(self, devices: int) -> None:
         """Raise an InputError unless games and samples divide evenly over `devices`."""
         for name, value in (
-            ("selfplay.games", self.selfplay.games),
+            ("selfplay.games_per_iteration", self.selfplay.games_per_iteration),
             ("learner.batch_size", self.learner.batch_size),
         ):
             if value % devices:

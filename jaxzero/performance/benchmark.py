@@ -136,7 +136,7 @@ def fitting_fraction(work: Workload, seconds: float) -> float:
 
 def moves_of(work: Workload, fraction: float) -> int:
     """Return how many moves of self-play are timed."""
-    if work.config.selfplay.start_ply:
+    if work.config.selfplay.late_start_moves:
         # Games that begin late are over after a few moves: only the whole queue keeps lanes busy.
         return work.config.decisions_per_lane
     return max(1, int(fraction * work.config.decisions_per_lane))
@@ -161,8 +161,8 @@ def notes(work: Workload, fraction: float) -> Iterator[str]:
 
 def games_begun(work: Workload, selfplay: Part) -> int:
     """Return how many games an iteration begins; of a queue of late starts the last may not."""
-    if not work.config.selfplay.start_ply:
-        return work.config.selfplay.games
+    if not work.config.selfplay.late_start_moves:
+        return work.config.selfplay.games_per_iteration
     return work.devices * round(float(selfplay.call()[1]["selfplay/games"]))
 
 
@@ -178,12 +178,15 @@ UNEXPLAINED_SHARE = 0.25  # of the iteration is in no part: the parts do not tel
 ADVICE = {
     "unexplained": (
         "take a --trace and look for what runs between the parts",
-        "raise selfplay.games or learner.updates_per_iteration: longer iterations wait less often",
+        "raise selfplay.games_per_iteration or learner.updates_per_iteration: longer iterations "
+        "wait less often",
     ),
-    "launches": ("raise selfplay.games until the time per evaluation no longer falls",),
+    "launches": (
+        "raise selfplay.games_per_iteration until the time per evaluation no longer falls",
+    ),
     "tree": (
         "lower search.simulations: each round costs as much for few games as for many",
-        "raise selfplay.games: a round costs nearly the same for more games",
+        "raise selfplay.games_per_iteration: a round costs nearly the same for more games",
         "a larger network costs little here: raise network.channels",
     ),
     "learning": (

@@ -181,7 +181,7 @@ def compile_part(config: Config, part: str, device: jax.Device) -> jax.stages.Co
 
 def part_program(config: Config, network: Network, part: str) -> tuple[Callable, tuple]:
     """Return one of `PARTS` but the iteration as a program and the shapes of its inputs."""
-    games = config.lanes(config.selfplay.games)
+    games = config.lanes(config.selfplay.games_per_iteration)
     state = jax.eval_shape(lambda: initial_states(network.game, games))
     if part == "structure":
         return jax.vmap(partial(structure, network.game)), (state.drawn,)
@@ -253,7 +253,7 @@ def predict(config: Config, gpu: Gpu, iteration: Launches) -> dict[str, float]:
     step of self-play evaluates all games, so the longest game decides.
     """
     config = as_on_gpu(config)
-    lanes, learner = config.lanes(config.selfplay.games), config.learner
+    lanes, learner = config.lanes(config.selfplay.games_per_iteration), config.learner
     network = Network(config.game.board, config.network)
     shapes = jax.eval_shape(lambda: init_learner(network, config))
     flops = count_flops(config, shapes, lanes, learner.batch_size)
@@ -299,7 +299,11 @@ def result_of(config: Config, gpu: Gpu, counted: list[Counted]) -> Result:
         if one.part == "iteration":
             seconds = predict(config, gpu, one.launches)
             # As if each game were as long as the longest that begins at the earliest start.
-            games = config.lanes(config.selfplay.games) * config.steps / config.steps_per_game
+            games = (
+                config.lanes(config.selfplay.games_per_iteration)
+                * config.steps
+                / config.steps_per_game
+            )
             speed = games / seconds["iteration"]
             result["predicted"] = {"seconds": seconds, "games_per_second": speed}
     return result

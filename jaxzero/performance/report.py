@@ -72,7 +72,7 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
     """Return what is measured, on what, with what."""
     network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
-    games = config.lanes(config.selfplay.games // len(devices))
+    games = config.lanes(config.selfplay.games_per_iteration // len(devices))
     convolutional = network.config.trunk == "conv"
     return describe_machine(devices[0]) | {
         "devices_present": jax.local_device_count(),
@@ -199,16 +199,16 @@ def measures(
 
 def notes_on(config: Config) -> Iterator[str]:
     """Say what the speeds of a config leave out, and which of them compare with other configs."""
-    if config.selfplay.start_ply:
+    if config.selfplay.late_start_moves:
         yield (
             "games begin late, so each is a part of a whole one: compare decisions/s and "
             "evaluations/s, not games/s"
         )
-    if config.selfplay.start_falls:
+    if config.selfplay.late_start_until:
         yield "as at the beginning of a run: later on games begin earlier, are longer and fewer"
-    if config.selfplay.adjudicate_below:
+    if config.selfplay.solver_below_edges:
         yield (
-            "speeds without the solver of selfplay.adjudicate_below, which works on the cores of "
+            "speeds without the solver of selfplay.solver_below_edges, which works on the cores of "
             "the host; the metric speed/solver_wait_seconds of a run says how long the device waits"
         )
 

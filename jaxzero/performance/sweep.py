@@ -41,7 +41,7 @@ from jaxzero.runs.run_dir import new_folder
 SWEEP_FILE, POINTS = "sweep.json", "points"
 PRESETS = {
     # Doubles until it does not fit: the end of the list is out of reach of any device.
-    "batch": {"selfplay.games": [str(2**power) for power in range(6, 25)]},
+    "batch": {"selfplay.games_per_iteration": [str(2**power) for power in range(6, 25)]},
     "update_interval": {"learner.updates_per_iteration": [str(2**power) for power in range(3, 9)]},
 }
 SPEED = "games_per_second_with_learning"
@@ -100,7 +100,11 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
     with new_folder("out", out), locked_folder("out", out):
         open_folder(grid, out)
         for number, point in enumerate(grid.points, start=1):
-            series = {name: v for name, v in point.settings.items() if name != "selfplay.games"}
+            series = {
+                name: v
+                for name, v in point.settings.items()
+                if name != "selfplay.games_per_iteration"
+            }
             if series in ended:
                 continue
             row = read_row(out / POINTS / f"{label(point.settings)}.json")
@@ -132,7 +136,7 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
     lists |= preset
     if not lists:
         raise InputError(
-            "preset: nothing varies; name one, or list values as in --selfplay.games 256,512"
+            "preset: nothing varies; name one, or list values as in --search.simulations 16,32"
         )
     values = {}
     for name, texts in lists.items():

@@ -125,7 +125,7 @@ def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workloa
     """Return the work of one of `devices` devices, with a copy of the learner of all of them."""
     learner = local_copy(learner)
     network = Network(config.game.board, config.network)
-    games = config.lanes(config.selfplay.games // devices)
+    games = config.lanes(config.selfplay.games_per_iteration // devices)
     samples = config.learner.batch_size // devices
     prepared = jax.jit(partial(inference_copy, network, batch=games))(learner.params)
     return Workload(config, network, learner, prepared, games, samples, devices)
@@ -192,7 +192,9 @@ def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.A
 def selfplay_part(work: Workload, moves: int = 0) -> Part:
     """Return whole games, or with `moves` the start of games."""
     config = work.config
-    games = work.games * (config.selfplay.games // config.lanes(config.selfplay.games))
+    games = work.games * (
+        config.selfplay.games_per_iteration // config.lanes(config.selfplay.games_per_iteration)
+    )
     evaluate = network_evaluator(work.network, config.search)
 
     @jax.jit

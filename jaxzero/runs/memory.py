@@ -40,7 +40,7 @@ def least_bytes(
     Games and simulations multiply the trees: the setting farther beyond its default is named.
     """
     edges = config.game.board.num_edges
-    lanes = config.lanes(config.selfplay.games // devices)
+    lanes = config.lanes(config.selfplay.games_per_iteration // devices)
     nodes = lanes * (config.search.simulations + 1)
     trees = nodes * edges * 4 * _NODE_NUMBERS
     # Edges and policy; player, boxes, value, random or not.
@@ -48,13 +48,19 @@ def least_bytes(
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
     replay, waiting = (_tree_bytes(part) // devices for part in actor)
     positions += waiting
-    parts = {"replay.capacity": replay, "selfplay.games": positions, "search.simulations": 0}
+    parts = {
+        "replay.capacity": replay,
+        "selfplay.games_per_iteration": positions,
+        "search.simulations": 0,
+    }
     if config.iterations_kept == 1:  # the ring is one iteration: a lower capacity changes nothing
-        parts |= {"replay.capacity": 0, "selfplay.games": replay + positions}
+        parts |= {"replay.capacity": 0, "selfplay.games_per_iteration": replay + positions}
     default = Config()
-    more_games = config.selfplay.games / default.selfplay.games
+    more_games = config.selfplay.games_per_iteration / default.selfplay.games_per_iteration
     more_simulations = config.search.simulations / default.search.simulations
-    parts["search.simulations" if more_simulations > more_games else "selfplay.games"] += trees
+    parts[
+        "search.simulations" if more_simulations > more_games else "selfplay.games_per_iteration"
+    ] += trees
     return parts | {"learner.batch_size": sampled, "network.channels": _tree_bytes(learner)}
 
 
@@ -63,7 +69,7 @@ def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devic
 
     Also for more positions than 32-bit indices can number.
     """
-    playing = parts["selfplay.games"] + parts["search.simulations"]
+    playing = parts["selfplay.games_per_iteration"] + parts["search.simulations"]
     # Playing and learning follow each other and share their memory.
     least = sum(parts.values()) - min(playing, parts["learner.batch_size"])
     if limit is not None and least > limit:
@@ -95,7 +101,7 @@ def largest_phase(parts: dict[str, int], temporary: int, temporary_of_playing: i
     if temporary > 1.25 * temporary_of_playing:
         return "learner.batch_size"
     trees_dominate = parts["search.simulations"] > temporary / 2
-    return "search.simulations" if trees_dominate else "selfplay.games"
+    return "search.simulations" if trees_dominate else "selfplay.games_per_iteration"
 
 
 def predicted_bytes(compiled: jax.stages.Compiled) -> int | None:

@@ -64,8 +64,8 @@ def print_header(config: Config, devices: list[jax.Device], network: Network) ->
         f"{config.new_positions_per_iteration:,} new positions)"
     )
     print(
-        f"run           {run_length(config)}, {config.selfplay.games} games an iteration, "
-        f"{config.search.simulations} simulations a move",
+        f"run           {run_length(config)}, {config.selfplay.games_per_iteration} games an "
+        f"iteration, {config.search.simulations} simulations a move",
         flush=True,
     )
 

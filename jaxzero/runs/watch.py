@@ -257,7 +257,7 @@ def of_learning(metrics: Metrics) -> Iterator[Warning]:
         yield Warning(
             "entropy collapse",
             f"the policy of the search has {entropy:.2f} nats of entropy: games are all alike",
-            "raise selfplay.opening_plies and selfplay.sampled_plies",
+            "raise selfplay.random_opening_moves and selfplay.sampled_moves",
         )
     squares = recent(metrics, "learn/logit_size")  # of both heads, added
     if squares > LARGE_LOGITS**2:
@@ -297,14 +297,15 @@ def of_games(metrics: Metrics) -> Iterator[Warning]:
             yield Warning(
                 "all games end alike",
                 f"{share:.0%} of the {words}",
-                "raise selfplay.opening_plies, selfplay.sampled_plies or selfplay.deviations",
+                "raise selfplay.random_opening_moves, selfplay.sampled_moves or "
+                "selfplay.random_move_fraction",
             )
     used = recent(metrics, "selfplay/used")
     if used < IDLE:
         yield Warning(
             "lanes idle",
             f"{1 - used:.0%} of the lanes hold games that are over",
-            "raise selfplay.games, or lower selfplay.start_ply",
+            "raise selfplay.games_per_iteration, or lower selfplay.late_start_moves",
         )
 
 
@@ -325,7 +326,7 @@ def of_speed(metrics: Metrics) -> Iterator[Warning]:
             "solver too slow",
             f"{unsolved:.0%} of the games stop where it finds no value, and the device waits for "
             f"it {share:.0%} of the time",
-            "lower selfplay.adjudicate_below",
+            "lower selfplay.solver_below_edges",
         )
 
 
@@ -335,7 +336,7 @@ def losses(config: Config, metrics: Metrics) -> Iterator[Warning]:
     While the start of games falls, positions become harder, and a loss may rise.
     """
     metrics = [
-        line for line in metrics if fraction_done(config, line) >= config.selfplay.start_falls
+        line for line in metrics if fraction_done(config, line) >= config.selfplay.late_start_until
     ]
     for key, name, change in (
         ("learn/margin_loss", "value", "lower learner.updates_per_iteration"),
@@ -356,8 +357,8 @@ def losses(config: Config, metrics: Metrics) -> Iterator[Warning]:
             yield Warning(
                 "value error flat",
                 f"{key} is {means[-1]:.2f} on replay, {means[0]:.2f} at the start",
-                "begin games later: raise selfplay.start_ply, and let selfplay.start_falls lower it"
-                if not config.selfplay.start_ply
+                "begin games later: raise selfplay.late_start_moves, set selfplay.late_start_until"
+                if not config.selfplay.late_start_moves
                 else "raise learner.learning_rate or network.channels",
             )
 

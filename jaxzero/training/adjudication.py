@@ -89,7 +89,7 @@ class Adjudication(NamedTuple):
 
 def ends_of(config: Config, position: State, games: Games) -> Ends:
     """Return how games [B] end at the positions that are searched next."""
-    if not config.selfplay.adjudicate_below:
+    if not config.selfplay.solver_below_edges:
         return first_player_margin(position)
     ahead = first_player_margin(games.state)
     return Stops(position.drawn, ahead, games.state.player, free_boxes(games.view))
@@ -98,7 +98,7 @@ def ends_of(config: Config, position: State, games: Games) -> Ends:
 def no_ends(config: Config, games: int) -> Ends:
     """Return the ends of so many games of which none has begun."""
     zeros = jnp.zeros(games, jnp.int32)
-    if not config.selfplay.adjudicate_below:
+    if not config.selfplay.solver_below_edges:
         return zeros
     drawn = jnp.ones((games, config.game.board.num_edges), bool)
     return Stops(drawn, zeros, zeros, FreeBoxes(zeros, zeros))
@@ -108,7 +108,7 @@ def label(
     config: Config, decisions: Decisions, ends: Ends, begun: jax.Array, key: jax.Array
 ) -> tuple[tuple[Positions, Postponed | None], dict[str, jax.Array]]:
     """Return all decisions [T * B] as positions, what their margins wait for, and metrics."""
-    if config.selfplay.adjudicate_below:
+    if config.selfplay.solver_below_edges:
         return postpone(config, decisions, len(begun)), {}
     metrics = result_metrics(ends, begun, jnp.sum(begun))
     return (targets.label(config, decisions, ends, key), None), metrics
@@ -116,7 +116,7 @@ def label(
 
 def init_adjudication(config: Config, games: int) -> Adjudication | None:
     """Return the state of a device of `games` games that waits for nothing."""
-    if not config.selfplay.adjudicate_below:
+    if not config.selfplay.solver_below_edges:
         return None
     count = config.positions_per_game * games
     whole, real = jnp.zeros(count, jnp.int32), jnp.zeros(count, jnp.float32)
@@ -128,7 +128,7 @@ def init_adjudication(config: Config, games: int) -> Adjudication | None:
 
 def no_answers(config: Config, games: int) -> Answers:
     """Return NumPy answers about `games` games of which none is solved."""
-    rows, edges = (games, config.solved_per_game), config.game.board.num_edges
+    rows, edges = (games, config.solver_positions_per_game), config.game.board.num_edges
     boards = np.zeros((2, *rows, edges), bool)
     return Answers(*boards, np.zeros(rows, np.int32), np.zeros(rows, bool))
 
@@ -175,7 +175,7 @@ def store(
     to_come = waiting.slope * result[waiting.game] + waiting.offset
     replay = relabel(
         replay,
-        2 * config.positions_per_iteration * len(begun) // config.selfplay.games,
+        2 * config.positions_per_iteration * len(begun) // config.selfplay.games_per_iteration,
         possible_margin(to_come, waiting.left, uniform),
         waiting.known & (known[waiting.game] | (waiting.slope == 0)),
     )

@@ -72,11 +72,11 @@ class Adjudicator:
         # Games of the processes before this one.
         before = len(drawn) // len(own) * self._devices.index(own[0])
         over = drawn.all(axis=1)
-        finished, stored = no_answers(config, len(drawn)), config.solved_per_game
+        finished, stored = no_answers(config, len(drawn)), config.solver_positions_per_game
         finished.solved[over, 0] = True  # worth 0
         stopped, spare = np.flatnonzero(~over), np.flatnonzero(over)
         parts = min(len(stopped), -(-len(drawn) // CHUNK))
-        near = config.selfplay.solved_nearness
+        near = config.selfplay.solver_depth_draws
         chunks = []
         for number in range(parts):
             rows, more = stopped[number::parts], spare[number::parts]
@@ -87,7 +87,7 @@ class Adjudicator:
 
     def known(self, metrics: dict[str, float], waits: dict[str, float]) -> dict[str, float]:
         """Return the metrics of an iteration; of ends those of its first two are not known."""
-        if self._config.selfplay.adjudicate_below and not waits:
+        if self._config.selfplay.solver_below_edges and not waits:
             metrics = {name: value for name, value in metrics.items() if name not in OF_ENDS}
         return metrics | waits
 

@@ -119,7 +119,7 @@ class Evaluator:
                 first,
                 second,
                 games,
-                self._settings.opening_plies,
+                self._settings.random_opening_moves,
                 self._seed,
                 at_once=len(own_share(self._settings.games)),
                 shares=PROCESSES,

@@ -50,7 +50,7 @@ def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric
     game, settings = config.game.board, config.selfplay
     open_key, random_key = jax.random.split(key)
     plies = first_ply(settings, fraction)
-    state = open_games(game, open_key, count, plies, settings.adjudicate_below)
+    state = open_games(game, open_key, count, plies, settings.solver_below_edges)
     moves = config.shortest_whole_game - plies
     return Games(
         number=jnp.arange(count, dtype=jnp.int32),
@@ -66,9 +66,9 @@ def draw_random_moves(
 ) -> RandomMoves:
     """Choose when `games` games of `moves` [] moves each have random moves."""
     opening_key, game_key, move_key = jax.random.split(key, 3)
-    longest = jnp.minimum(settings.opening_plies, moves)
+    longest = jnp.minimum(settings.random_opening_moves, moves)
     opening = jax.random.randint(opening_key, (games,), 0, longest + 1)
-    deviates = jax.random.bernoulli(game_key, settings.deviations, (games,))
+    deviates = jax.random.bernoulli(game_key, settings.random_move_fraction, (games,))
     later = jax.random.randint(move_key, (games,), opening, moves)
     return RandomMoves(opening, jnp.where(deviates, later, -1))
 
@@ -100,9 +100,9 @@ def searched(config: Config, games: Games) -> State:
 def has_ended(config: Config, position: State) -> jax.Array:
     """Return whether games [B] end at the positions that are searched next: [B] bool.
 
-    They are over, or the exact solver knows their end (`selfplay.adjudicate_below`).
+    They are over, or the exact solver knows their end (`selfplay.solver_below_edges`).
     """
-    return jnp.sum(~position.drawn, axis=-1) <= config.selfplay.adjudicate_below
+    return jnp.sum(~position.drawn, axis=-1) <= config.selfplay.solver_below_edges
 
 
 def first_player_margin(state: State) -> jax.Array:

@@ -51,7 +51,10 @@ Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Acto
 
 def init_actor(config: Config, devices: int) -> Actor:
     """Return the state of one of `devices` devices: nothing in the replay, nothing awaited."""
-    block, games = config.positions_per_iteration // devices, config.selfplay.games // devices
+    block, games = (
+        config.positions_per_iteration // devices,
+        config.selfplay.games_per_iteration // devices,
+    )
     edges, safe_end = config.game.board.num_edges, config.network.safe_end
     replay = empty_replay(block * config.iterations_kept, edges, safe_end)
     return Actor(replay, init_adjudication(config, games))
@@ -66,7 +69,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     """
     config.check_devices(devices)
     evaluate = network_evaluator(network, config.search)
-    games = config.selfplay.games // devices
+    games = config.selfplay.games_per_iteration // devices
     batch_size = config.learner.batch_size // devices
 
     def iteration(learner: Learner, actor: Actor, run_key: jax.Array, span: jax.Array):

@@ -45,10 +45,10 @@ class Manner(NamedTuple):
 
 def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
     """Return the random moves before self-play at `fraction` [] of the run, 0 to 1: []."""
-    if not settings.start_falls:
-        return settings.start_ply
-    left = 1 - jnp.minimum(1.0, fraction / settings.start_falls)
-    return jnp.round(settings.start_ply * left).astype(jnp.int32)
+    if not settings.late_start_until:
+        return settings.late_start_moves
+    left = 1 - jnp.minimum(1.0, fraction / settings.late_start_until)
+    return jnp.round(settings.late_start_moves * left).astype(jnp.int32)
 
 
 def open_games(

@@ -4,8 +4,8 @@ The learner is the same on every device, the actor differs: programs take and re
 without a device axis and the actor with a leading one, D. D counts the devices of all processes, in
 the order of the processes; each process holds the slices of its own devices.
 
-Totals over all devices: selfplay.games, learner.batch_size, replay.capacity, devices, and every
-metric of games and positions. Per device: memory. Of the first process: times.
+Totals over all devices: selfplay.games_per_iteration, learner.batch_size, replay.capacity, devices,
+and every metric of games and positions. Per device: memory. Of the first process: times.
 """
 
 from __future__ import annotations

@@ -118,14 +118,14 @@ def resume(
         replay = relayout(saved, shapes.actor.replay, block)
         if replay is not saved:
             _say_what_was_kept(saved, replay)
-        if config.selfplay.adjudicate_below:
+        if config.selfplay.solver_below_edges:
             print("The margins of the last two iterations were not known yet and stay unknown.")
-        games = config.selfplay.games // len(devices)
+        games = config.selfplay.games_per_iteration // len(devices)
         awaited = spread_actor(lambda: init_adjudication(config, games), devices)
         actor = Actor(spread(replay, devices), awaited)
     record = restored.record
     # Older checkpoints do not say how many evaluations went into them.
-    per_game = config.evaluations_per_iteration // config.selfplay.games
+    per_game = config.evaluations_per_iteration // config.selfplay.games_per_iteration
     evaluations = record.get("evaluations", record["games"] * per_game)
     totals = int(learner.iteration), record["minutes"], record["games"], evaluations
     return Progress(replicate(learner, devices), actor, *totals)

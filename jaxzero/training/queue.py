@@ -35,7 +35,7 @@ def play_queue(
     """Play a queue of games [N] in the lanes; return as `play_to_the_end`."""
     queue = make_queue(config, games)
     lanes = config.lanes(len(games.ply))
-    # An opening that stops before `start_ply` for the solver's sake may leave too many decisions.
+    # An opening that ends early for the solver's sake may leave too many decisions.
     head = jnp.minimum(too_long(queue, config.steps), len(games.ply) - lanes)
     first = jax.tree.map(
         partial(jax.lax.dynamic_slice_in_dim, start_index=head, slice_size=lanes), queue.games
@@ -62,7 +62,7 @@ def make_queue(config: Config, games: Games) -> Queue:
     open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
     # As `most_decisions`, of what is open.
     longest = open_edges - open_boxes + open_boxes // 4
-    longest = jnp.minimum(longest, open_edges - config.selfplay.adjudicate_below)
+    longest = jnp.minimum(longest, open_edges - config.selfplay.solver_below_edges)
     order = jnp.argsort(-longest)
     games, longest = jax.tree.map(lambda x: x[order], (games, longest))
     numbered = games._replace(number=jnp.arange(len(order), dtype=jnp.int32))

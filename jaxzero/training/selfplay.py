@@ -6,7 +6,7 @@ move. Which positions are searched and which moves there are is up to `plain_gam
 and a block of fixed size is resampled from them.
 
 Whole games differ little in length: each has a lane of the batch to itself. Games that begin late
-(`selfplay.start_ply`) differ much: see `queue`. How a game ends is up to `adjudication`.
+(`selfplay.late_start_moves`) differ much: see `queue`. How a game ends is up to `adjudication`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def play_block(
     random_key, play_key, sample_key = jax.random.split(key, 3)
     begin = new_games(config, random_key, games, fraction)
     decisions, ends = play_to_the_end(config, evaluate, params, play_key, begin)
-    played, late = jnp.sum(decisions.played), config.selfplay.start_ply > 0
+    played, late = jnp.sum(decisions.played), config.selfplay.late_start_moves > 0
     steps = config.steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
     count = jnp.sum(begun)
@@ -108,7 +108,7 @@ def play_to_the_end(
     the queue may not begin: they have no decision.
     """
     step = partial(play_step, config, evaluate, params, play_key)
-    if config.selfplay.start_ply:
+    if config.selfplay.late_start_moves:
         return play_queue(config, step, games)
 
     def unfinished(play: Play) -> jax.Array:
@@ -132,7 +132,7 @@ def play_step(
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
     sampled = jax.random.categorical(sample_key, jnp.log(found.policy)).astype(jnp.int32)
-    move = jnp.where(games.ply < config.selfplay.sampled_plies, sampled, found.edge)
+    move = jnp.where(games.ply < config.selfplay.sampled_moves, sampled, found.edge)
     legal = jax.vmap(partial(rules.legal, game))(games.view)
     uniform = jax.random.categorical(uniform_key, jnp.where(legal, 0.0, -jnp.inf))
     is_random = games.random.at(games.ply)
@@ -153,7 +153,7 @@ def play_step(
         value=value,
     )
     state, view = jax.vmap(partial(rules.play, game))(state, move)
-    if config.selfplay.adjudicate_below:  # a stopped game stays; one that is over does anyway
+    if config.selfplay.solver_below_edges:  # a stopped game stays; one that is over does anyway
         stay = jax.vmap(lambda over, a, b: jax.tree.map(partial(jnp.where, over), a, b))
         state, view = stay(over, (games.state, games.view), (state, view))
     return Play(

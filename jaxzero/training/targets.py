@@ -110,12 +110,12 @@ def totals(
     """Return the first player's final margins to learn, and where they are known: [T, B] each.
 
     They are the results [N] of the games, which no random move may precede, or lambda-returns: at
-    each decision of more than `td_above` undrawn edges the share 1 - `td_lambda` comes from the
-    search after the next move, and all of it where the result is not known.
+    each decision of more than `td_above_edges` undrawn edges the share 1 - `td_lambda` comes from
+    the search after the next move, and all of it where the result is not known.
     """
     value = jnp.where(decisions.player == 0, decisions.value, -decisions.value)
     expected = decisions.ahead + value
-    early = jnp.sum(~decisions.drawn, axis=-1) > settings.td_above
+    early = jnp.sum(~decisions.drawn, axis=-1) > settings.td_above_edges
     share = jnp.where(early, settings.td_lambda, 1.0)
     result = first_margin[decisions.game].astype(jnp.float32)
 

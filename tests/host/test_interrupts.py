@@ -341,7 +341,7 @@ SCRIPTS = {
     "export": "--run_dir RUN --out OUT/weights --games 8 --simulations 4",
     "make_suite": "--rows 3 --cols 3 --games 16 --out OUT/suite.npz",
     "benchmark": f"{SMALL} --seconds 3 --rounds 1 --json OUT/out.json --trace OUT/trace",
-    "sweep": f"{SMALL} --selfplay.games 8,16 --rounds 1 --out OUT/sweep",
+    "sweep": f"{SMALL} --selfplay.games_per_iteration 8,16 --rounds 1 --out OUT/sweep",
     "compare": "--runs RUN --out OUT/figure.png",
 }
 

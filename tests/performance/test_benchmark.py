@@ -52,8 +52,8 @@ from jaxzero.training.learner import CPU_CHUNK, init_learner
 
 SMALL = (
     "--game.rows=1 --network.features=raw --network.channels=8 --search.simulations=1 "
-    "--selfplay.opening_plies=2 --selfplay.games=8 --learner.updates_per_iteration=2 "
-    "--learner.batch_size=16 --replay.capacity=100"
+    "--selfplay.random_opening_moves=2 --selfplay.games_per_iteration=8 "
+    "--learner.updates_per_iteration=2 --learner.batch_size=16 --replay.capacity=100"
 ).split()
 NUMBERS = (
     "games_per_second games_per_second_with_learning network_evaluations_per_second "
@@ -137,7 +137,11 @@ def test_a_slow_device_measures_less_and_says_so():
 
 
 def test_games_that_never_begin_are_not_counted():
-    late = ("--selfplay.start_ply=2", "--selfplay.opening_plies=0", "--selfplay.games=64")
+    late = (
+        "--selfplay.late_start_moves=2",
+        "--selfplay.random_opening_moves=0",
+        "--selfplay.games_per_iteration=64",
+    )
     work = work_of("--game.cols=3", "--search.nodes=quiet", *late)
     begun = games_begun(work, selfplay_part(work))
     assert 0 < begun < 64
@@ -159,9 +163,9 @@ def test_operations_of_a_sample_do_not_depend_on_the_steps_of_a_cpu():
 
 
 def test_what_speeds_leave_out_is_said():
-    late = SelfplayConfig(start_ply=2)
-    settings = (SelfplayConfig(), late, replace(late, start_falls=0.5))
-    settings = (*settings, SelfplayConfig(adjudicate_below=4))
+    late = SelfplayConfig(late_start_moves=2)
+    settings = (SelfplayConfig(), late, replace(late, late_start_until=0.5))
+    settings = (*settings, SelfplayConfig(solver_below_edges=4))
     counts = [len(list(notes_on(replace(Config(), selfplay=one)))) for one in settings]
     assert counts == [0, 1, 2, 1]
 
@@ -211,7 +215,7 @@ def result_of(**changes: float) -> dict:
         "matmul_ceiling_flops": 1.0,
         "copy_ceiling_bytes": 1.0,
     }
-    found = measures(config, 1, seconds, limits, config.selfplay.games)
+    found = measures(config, 1, seconds, limits, config.selfplay.games_per_iteration)
     about = {"config": asdict(config), "platform": "gpu", "compute_dtype": "bfloat16"}
     about |= {"device": "x", "devices": 1, "devices_present": 1, "versions": {}, "parameters": 1}
     about |= {"convolution": "direct", "notes": [], "doubling_gain": given["gain"]}

@@ -26,7 +26,7 @@ from jaxzero.training.learner import CPU_CHUNK
 from jaxzero.training.openings import open_games
 
 # Batches that compile for no one: tracing takes as long for any.
-SMALL = ("--selfplay.games=4", "--learner.batch_size=4", "--network.blocks=3")
+SMALL = ("--selfplay.games_per_iteration=4", "--learner.batch_size=4", "--network.blocks=3")
 CONFIGS = {
     "5x5, quiet game": ("gpu_8gb", "--search.simulations=32"),
     "5x5, all positions": ("standard", "--search.nodes=all"),

@@ -31,7 +31,7 @@ TINY = ("--config", str(ROOT / "configs/tiny.yaml"))
 SMALL = (
     "--game.rows 1 --network.features raw --network.channels 8 --search.simulations 1 "
     "--learner.batch_size 8 --learner.updates_per_iteration 2 --replay.capacity 100 "
-    "--selfplay.opening_plies 2"
+    "--selfplay.random_opening_moves 2"
 ).split()
 
 
@@ -42,12 +42,17 @@ def grid_of(*arguments: str):
 
 
 def test_lists_multiply_out_in_the_order_of_the_command_line():
-    grid = grid_of("--selfplay.games=16,32", "--network.trunk", "dense,conv", "--seed", "7")
-    assert grid.fields == ("selfplay.games", "network.trunk")
+    grid = grid_of(
+        "--selfplay.games_per_iteration=16,32", "--network.trunk", "dense,conv", "--seed", "7"
+    )
+    assert grid.fields == ("selfplay.games_per_iteration", "network.trunk")
     combinations = [tuple(point.settings.values()) for point in grid.points]
     assert combinations == [(16, "dense"), (16, "conv"), (32, "dense"), (32, "conv")]
     for point in grid.points:
-        assert point.config.selfplay.games == point.settings["selfplay.games"]
+        assert (
+            point.config.selfplay.games_per_iteration
+            == point.settings["selfplay.games_per_iteration"]
+        )
         assert point.config.network.trunk == point.settings["network.trunk"]
         assert point.config.seed == 7
         assert point.config.network.channels == 128  # of the file
@@ -71,22 +76,24 @@ def test_of_a_grid_one_point_has_to_be_possible():
     grid = grid_of("--network.attention_heads=0,2", "--network.trunk=dense,conv")
     assert [point.config is None for point in grid.points] == [False, False, True, False]
     assert grid.points[2].error.startswith("network.attention_heads: 2 needs")
-    grid = grid_of("--selfplay.start_falls=0.5", "--selfplay.start_ply=4,8", "--search.nodes=quiet")
-    assert grid.base.selfplay.start_ply == 4 and len(grid.points) == 2
+    grid = grid_of(
+        "--selfplay.late_start_until=0.5", "--selfplay.late_start_moves=4,8", "--search.nodes=quiet"
+    )
+    assert grid.base.selfplay.late_start_moves == 4 and len(grid.points) == 2
 
 
 @pytest.mark.parametrize(
     ("options", "field"),
     [
         ("--selfplay.gamez 1,2", "selfplay.gamez"),
-        ("--selfplay.games ,", "selfplay.games"),
-        ("--selfplay.games 16,,32", "selfplay.games"),
-        ("--selfplay.games 16,many", "selfplay.games"),
-        ("--selfplay.games 0,-1", "selfplay.games"),
+        ("--selfplay.games_per_iteration ,", "selfplay.games_per_iteration"),
+        ("--selfplay.games_per_iteration 16,,32", "selfplay.games_per_iteration"),
+        ("--selfplay.games_per_iteration 16,many", "selfplay.games_per_iteration"),
+        ("--selfplay.games_per_iteration 0,-1", "selfplay.games_per_iteration"),
         ("--selfplay 16,32", "selfplay"),
-        ("--selfplay.games 8", "preset"),  # nothing varies
-        ("--preset batch --selfplay.games 8,16", "selfplay.games"),
-        ("--preset batch --selfplay.games 8", "selfplay.games"),
+        ("--selfplay.games_per_iteration 8", "preset"),  # nothing varies
+        ("--preset batch --selfplay.games_per_iteration 8,16", "selfplay.games_per_iteration"),
+        ("--preset batch --selfplay.games_per_iteration 8", "selfplay.games_per_iteration"),
     ],
 )
 def test_wrong_lists_are_refused_before_anything_runs(options, field):
@@ -96,7 +103,7 @@ def test_wrong_lists_are_refused_before_anything_runs(options, field):
 
 def test_presets_give_lists():
     batch = grid_of("--preset", "batch")
-    games = [point.settings["selfplay.games"] for point in batch.points]
+    games = [point.settings["selfplay.games_per_iteration"] for point in batch.points]
     assert batch.growing and games[0] == 64
     assert all(after == 2 * before for before, after in itertools.pairwise(games))
     interval = grid_of("--preset", "update_interval")
@@ -139,21 +146,23 @@ def asked(monkeypatch) -> dict:
 
 def test_a_sweep_goes_on_where_it_stopped(tmp_path, asked):
     asked[32] = {"status": "failed", "error": "x"}
-    run_sweep(grid_of("--selfplay.games=16,32"), tmp_path)
-    rows = run_sweep(grid_of("--selfplay.games=64,16,32"), tmp_path)
+    run_sweep(grid_of("--selfplay.games_per_iteration=16,32"), tmp_path)
+    rows = run_sweep(grid_of("--selfplay.games_per_iteration=64,16,32"), tmp_path)
     assert asked["asked"] == [16, 32, 64]
     assert [row["status"] for row in rows] == ["ok", "ok", "failed"]
     (tmp_path / "points" / "games=32.json").unlink()
     del asked[32]
-    rows = run_sweep(grid_of("--selfplay.games=16,32"), tmp_path)
+    rows = run_sweep(grid_of("--selfplay.games_per_iteration=16,32"), tmp_path)
     assert asked["asked"] == [16, 32, 64, 32]
-    assert [row["settings"]["selfplay.games"] for row in rows] == [16, 32]
+    assert [row["settings"]["selfplay.games_per_iteration"] for row in rows] == [16, 32]
 
 
 def test_a_point_that_timed_out_is_measured_again_with_more_time(tmp_path, asked):
     asked[32] = {"status": "timed out"}
     for minutes in (1.0, 1.0, 2.0):
-        rows = run_sweep(grid_of("--selfplay.games=16,32"), tmp_path, point_minutes=minutes)
+        rows = run_sweep(
+            grid_of("--selfplay.games_per_iteration=16,32"), tmp_path, point_minutes=minutes
+        )
     assert asked["asked"] == [16, 32, 32] and rows[1]["status"] == "timed out"
 
 
@@ -164,10 +173,14 @@ def test_a_growing_sweep_ends_where_it_does_not_fit(tmp_path, asked):
 
 
 def test_another_sweep_in_the_same_folder_is_refused(tmp_path, asked):
-    run_sweep(grid_of("--selfplay.games=16,32"), tmp_path)
+    run_sweep(grid_of("--selfplay.games_per_iteration=16,32"), tmp_path)
     with pytest.raises(InputError, match=r"^network\.channels: 64 contradicts 128"):
-        run_sweep(grid_of("--selfplay.games=16,32", "--network.channels=64"), tmp_path)
-    with pytest.raises(InputError, match=r"^out: .* sweeps selfplay\.games, not search"):
+        run_sweep(
+            grid_of("--selfplay.games_per_iteration=16,32", "--network.channels=64"), tmp_path
+        )
+    with pytest.raises(
+        InputError, match=r"^out: .* sweeps selfplay\.games_per_iteration, not search"
+    ):
         run_sweep(grid_of("--search.simulations=4,8"), tmp_path)
 
 
@@ -182,7 +195,7 @@ def test_the_ways_a_process_dies():
 
 
 def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):
-    grid = grid_of("--selfplay.games=16,32")
+    grid = grid_of("--selfplay.games_per_iteration=16,32")
     sweep.open_folder(grid, tmp_path)
     assert sweep.measure(grid.points[0], tmp_path, 1, 1e-4)["status"] == "timed out"
     killer = tmp_path / "killer"
@@ -194,11 +207,13 @@ def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):
 
 def test_what_a_point_says_of_itself(monkeypatch):
     # The tests have two devices.
-    odd = outcome(grid_of("--selfplay.games=33", "--seed=0,1").points[0].config, 1)
+    odd = outcome(grid_of("--selfplay.games_per_iteration=33", "--seed=0,1").points[0].config, 1)
     assert odd["status"] == "invalid" and "33 is not divisible by 2" in odd["error"]
     monkeypatch.setattr(timing, "MATMUL_SIZES", (64, 64))
     monkeypatch.setattr(timing, "COPY_MEBIBYTES", (1, 1))
-    row = outcome(grid_of(*SMALL, "--selfplay.games=4", "--seed=0,1").points[0].config, 1)
+    row = outcome(
+        grid_of(*SMALL, "--selfplay.games_per_iteration=4", "--seed=0,1").points[0].config, 1
+    )
     assert row["status"] == "ok" and all(row[name] is not None for name in COLUMNS)
     assert row["decisions_per_game"] == 7  # of 1 x 2
     json.dumps(row)
@@ -212,7 +227,7 @@ def test_a_point_that_cannot_fit_is_a_row_of_the_table(tmp_path, capsys, monkeyp
     # A busy machine is no reason to give a point up.
     words = [*TINY, *SMALL, "--point_minutes", "600", "--out", str(tmp_path)]
     with pytest.raises(SystemExit) as ended:
-        main([*words, "--selfplay.games", "999999999,1000000000"])
+        main([*words, "--selfplay.games_per_iteration", "999999999,1000000000"])
     assert ended.value.code == 1
     (row, _) = json.loads((tmp_path / "results.json").read_text())["points"]
     assert row["status"] == "does not fit" and row["error"] in capsys.readouterr().out
@@ -221,8 +236,14 @@ def test_a_point_that_cannot_fit_is_a_row_of_the_table(tmp_path, capsys, monkeyp
 def test_bad_input_leaves_nothing_behind(tmp_path):
     (tmp_path / "file").write_text("in the way")
     for field, *arguments in (
-        ("out", "--out", tmp_path / "file" / "below", "--selfplay.games", "8,16"),
-        ("selfplay.games", "--out", tmp_path / "new", "--selfplay.games", "8,"),
+        ("out", "--out", tmp_path / "file" / "below", "--selfplay.games_per_iteration", "8,16"),
+        (
+            "selfplay.games_per_iteration",
+            "--out",
+            tmp_path / "new",
+            "--selfplay.games_per_iteration",
+            "8,",
+        ),
         ("rounds", "--out", tmp_path / "new", "--rounds", "0"),
     ):
         with pytest.raises(InputError, match=f"^{field}: "):
@@ -235,7 +256,11 @@ def test_bad_input_leaves_nothing_behind(tmp_path):
 
 def rows_of(speeds: dict[tuple, float]) -> list[dict]:
     return [
-        {"settings": dict(zip(("selfplay.games", "search.simulations"), values, strict=False))}
+        {
+            "settings": dict(
+                zip(("selfplay.games_per_iteration", "search.simulations"), values, strict=False)
+            )
+        }
         | (MISFIT if speed is None else ok(speed))
         for values, speed in speeds.items()
     ]
@@ -259,4 +284,7 @@ def test_the_report_shows_every_row_and_explains_shares_above_their_limit(tmp_pa
     assert "best games/s" in printed and printed.count("note: a note") == 1
     with (tmp_path / "results.csv").open() as file:
         assert [line["status"] for line in csv.DictReader(file)] == [r["status"] for r in rows]
-    assert json.loads((tmp_path / "results.json").read_text())["best"]["selfplay.games"] == 16
+    assert (
+        json.loads((tmp_path / "results.json").read_text())["best"]["selfplay.games_per_iteration"]
+        == 16
+    )

@@ -20,7 +20,7 @@ GIB = 2**30
 PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
 LARGE = {"replay.capacity": 400_000, "learner.batch_size": 16384}
 # Each compiles two iterations more, for what `largest_phase` says of numbers.
-MORE = {"selfplay.games": 512, "search.simulations": 4000}
+MORE = {"selfplay.games_per_iteration": 512, "search.simulations": 4000}
 large = pytest.mark.parametrize(
     ("setting", "value"),
     [*LARGE.items(), *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE.items())],
@@ -30,7 +30,7 @@ SMALL = (
     "--network.features=raw",
     "--network.channels=16",
     "--search.simulations=4",
-    "--selfplay.games=16",
+    "--selfplay.games_per_iteration=16",
     "--learner.batch_size=32",
     "--learner.updates_per_iteration=2",
     "--replay.capacity=500",
@@ -55,7 +55,7 @@ def least(config, devices: int = 1) -> dict[str, int]:
 @large
 def test_the_least_is_never_more_than_what_the_compiler_plans(setting, value):
     parts = least(tiny(f"--{setting}={value}")[0])
-    playing = parts["selfplay.games"] + parts["search.simulations"]
+    playing = parts["selfplay.games_per_iteration"] + parts["search.simulations"]
     one_phase = sum(parts.values()) - min(playing, parts["learner.batch_size"])
     assert one_phase <= plan(f"--{setting}={value}").predicted
 
@@ -67,12 +67,12 @@ def test_the_replay_is_counted_to_the_byte():
     counted = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring))
     assert least(config)["replay.capacity"] == plan(option).replay == counted
     one, two = least(config, 1), least(config, 2)
-    for setting in ("selfplay.games", "learner.batch_size"):
+    for setting in ("selfplay.games_per_iteration", "learner.batch_size"):
         assert two[setting] * 2 == one[setting]
 
 
 ABSURD = {
-    "selfplay.games": "1000000000",
+    "selfplay.games_per_iteration": "1000000000",
     "search.simulations": "100000",
     "replay.capacity": "1000000000",
     "learner.batch_size": "1000000000",
@@ -86,17 +86,17 @@ def test_the_absurd_is_refused_by_name_without_compiling(setting, monkeypatch):
     monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
     with pytest.raises(DoesNotFit, match=rf"^{setting}: {ABSURD[setting]} takes .* MiB"):
         plan(f"--{setting}={ABSURD[setting]}")
-    if setting == "selfplay.games":  # more positions than an index counts
+    if setting == "selfplay.games_per_iteration":  # more positions than an index counts
         monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 10**15)
         with pytest.raises(InputError, match=r"^replay\.capacity: .* at most 2,147,483,647"):
-            plan("--selfplay.games=1000000000")
+            plan("--selfplay.games_per_iteration=1000000000")
 
 
 @pytest.mark.parametrize(
     ("games", "simulations", "blamed"),  # times their defaults about:
     [
         (400_000, 100_000, "search.simulations"),  # 400 and 6250
-        (4_000_000, 6400, "selfplay.games"),  # 4000 and 400
+        (4_000_000, 6400, "selfplay.games_per_iteration"),  # 4000 and 400
     ],
 )
 def test_large_trees_are_blamed_on_what_is_farther_beyond_its_default(
@@ -105,7 +105,7 @@ def test_large_trees_are_blamed_on_what_is_farther_beyond_its_default(
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: GIB)
     monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
     with pytest.raises(DoesNotFit, match=f"^{blamed}: "):
-        plan(f"--selfplay.games={games}", f"--search.simulations={simulations}")
+        plan(f"--selfplay.games_per_iteration={games}", f"--search.simulations={simulations}")
 
 
 @large
@@ -123,7 +123,7 @@ def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, valu
     [
         (60, 70, "learner.batch_size"),
         (60, 90, "search.simulations"),
-        (40, 90, "selfplay.games"),
+        (40, 90, "selfplay.games_per_iteration"),
     ],
 )
 def test_the_phase_that_needs_more_is_named(trees, playing, setting):

@@ -92,20 +92,24 @@ def test_warnings_depend_on_the_settings():
 @pytest.mark.parametrize(
     ("name", "metrics", "setting"),
     [
-        ("entropy collapse", changed("selfplay/policy_entropy", *[0.02] * 5), "opening_plies"),
+        ("entropy collapse", changed("selfplay/policy_entropy", *[0.02] * 5), "opening_moves"),
         ("logits grow together", changed("learn/logit_size", *[2000.0] * 5), "learning_rate"),
         ("gradient explodes", changed("learn/gradient_norm", *[9.0] * 5), "learning_rate"),
         ("updates skipped", changed("learn/skipped_updates", 3.0), "learning_rate"),
-        ("all games end alike", changed("selfplay/draws", *[1.0] * 5), "sampled_plies"),
-        ("all games end alike", changed("selfplay/first_wins", *[1.0] * 5), "deviations"),
+        ("all games end alike", changed("selfplay/draws", *[1.0] * 5), "sampled_moves"),
+        ("all games end alike", changed("selfplay/first_wins", *[1.0] * 5), "random_move_fraction"),
         ("all games end alike", changed("selfplay/first_wins", *[0.0] * 5), "deviations"),
-        ("lanes idle", changed("selfplay/used", *[0.5] * 5), "selfplay.games"),
+        ("lanes idle", changed("selfplay/used", *[0.5] * 5), "selfplay.games_per_iteration"),
         ("slower than before", changed("speed/evaluations_per_second", *[5e3] * 5), "device"),
-        ("solver too slow", changed("selfplay/unsolved", *[0.4] * 5), "adjudicate_below"),
-        ("solver too slow", changed("speed/solver_wait_seconds", *[4.0] * 5), "adjudicate_below"),
+        ("solver too slow", changed("selfplay/unsolved", *[0.4] * 5), "solver_below_edges"),
+        ("solver too slow", changed("speed/solver_wait_seconds", *[4.0] * 5), "solver_below_edges"),
         ("value error rises", changed("learn/margin_loss", *[0.9] * 5), "updates_per_iteration"),
         ("policy error rises", changed("learn/policy_divergence", *[0.5] * 5), "learning_rate"),
-        ("value error flat", changed("learn/margin_loss", *[1.4] * 60), "selfplay.start_ply"),
+        (
+            "value error flat",
+            changed("learn/margin_loss", *[1.4] * 60),
+            "selfplay.late_start_moves",
+        ),
         ("more wrong moves", changed("suite/policy/optimal_share", 0.9), "checkpoint"),
     ],
 )
@@ -165,7 +169,7 @@ def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monk
         "running",
         "97 % busy, 2,048 MiB in use, 690 W",
         "entropy collapse: the policy",
-        "Raise selfplay.opening_plies",
+        "Raise selfplay.random_opening_moves",
         "policy: wrong moves",
     ):
         assert words in text

@@ -38,17 +38,25 @@ WHOLE = "--search.evaluation_batch=1000000"  # rounds, as on a GPU: they compile
 CONFIG = load_config(
     "configs/tiny.yaml",
     *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--search.simulations=4"),
-    *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=0.5"),
-    *(f"--selfplay.adjudicate_below={BELOW}", WHOLE),
+    *(
+        "--selfplay.late_start_moves=5",
+        "--selfplay.random_opening_moves=2",
+        "--selfplay.random_move_fraction=0.5",
+    ),
+    *(f"--selfplay.solver_below_edges={BELOW}", WHOLE),
 )
 QUIET = (
-    *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),
-    *("--selfplay.opening_plies=2", f"--selfplay.adjudicate_below={BELOW}"),
-    *(f"--selfplay.solved_per_game={SOLVED}", WHOLE),
+    *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.late_start_moves=5"),
+    *("--selfplay.random_opening_moves=2", f"--selfplay.solver_below_edges={BELOW}"),
+    *(f"--selfplay.solver_positions_per_game={SOLVED}", WHOLE),
 )
 SHORT = (
     *("--network.features=raw", "--network.channels=16", "--search.simulations=2"),
-    *("--selfplay.games=32", "--learner.batch_size=16", "--learner.updates_per_iteration=2"),
+    *(
+        "--selfplay.games_per_iteration=32",
+        "--learner.batch_size=16",
+        "--learner.updates_per_iteration=2",
+    ),
     *("--replay.capacity=3000", "--evaluation.opponents=random", "--evaluation.suite=none"),
     *("--evaluation.simulations=0", "--evaluation.final_games=8", "--evaluation.evaluate_every=0"),
     *("--checkpoint_every=2", "--iterations=9"),
@@ -111,7 +119,7 @@ def test_results_are_those_of_perfect_play_from_the_stop_on(played):
 
 
 def test_no_game_is_cut_where_its_opening_stopped_early():
-    options = ("--selfplay.start_ply=11", "--selfplay.adjudicate_below=12")
+    options = ("--selfplay.late_start_moves=11", "--selfplay.solver_below_edges=12")
     config = load_config("configs/tiny.yaml", *QUIET, "--search.simulations=2", *options)
 
     @jax.jit
@@ -131,7 +139,7 @@ def test_no_game_is_cut_where_its_opening_stopped_early():
 def test_margins_that_were_postponed_are_those_of_labels(played):
     decisions, stops, answers, postponed = played
     told = results(stops, answers)
-    for options in ({}, {"td_lambda": 0.7, "td_above": 10}):
+    for options in ({}, {"td_lambda": 0.7, "td_above_edges": 10}):
         config = replace(CONFIG, selfplay=replace(CONFIG.selfplay, **options))
         expected = jax.jit(partial(label, config))(decisions, told, KEY)
         _, waits = jax.jit(partial(postpone, config, games=GAMES))(decisions)
@@ -262,7 +270,7 @@ def by_block(config, ring) -> tuple[jax.Array, ...]:
     drawn = np.unpackbits(ring.drawn, axis=-1, count=GAME.num_edges).astype(bool)
     shape = 2, -1, config.positions_per_iteration // 2
     fields = [x.reshape(*shape, *x.shape[2:])[:, :5] for x in (drawn, *ring[1:4])]
-    own = config.positions_per_game * config.selfplay.games // 2
+    own = config.positions_per_game * config.selfplay.games_per_iteration // 2
     return [x[:, :, :own] for x in fields], [x[:, :, own:] for x in fields]
 
 
@@ -271,8 +279,11 @@ def test_an_iteration_counts_what_it_plays_and_learns_from(ran):
     assert ring.size.tolist() == [5 * config.positions_per_iteration // 2] * 2
     for line in lines:
         assert np.isfinite(list(line.values())).all()
-        assert 0 < line["selfplay/games"] <= config.selfplay.games
-        new, own = line["selfplay/new_positions"], config.selfplay.games * config.positions_per_game
+        assert 0 < line["selfplay/games"] <= config.selfplay.games_per_iteration
+        new, own = (
+            line["selfplay/new_positions"],
+            config.selfplay.games_per_iteration * config.positions_per_game,
+        )
         assert new - line["selfplay/solved"] == min(line["selfplay/moves"], own)
         samples = config.learner.updates_per_iteration * config.learner.batch_size
         assert line["learn/replay_ratio"] == pytest.approx(samples / new)
@@ -334,12 +345,18 @@ def test_a_run_stops_and_resumes_without_what_it_waited_for(ran, tmp_path, capsy
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--search.nodes=all", "--selfplay.start_ply=0"], r"^{} 8 needs search\.nodes quiet"),
-        (["--selfplay.adjudicate_below=20"], "^{} 20 leaves nothing to play after .*start_ply 5"),
+        (
+            ["--search.nodes=all", "--selfplay.late_start_moves=0"],
+            r"^{} 8 needs search\.nodes quiet",
+        ),
+        (
+            ["--selfplay.solver_below_edges=20"],
+            "^{} 20 leaves nothing to play after .*late_start_moves 5",
+        ),
         (["--game.rows=8", "--game.cols=8"], "^{} 8 needs a board of at most 7x7"),
         (["--replay.capacity=100"], r"^{} 8 needs a replay\.capacity of 3 iterations"),
     ],
 )
 def test_games_that_cannot_be_adjudicated_are_refused(options, message):
-    with pytest.raises(InputError, match=message.format(r"selfplay\.adjudicate_below:")):
+    with pytest.raises(InputError, match=message.format(r"selfplay\.solver_below_edges:")):
         load_config("configs/tiny.yaml", *SHORT, *QUIET, *options)

@@ -118,7 +118,9 @@ def test_a_learner_that_differs_between_devices_is_caught():
 
 def test_indivisible_settings_are_refused_by_name():
     network = Network(CONFIG.game.board, CONFIG.network)
-    with pytest.raises(InputError, match=r"selfplay\.games: 16 is not divisible by 3"):
+    with pytest.raises(
+        InputError, match=r"selfplay\.games_per_iteration: 16 is not divisible by 3"
+    ):
         make_iteration(CONFIG, network, 3)
     with pytest.raises(InputError, match="devices: 5 asked for, 2 present"):
         choose_devices(5)
@@ -128,8 +130,15 @@ def test_indivisible_settings_are_refused_by_name():
 @pytest.mark.parametrize("below", [pytest.param(0, marks=pytest.mark.slow), 8])
 def test_an_iteration_learns_safe_ends(below):
     """Traced only: the kinds of positions must fit together, and shapes go round."""
-    late = (*("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--selfplay.start_ply=5"),)
-    options = (*late, f"--selfplay.adjudicate_below={below}", "--replay.capacity=3000")
+    late = (
+        *(
+            "--game.rows=3",
+            "--game.cols=3",
+            "--search.nodes=quiet",
+            "--selfplay.late_start_moves=5",
+        ),
+    )
+    options = (*late, f"--selfplay.solver_below_edges={below}", "--replay.capacity=3000")
     config = load_config(
         *("configs/tiny.yaml", *options, "--network.trunk=conv", "--network.channels=8"),
         "--network.safe_end=true",

@@ -105,10 +105,10 @@ def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
 
 
 def test_the_start_falls_to_the_first_move_and_stays_there():
-    falls = SelfplayConfig(start_ply=20, start_falls=0.5)
+    falls = SelfplayConfig(late_start_moves=20, late_start_until=0.5)
     plies = [int(first_ply(falls, jnp.float32(fraction))) for fraction in (0, 0.25, 0.49, 0.5, 1)]
     assert plies == [20, 10, 0, 0, 0]
-    assert first_ply(replace(falls, start_falls=0.0), jnp.float32(0.9)) == 20
+    assert first_ply(replace(falls, late_start_until=0.0), jnp.float32(0.9)) == 20
 
 
 def test_a_start_that_has_fallen_is_the_start_of_the_game_for_half_of_the_games():

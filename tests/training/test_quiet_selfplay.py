@@ -34,7 +34,7 @@ CONFIG = load_config(
     "--game.cols=3",
     "--search.simulations=4",
     "--search.nodes=quiet",
-    "--selfplay.opening_plies=3",
+    "--selfplay.random_opening_moves=3",
     "--selfplay.surprise_weight=1",
 )
 GAME = CONFIG.game.board
@@ -88,7 +88,7 @@ def test_policies_lie_on_legal_edges_of_quiet_positions(played):
 def test_openings_are_random_and_of_every_length(played):
     decisions = played.decisions
     lengths = decisions.random.sum(0)
-    assert set(lengths.tolist()) == set(range(CONFIG.selfplay.opening_plies + 1))
+    assert set(lengths.tolist()) == set(range(CONFIG.selfplay.random_opening_moves + 1))
     np.testing.assert_array_equal(~decisions.random, np.sort(~decisions.random, axis=0))
 
 
@@ -190,7 +190,7 @@ def test_settings_state_what_is_played(nodes):
         jax.debug.callback(lambda drawn: evaluated.append(len(drawn)), state.drawn)
         return hashed(params, state, _found)
 
-    games, key = config.selfplay.games, jax.random.key(0)
+    games, key = config.selfplay.games_per_iteration, jax.random.key(0)
     step = jax.jit(partial(play_step, config, counted))
     play = jax.jit(lambda key: start_lanes(config, new_games(config, key, games)))(key)
     for _ in range(config.positions_per_game):
@@ -208,15 +208,15 @@ def test_no_game_has_fewer_decisions_than_stated(played):
 
 # The iteration of test_adjudication plays the quiet game too.
 @pytest.mark.slow
-@pytest.mark.parametrize("start_ply", [0, 3])
-def test_an_iteration_learns_from_the_quiet_game(start_ply):
+@pytest.mark.parametrize("late_start_moves", [0, 3])
+def test_an_iteration_learns_from_the_quiet_game(late_start_moves):
     config = load_config(
         "configs/tiny.yaml",
         "--search.nodes=quiet",
         "--network.channels=16",
         "--network.features=raw",
-        "--selfplay.games=16",
-        f"--selfplay.start_ply={start_ply}",
+        "--selfplay.games_per_iteration=16",
+        f"--selfplay.late_start_moves={late_start_moves}",
         "--learner.updates_per_iteration=2",
     )
     devices = choose_devices(2)
@@ -229,7 +229,7 @@ def test_an_iteration_learns_from_the_quiet_game(start_ply):
     assert actor.replay.size.tolist() == [config.positions_per_iteration // 2] * 2
     metrics = jax.device_get(metrics)
     assert all(np.isfinite(value) for value in metrics.values())
-    assert metrics["selfplay/games"] <= 16 and (start_ply or metrics["selfplay/games"] == 16)
+    assert metrics["selfplay/games"] <= 16 and (late_start_moves or metrics["selfplay/games"] == 16)
     new = metrics["selfplay/new_positions"]
     assert 0 < new <= min(metrics["selfplay/moves"], config.positions_per_iteration)
     assert metrics["learn/replay_ratio"] == pytest.approx(2 * config.learner.batch_size / new)

@@ -29,20 +29,23 @@ def drawn(**settings) -> np.ndarray:
 
 
 def test_openings_have_every_length_and_nothing_after():
-    random = drawn(opening_plies=5)
+    random = drawn(random_opening_moves=5)
     assert set(random.sum(0).tolist()) == set(range(6))
     np.testing.assert_array_equal(~random, np.sort(~random, axis=0))
 
 
 def test_the_asked_share_of_games_deviates_once_at_any_later_point():
-    random = drawn(opening_plies=0, deviations=0.25)
+    random = drawn(random_opening_moves=0, random_move_fraction=0.25)
     assert set(random.sum(0).tolist()) == {0, 1}
     assert random.any(0).mean() == pytest.approx(0.25, abs=0.03)
     assert (random.mean(1) == pytest.approx(0.25 / MOVES, abs=0.012)) and random.any(1).all()
 
 
 def test_a_deviation_never_falls_into_the_opening():
-    plain, deviating = drawn(opening_plies=6), drawn(opening_plies=6, deviations=1.0)
+    plain, deviating = (
+        drawn(random_opening_moves=6),
+        drawn(random_opening_moves=6, random_move_fraction=1.0),
+    )
     extra = deviating & ~plain
     assert (extra.sum(0) == 1).all() and not (plain & ~deviating).any()
 
@@ -61,7 +64,7 @@ def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
     def legal_of(game, drawn):
         return plain_game.legal(game, plain_game.view(game, drawn))
 
-    config = load_config("configs/tiny.yaml", "--search.nodes=all", "--selfplay.sampled_plies=2")
+    config = load_config("configs/tiny.yaml", "--search.nodes=all", "--selfplay.sampled_moves=2")
     never, fourth = jnp.full(GAMES, -1), jnp.full(GAMES, 3)
     flags = RandomMoves(
         jnp.zeros(GAMES, jnp.int32), jnp.where(jnp.arange(GAMES) % 2, fourth, never)
@@ -88,5 +91,5 @@ def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])
 def test_shares_that_are_none_are_refused(share):
-    with pytest.raises(InputError, match=r"selfplay\.deviations"):
-        replace(Config(), selfplay=SelfplayConfig(deviations=share))
+    with pytest.raises(InputError, match=r"selfplay\.random_move_fraction"):
+        replace(Config(), selfplay=SelfplayConfig(random_move_fraction=share))

@@ -18,7 +18,11 @@ GAMES, KEY = 64, jax.random.key(5)
 CONFIG = load_config(
     "configs/tiny.yaml",
     *("--game.rows=3", "--game.cols=3", "--search.nodes=quiet", "--search.simulations=4"),
-    *("--selfplay.start_ply=5", "--selfplay.opening_plies=2", "--selfplay.deviations=1"),
+    *(
+        "--selfplay.late_start_moves=5",
+        "--selfplay.random_opening_moves=2",
+        "--selfplay.random_move_fraction=1",
+    ),
 )
 
 
@@ -121,7 +125,7 @@ def test_a_decision_that_is_stored_twice_is_one_new_position(played):
 
 
 def test_games_that_begin_late_are_shorter_by_as_much(played):
-    decisions, ply = played.decisions, CONFIG.selfplay.start_ply
+    decisions, ply = played.decisions, CONFIG.selfplay.late_start_moves
     length = np.bincount(decisions.game[decisions.played], minlength=GAMES)
     assert length.max() <= most_decisions(GAME) - ply
     # Half of the games on the whole board begin at the ply.
@@ -144,7 +148,9 @@ def test_a_deviation_past_the_end_of_a_game_does_not_hide_its_result(played):
 
 
 def test_a_falling_start_fills_the_lanes_at_both_ends_of_the_run():
-    falls = replace(CONFIG.selfplay, games=96, start_ply=10, start_falls=0.5)
+    falls = replace(
+        CONFIG.selfplay, games_per_iteration=96, late_start_moves=10, late_start_until=0.5
+    )
     whole = replace(CONFIG.search, evaluation_batch=10**6)  # rounds, which compile faster
     config = replace(CONFIG, selfplay=falls, search=whole)
     play = jax.jit(lambda fraction: play_games(config, hashed, (), KEY, 96, fraction))

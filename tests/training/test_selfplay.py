@@ -22,7 +22,7 @@ GAMES = 32
 def played():
     """Positions [T, B, ...] of games with a flat evaluator, and the metrics."""
     config = load_config(
-        "configs/tiny.yaml", "--search.simulations=4", "--selfplay.opening_plies=3"
+        "configs/tiny.yaml", "--search.simulations=4", "--selfplay.random_opening_moves=3"
     )
 
     def flat(_params, state: State, _found) -> Evaluation:
@@ -60,7 +60,7 @@ def test_games_obey_the_rules_and_targets_are_what_was_won(played):
 def test_openings_are_random_and_of_every_length(played):
     config, positions, _ = played
     lengths = (~positions.margin_known).sum(0)
-    assert set(lengths.tolist()) == set(range(config.selfplay.opening_plies + 1))
+    assert set(lengths.tolist()) == set(range(config.selfplay.random_opening_moves + 1))
     # What is unknown comes first.
     np.testing.assert_array_equal(positions.margin_known, np.sort(positions.margin_known, axis=0))
     assert len({tuple(board) for board in positions.drawn[3]}) > GAMES / 2

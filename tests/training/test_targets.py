@@ -56,7 +56,7 @@ def test_early_targets_are_lambda_returns_and_late_ones_results():
         np.random.default_rng(0),
         12,
         40,
-        SelfplayConfig(td_lambda=0.7, td_above=5),
+        SelfplayConfig(td_lambda=0.7, td_above_edges=5),
     )
     first_length = rng.integers(1, steps - 1, lanes)
     game = np.where(np.arange(steps)[:, None] < first_length, np.arange(lanes), lanes)
@@ -74,7 +74,7 @@ def test_early_targets_are_lambda_returns_and_late_ones_results():
     decisions = decisions_of(**{name: jnp.asarray(field) for name, field in fields.items()})
     total, known = jax.device_get(totals(settings, decisions, jnp.asarray(results)))
     expected = fields["ahead"] + np.where(fields["player"], -1, 1) * fields["value"]
-    early = (~fields["drawn"]).sum(-1) > settings.td_above
+    early = (~fields["drawn"]).sum(-1) > settings.td_above_edges
     both = 0
     for lane in range(lanes):
         for number in {lane, lane + lanes}:
@@ -156,5 +156,7 @@ def test_margins_are_rounded_to_possible_ones_without_a_bias():
 
 
 def test_only_a_start_can_fall():
-    with pytest.raises(InputError, match=r"selfplay\.start_falls: 0\.5 .*start_ply above 0"):
-        SelfplayConfig(start_falls=0.5)
+    with pytest.raises(
+        InputError, match=r"selfplay\.late_start_until: 0\.5 .*late_start_moves above 0"
+    ):
+        SelfplayConfig(late_start_until=0.5)

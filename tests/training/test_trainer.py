@@ -36,11 +36,20 @@ from jaxzero.training.trainer import train
 # Another program than that of the short run, one for all that differs.
 OTHER = (
     *("--learner.optimizer=muon", "--evaluation.gate_threshold=0.01"),
-    *("--selfplay.games=32", "--evaluation.evaluate_every=1", "--evaluation.games=32"),
+    *(
+        "--selfplay.games_per_iteration=32",
+        "--evaluation.evaluate_every=1",
+        "--evaluation.games=32",
+    ),
 )
 TINY = load_config(
     "configs/tiny.yaml",
-    *("--devices=1", "--network.features=raw", "--network.channels=64", "--selfplay.games=32"),
+    *(
+        "--devices=1",
+        "--network.features=raw",
+        "--network.channels=64",
+        "--selfplay.games_per_iteration=32",
+    ),
     *("--search.evaluation_batch=1000000", "--learner.updates_per_iteration=48"),
     *("--learner.learning_rate=1e-2", "--iterations=32", "--evaluation.evaluate_every=0"),
     *("--evaluation.simulations=0", "--evaluation.games=64", "--evaluation.final_games=64"),
