@@ -24,7 +24,7 @@ from matplotlib.figure import Figure as Picture
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config, NetworkConfig
-from jaxzero.config.files import update as forget_gone
+from jaxzero.config.files import update_names
 from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.game.notation import FORMATS
 from jaxzero.host.files import atomic_write
@@ -230,7 +230,7 @@ def of_configs() -> Iterator[Figure]:
 
 def parameters(board: DotsAndBoxes, **network: Any) -> int:
     """Count the parameters of a network of a board."""
-    forget_gone(content := {"network": network})  # results are kept with the settings of then
+    update_names(content := {"network": network})  # results are kept with the settings of then
     config = replace(NetworkConfig(), **content["network"])
     shapes = jax.eval_shape(
         lambda: init_learner(Network(board, config), replace(Config(), network=config)).params

@@ -59,7 +59,6 @@ config: name | train.py --run_dir new --seeds 1 2
 config: name | train.py --predict_memory
 config: name | benchmark.py --network.channels 8
 config: name | sweep.py --out new --selfplay.games_per_iteration 8,16
-config: | chaos.py --config nowhere
 config: tiny.yml | train.py --run_dir new --config tiny.yml
 config: run is a folder | train.py --run_dir new --config run
 config: pipe | train.py --run_dir new --config pipe
@@ -108,7 +107,6 @@ run_dir: pipe | train.py --config tiny --run_dir pipe
 run_dir: loop | train.py --config tiny --run_dir loop
 run_dir: run | train.py --config tiny --run_dir run --seeds 1 2
 run_dir: new | train.py --resume --run_dir new
-run_dir: | gpu.py --config tiny --run_dir run
 run_dir: name | evaluate.py --suite table
 run_dir: pictures | evaluate.py --run_dir pictures --suite table
 run_dir: name | engine.py
@@ -138,7 +136,6 @@ checkpoint2: 3 | play.py --mode ai --checkpoint2 3
 out: run holds | sweep.py --config tiny --out run --selfplay.games_per_iteration 8,16
 out: run holds | export.py --weights 2x2 --out run --name config --overwrite
 out: list.yaml exists | export.py --weights 2x2 --out . --name list
-out: | gpu.py --config tiny --out run
 out: run/curves.png | compare.py --runs run --out run/curves.png
 out: run/checkpoints/48/x.npz | make_suite.py --out run/checkpoints/48/x.npz
 out: old.npz | make_suite.py --out old.npz
@@ -160,7 +157,6 @@ save: games/1.json | play.py --player greedy --save games/1.json
 save: x.png | play.py --save x.png
 table: run/config.yaml | solve.py --rows 1 --cols 1 --table run/config.yaml
 table: t | solve.py --table t --position h0,0
-work: run | chaos.py --work run
 
 opponents: greedy,,random | evaluate.py --weights 2x2 --opponents greedy,,random
 opponents: greedy | evaluate.py --weights 2x2 --opponents greedy,random,greedy
@@ -221,7 +217,6 @@ compare: pipe | benchmark.py --config tiny --compare pipe
 preset: nothing | sweep.py --config tiny --out new
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
 search.simulations: 8,,16 | sweep.py --config tiny --out new --search.simulations 8,,16
-selfplay.games_per_iteration: 8,16 | sweep.py --preset batch --selfplay.games_per_iteration 8,16
 parts: search,,update | gpu_compile.py --config tiny --parts search,,update
 parts: search update | gpu_compile.py --config tiny --parts 'search update'
 target: Voodoo | gpu_compile.py --config tiny --target Voodoo
@@ -517,7 +512,7 @@ def test_a_folder_with_signs_of_markup_is_watched(tmp_path):
 
 
 def test_damaged_results_of_benchmarks(tmp_path):
-    from jaxzero.performance.benchmark import comparison, read_result
+    from jaxzero.performance.report import comparison, read_result
 
     benchmark = tmp_path / "benchmark.json"
     speed = {"games_per_second": 2.0, "config": {"seed": 0}, "device": "cpu", "notes": []}
@@ -526,23 +521,17 @@ def test_damaged_results_of_benchmarks(tmp_path):
 
 
 def test_damaged_results_of_a_sweep(tmp_path):
-    from jaxzero.performance.sweep import (
-        open_folder,
-        read_grid,
-        read_rows,
-        refuse_other_settings,
-    )
+    from jaxzero.performance.sweep import COLUMNS, open_folder, read_grid, read_row, write_report
 
-    words = [
-        f"--out={tmp_path}",
-        "--selfplay.games_per_iteration=16,32",
-        "--config",
-        "configs/tiny.yaml",
-    ]
+    words = f"--out={tmp_path} --search.simulations=16,32 --config configs/tiny.yaml".split()
     grid, _ = read_grid(parser_of("sweep.py"), words)
     open_folder(grid, tmp_path)
-    row = {"settings": {"selfplay.games_per_iteration": 16}, "status": "invalid", "error": "no"}
-    file = tmp_path / "results.jsonl"
-    file.write_text(json.dumps(row) + "\n")
-    check_damage(file, lambda: refuse_other_settings(grid, read_rows(tmp_path), tmp_path), 100)
+    file = tmp_path / "points" / "simulations=16.json"
+    row = {"status": "ok", "device": "cpu", "notes": [], **dict.fromkeys(COLUMNS, 1.0)}
+    file.write_text(json.dumps(row))
+
+    def use() -> None:
+        write_report(tmp_path, {}, [{"settings": {"search.simulations": 16}} | read_row(file)])
+
+    check_damage(file, use, 100)
     check_damage(tmp_path / "sweep.json", lambda: open_folder(grid, tmp_path), 60)

@@ -84,14 +84,14 @@ def read_config(path: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         shown = shortened(repr(content))
         raise InputError(f"config: {path} holds {shown}, not a mapping of fields")
-    update(content)
+    update_names(content)
     check_fields(content, path)
     if not dict(dotted(content)):
         raise InputError(f"config: {path} holds no setting; {presets()}")
     return content
 
 
-def update(content: dict[str, Any]) -> None:
+def update_names(content: dict[str, Any]) -> None:
     """Give the settings of an older file their names of today; drop those that did nothing."""
     for old, new in NEW_NAMES.items():
         section, _, leaf = old.partition(".")

@@ -315,7 +315,8 @@ def report(result: Result) -> str:
     network = config["network"]
     heading = (
         f"compiled for {gpu['name']} ({gpu['memory_mib']:,} MiB), nothing was run: "
-        f"{network['channels']} x {network['blocks']}, {config['selfplay']['games']} games, "
+        f"{network['channels']} x {network['blocks']}, "
+        f"{config['selfplay']['games_per_iteration']} games, "
         f"{config['search']['simulations']} simulations, engine {config['search']['engine']}"
     )
     rows = [

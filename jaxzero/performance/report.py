@@ -22,7 +22,7 @@ import tabulate
 
 import jaxzero
 from jaxzero.config import Config
-from jaxzero.config.files import dotted
+from jaxzero.config.files import dotted, update_names
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.readers import read_mapping
 from jaxzero.network.layers import compute_dtype, convolution_form
@@ -244,7 +244,7 @@ def setting_lines(result: Result) -> str:
         f"network     {network['trunk']} {network['channels']} x {network['blocks']} on "
         f"{game['rows']}x{game['cols']}, {result['parameters']:,} parameters, "
         f"{result['compute_dtype']}{form}\n"
-        f"iteration   {config['selfplay']['games']} games of "
+        f"iteration   {config['selfplay']['games_per_iteration']} games of "
         f"{result['decisions_per_game']:.1f} decisions, "
         f"{config['search']['simulations']} simulations a move, "
         f"{learner['updates_per_iteration']} updates of {learner['batch_size']} samples\n"
@@ -264,6 +264,7 @@ def read_result(path: Path) -> Result:
         if name.endswith(COMPARED) and not isinstance(value, int | float | None):
             shown = shortened(repr(value))
             raise InputError(f"compare: {name} in {path} is {shown}, not a number")
+    update_names(result["config"])
     return result
 
 

@@ -268,7 +268,7 @@ def test_hostile_questions_get_an_answer(count, monkeypatch):
     monkeypatch.setattr(opponents, "warm_up", lambda *_: None)
     monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record, None))
     monkeypatch.setattr(answers, "analyses_of", lambda *_: iter(()))
-    monkeypatch.setattr(answers, "prove", lambda *_: Solution(0, 0, 0, (0,), 0, 0.0))
+    monkeypatch.setattr(answers, "prove", lambda *_: Solution(0, 0, 0, (0,)))
     rng, kinds = random.Random(count), {}
     for _ in range(count):
         path, data = hostile_question(rng)

@@ -150,7 +150,7 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, asked):
     rows = run_sweep(grid_of("--selfplay.games_per_iteration=64,16,32"), tmp_path)
     assert asked["asked"] == [16, 32, 64]
     assert [row["status"] for row in rows] == ["ok", "ok", "failed"]
-    (tmp_path / "points" / "games=32.json").unlink()
+    (tmp_path / "points" / "games_per_iteration=32.json").unlink()
     del asked[32]
     rows = run_sweep(grid_of("--selfplay.games_per_iteration=16,32"), tmp_path)
     assert asked["asked"] == [16, 32, 64, 32]

@@ -98,7 +98,7 @@ def test_warnings_depend_on_the_settings():
         ("updates skipped", changed("learn/skipped_updates", 3.0), "learning_rate"),
         ("all games end alike", changed("selfplay/draws", *[1.0] * 5), "sampled_moves"),
         ("all games end alike", changed("selfplay/first_wins", *[1.0] * 5), "random_move_fraction"),
-        ("all games end alike", changed("selfplay/first_wins", *[0.0] * 5), "deviations"),
+        ("all games end alike", changed("selfplay/first_wins", *[0.0] * 5), "random_move_fraction"),
         ("lanes idle", changed("selfplay/used", *[0.5] * 5), "selfplay.games_per_iteration"),
         ("slower than before", changed("speed/evaluations_per_second", *[5e3] * 5), "device"),
         ("solver too slow", changed("selfplay/unsolved", *[0.4] * 5), "solver_below_edges"),

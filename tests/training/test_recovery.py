@@ -38,6 +38,7 @@ from jaxzero.runs.checkpoint import (
     record_sum,
 )
 from jaxzero.runs.metrics import read_metrics
+from jaxzero.runs.source import Source
 from jaxzero.runs.weights import load_agent, read_initial_weights
 from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import Progress, run_iteration
@@ -140,7 +141,7 @@ def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path
     shutil.copytree(run_dir / "checkpoints" / "2", run_dir / "checkpoints" / "4")
     damage(run_dir / "checkpoints" / "4")
     capsys.readouterr()
-    assert cli.Source(run_dir, None).load().iteration == 2
+    assert Source(run_dir, None).load().iteration == 2
     said = capsys.readouterr()
     assert "skipped: checkpoint" in said.err and not said.out  # which may belong to a protocol
     assert saved(short_config(), run_dir, 2).replay is not None
