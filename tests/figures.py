@@ -420,14 +420,14 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
 def of_the_page() -> Iterator[Figure]:
     """Yield levels, boards and formats."""
     words = {7: "seven", 9: "nine"}
-    yield Figure(README, f"{words[len(LEVELS)]} levels", "page/levels.py")
+    yield Figure(README, f"{words[len(LEVELS)]} levels", "page/opponents.py")
     yield Figure(README, f"{words[len(FORMATS)]} formats", "game/notation.py")
     *boards, last = OWN_NETWORK
-    yield Figure(PLAYING, f"({', '.join(boards)} and {last}", "page/levels.py")
+    yield Figure(PLAYING, f"({', '.join(boards)} and {last}", "page/opponents.py")
     for name in FORMATS:
         yield Figure(PLAYING, f"| `{name}` |", "game/notation.py")
     for level in LEVELS:
-        yield Figure(PLAYING, level.name, "page/levels.py")
+        yield Figure(PLAYING, level.name, "page/opponents.py")
 
 
 # The picture

@@ -191,6 +191,7 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
         agent = _needed(name, game, agent)
         made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
         return Player(name, partial(expert.choose_edges, made), on_host=True)
+    assert kind in ("policy", "search"), f"{kind} has no player"
     simulations = _count(name, argument, "search:64") if kind == "search" else 0
     return _network_player(name, simulations, _needed(name, game, agent))
 

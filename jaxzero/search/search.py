@@ -48,8 +48,7 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
         else:
             prediction = network.apply(params, state.drawn, found)
         value = expected_margin(game, prediction) / game.num_boxes
-        # Nothing is left to win once the game is over; the masked margins say so already,
-        # but the sign of the final margin was paid out as a reward.
+        # Nothing is left to win once the game is over.
         return Evaluation(prediction.policy_logits, jnp.where(needed, value, 0.0))
 
     return evaluate
@@ -97,7 +96,8 @@ def search(
 
     if view is None:
         view = jax.vmap(partial(rules.view, game))(state.drawn)
-    # As if the opponent had passed: so the root is evaluated where all nodes are.
+    # NO_MOVE draws nothing and passes the turn: from here it leads to the root, and round 0
+    # expands the root like any other node.
     passed = State(state.drawn, -state.margin, 1 - state.player)
     games, expanded = len(state.margin), None
     in_one = games <= (settings.evaluation_batch or games)

@@ -1,4 +1,6 @@
-"""Adjudication: games stop where the exact solver can say how they end, as with chess tablebases.
+"""Adjudication: games end where the exact solver can say how, as with chess tablebases.
+
+The setting `selfplay.solver_below_edges` asks for it; at 0, its default, games are played out.
 
 The device plays on while the cores of the host solve. Iteration i hands over the positions at which
 its games stopped. They are solved during iteration i + 1, and iteration i + 2 takes the answers. It
@@ -168,16 +170,17 @@ def store(
     """
     if state is None:
         return add(replay, positions), None, {}
+    # Keys 0 and 1 of the split are those of play and of learning.
     uniform_key, offset_key = jax.random.split(jax.random.fold_in(key, 2))
-    newer, (waiting, stops, begun), answers = waiting, state.older, state.answers
+    newer, (due, stops, begun), answers = waiting, state.older, state.answers
     result, known = results(stops, answers), answers.solved[:, 0]
-    uniform = jax.random.uniform(uniform_key, waiting.left.shape)
-    to_come = waiting.slope * result[waiting.game] + waiting.offset
+    uniform = jax.random.uniform(uniform_key, due.left.shape)
+    to_come = due.slope * result[due.game] + due.offset
     replay = relabel(
         replay,
         2 * config.positions_per_iteration * len(begun) // config.selfplay.games_per_iteration,
-        possible_margin(to_come, waiting.left, uniform),
-        waiting.known & (known[waiting.game] | (waiting.slope == 0)),
+        possible_margin(to_come, due.left, uniform),
+        due.known & (known[due.game] | (due.slope == 0)),
     )
     stopped = begun & ~jnp.all(stops.drawn, axis=-1)
     count = jnp.maximum(1, jnp.sum(begun))

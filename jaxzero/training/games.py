@@ -1,4 +1,7 @@
-"""Games of self-play before a decision: how they begin, and when they have ended."""
+"""Games of self-play before a decision: how they begin, and when they have ended.
+
+A lane is a place in the batch where one game at a time is in play.
+"""
 
 from __future__ import annotations
 
