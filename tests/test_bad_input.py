@@ -260,7 +260,7 @@ def place(tmp_path_factory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("row", filter(None, WRONG_LINES.splitlines()))
+@pytest.mark.parametrize("row", [*filter(None, WRONG_LINES.splitlines())])
 def test_a_wrong_line_names_field_and_value_and_touches_nothing(row, place):
     def contents() -> dict[str, bytes | None]:
         return {str(p): p.read_bytes() if p.is_file() else None for p in place.rglob("*")}
