@@ -23,13 +23,13 @@ from script_runner import ROOT, parser_of, run_here
 
 from jaxzero.cli import MAY_BE_EMPTY, load_config, parse
 from jaxzero.config import Config
-from jaxzero.config.files import field_names
+from jaxzero.config.files import typed_fields
 from jaxzero.errors import InputError
 from jaxzero.host.status import MARK
 
 SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
 LONGEST = 600  # characters of a line
-CONFIG_FIELDS = set(field_names(Config))
+CONFIG_FIELDS = set(dict(typed_fields(Config)))
 
 # Command lines. Each error begins with the field and the value before the bar. In the folder are a
 # run of 48 iterations, a game, a folder with a picture, and the files of `place`.

@@ -18,7 +18,7 @@ import pytest
 from script_runner import ROOT, Parsed
 
 from jaxzero.config import Config
-from jaxzero.config.files import field_names
+from jaxzero.config.files import typed_fields
 
 PACKAGE = "jaxzero"
 # From the ground up: a room imports from itself and from rooms before it.
@@ -157,7 +157,7 @@ def test_settings_that_are_named_exist(page):
     if page.suffix == ".yaml":
         text = "\n".join(re.findall(r"#.*", text))
     text = re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)  # there they are attributes
-    assert settings_named(text) - set(field_names(Config)) == set()
+    assert settings_named(text) - set(dict(typed_fields(Config))) == set()
 
 
 def test_settings_are_found_in_texts():

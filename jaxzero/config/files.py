@@ -93,16 +93,18 @@ def read_config(path: str) -> dict[str, Any]:
 
 def update_names(content: dict[str, Any]) -> None:
     """Give the settings of an older file their names of today; drop those that did nothing."""
-    for old, new in NEW_NAMES.items():
-        section, _, leaf = old.partition(".")
-        fields_of = content.get(section)
-        if isinstance(fields_of, dict) and leaf in fields_of:
-            fields_of.setdefault(new.partition(".")[2], fields_of.pop(leaf))
-    for name, nothing in GONE.items():
+    for name in (*NEW_NAMES, *GONE):
         section, _, leaf = name.partition(".")
         fields_of = content.get(section)
-        if isinstance(fields_of, dict) and fields_of.get(leaf) == nothing:
-            del fields_of[leaf]
+        if not isinstance(fields_of, dict) or leaf not in fields_of:
+            continue
+        if name in GONE:
+            if fields_of[leaf] == GONE[name]:
+                del fields_of[leaf]
+            continue
+        new = NEW_NAMES[name].partition(".")[2]
+        if new not in fields_of:  # with both names, `check_fields` refuses the old one
+            fields_of[new] = fields_of.pop(leaf)
 
 
 def find_config(name: str) -> str:
@@ -186,11 +188,6 @@ def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:
         yield prefix + name, kind
         if is_dataclass(kind):
             yield from typed_fields(kind, f"{prefix}{name}.")
-
-
-def field_names(cls: type) -> Iterator[str]:
-    """Yield the dotted names of all fields of nested dataclasses, sections included."""
-    return (name for name, _ in typed_fields(cls))
 
 
 def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -135,10 +135,9 @@ def _train(
             while saver.is_due or not ends:
                 with divergence(config, checkpoints):
                     progress, metrics, line, last = next(iterations)
-                if is_first():
-                    writer.write(progress.iteration, metrics, line)
-                ends = ends or last
-                with divergence(config, checkpoints):
+                    if is_first():
+                        writer.write(progress.iteration, metrics, line)
+                    ends = ends or last
                     saver.save(progress, metrics, ends)
                 if on_iteration is not None:
                     on_iteration({"iteration": progress.iteration, **metrics})

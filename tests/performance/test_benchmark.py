@@ -17,7 +17,7 @@ from script_runner import ROOT
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config, SearchConfig, SelfplayConfig
-from jaxzero.config.files import field_names
+from jaxzero.config.files import typed_fields
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
 from jaxzero.performance import timing
@@ -243,7 +243,7 @@ def test_every_bottleneck_is_reached_and_advises_with_fields_that_exist(changes,
     found = result_of(**changes)["bottleneck"]
     assert found["name"] == name
     named = re.findall(r"\b[a-z]+\.[a-z_]+\b", " ".join(found["advice"]))
-    assert set(named) <= set(field_names(Config))
+    assert set(named) <= set(dict(typed_fields(Config)))
     assert found["advice"] and (name not in ADVICE or found["advice"] == ADVICE[name])
 
 
