@@ -11,7 +11,7 @@ import pytest
 import jaxzero
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play.game import Record, draw_turn
-from jaxzero.players import single
+from jaxzero.players import recent, single
 from jaxzero.players.preparation import (
     PREPARATION,
     Preparation,
@@ -122,6 +122,8 @@ def test_the_api_answers_at_once_and_says_who(monkeypatch):
     assert engine.best_move([]) == engine.first_move([]).edge == engine.best_moves([[]])[0]
     monkeypatch.undo()
     monkeypatch.setattr("jaxzero.solver.small.MOST_UNDRAWN", -1)
+    # Whatever tests before this one have compiled is forgotten.
+    monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))
     gate = threading.Event()
     monkeypatch.setattr(
         type(engine), "_choose", lambda *_: (gate.wait(PATIENCE), made.append(1), ([7], [0.0]))[2]
