@@ -68,11 +68,11 @@ def draw_random_moves(
     settings: SelfplayConfig, key: jax.Array, games: int, moves: chex.Numeric
 ) -> RandomMoves:
     """Choose when `games` games of `moves` [] moves each have random moves."""
-    opening_key, game_key, move_key = jax.random.split(key, 3)
+    uniform = jax.random.uniform(key, (3, games))  # one draw: each is dear to compile
     longest = jnp.minimum(settings.random_opening_moves, moves)
-    opening = jax.random.randint(opening_key, (games,), 0, longest + 1)
-    deviates = jax.random.bernoulli(game_key, settings.random_move_fraction, (games,))
-    later = jax.random.randint(move_key, (games,), opening, moves)
+    opening = jnp.floor(uniform[0] * (longest + 1)).astype(jnp.int32)
+    deviates = uniform[1] < settings.random_move_fraction
+    later = opening + jnp.floor(uniform[2] * (moves - opening)).astype(jnp.int32)
     return RandomMoves(opening, jnp.where(deviates, later, -1))
 
 

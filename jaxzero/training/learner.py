@@ -221,7 +221,7 @@ def mean_gradient(
 
 def augment(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positions:
     """Show each position of a batch under a random one of the symmetries [S, A]."""
-    picks = jax.random.randint(key, batch.margin.shape, 0, permutations.shape[0])
+    picks = jax.random.bits(key, batch.margin.shape) % len(permutations)
     gather = permutations[picks]
     return batch._replace(
         drawn=jnp.take_along_axis(batch.drawn, gather, axis=-1),
@@ -277,8 +277,7 @@ def learn(
     def one_update(
         learner: Learner, at: tuple[jax.Array, jax.Array]
     ) -> tuple[Learner, dict[str, jax.Array]]:
-        key, fraction = at
-        sample_key, symmetry_key = jax.random.split(key)
+        (sample_key, symmetry_key), fraction = at
         batch = sample(replay, sample_key, batch_size)
         if config.learner.augmentation:
             batch = augment(permutations, symmetry_key, batch)
@@ -286,7 +285,7 @@ def learn(
 
     if not updates:
         return learner, {}
-    keys = jax.random.split(key, updates)
+    keys = jax.random.split(key, (updates, 2))
     learner, metrics = jax.lax.scan(one_update, learner, (keys, fractions))
     skipped = metrics.pop("skipped")
     taken = jnp.maximum(updates - skipped.sum(), 1.0)

@@ -69,13 +69,13 @@ def open_games(
         return start
     manner_key, close_key, move_key = jax.random.split(key, 3)
     manner = _manners(game, manner_key, games, plies)
-    keys = jax.random.split(close_key, games)
-    facing = jax.vmap(partial(_close, game, above))(keys, manner, start)
+    noise = jax.random.gumbel(close_key, (games, game.num_boxes))
+    facing = jax.vmap(partial(_close, game, above))(noise, manner, start)
     play = jax.vmap(partial(_ply, game, above))
 
     def ply(number: jax.Array, opening: Opening) -> Opening:
-        keys = jax.random.split(jax.random.fold_in(move_key, number), games)
-        return play(keys, manner, opening)
+        noise = jax.random.gumbel(jax.random.fold_in(move_key, number), start.drawn.shape)
+        return play(noise, manner, opening)
 
     # No opening is longer, so the loop need not ask. The last turn moves in vain: it takes over
     # what the one before has played.
@@ -85,19 +85,21 @@ def open_games(
 
 def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> Manner:
     """Draw how each game opens: Manner [B]."""
-    center_key, slope_key, sign_key, closed_key, depth_key = jax.random.split(key, 5)
     number = jnp.arange(games)
     most = fewest_decisions(game) - 1
     size = jnp.array([game.rows, game.cols])
-    center = jax.random.uniform(center_key, (games, 2), minval=-FARTHEST, maxval=1 + FARTHEST)
-    slope = jax.random.uniform(slope_key, (games,), minval=-STEEPEST, maxval=STEEPEST)
-    closed = jax.random.randint(closed_key, (games,), 0, game.num_boxes)
-    length = jax.random.randint(depth_key, (games,), 2 * plies - most, most + 1)
+    # One draw: each is dear to compile.
+    row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games))
+    center = jnp.stack([row, col], axis=1) * (1 + 2 * FARTHEST) - FARTHEST
+    slope = STEEPEST * jnp.maximum(2 * slope - 1, 0)
+    closed = jnp.floor(closed * game.num_boxes).astype(jnp.int32)
+    # As far below `plies` as above: half of the games begin there.
+    length = 2 * plies - most + jnp.floor(length * (2 * (most - plies) + 1)).astype(jnp.int32)
     length = jnp.maximum(plies, length)
     return Manner(
         careful=number % 4 < 3,
         center=center * size[None, :],
-        slope=jnp.maximum(slope, 0) * jax.random.rademacher(sign_key, (games,)),
+        slope=jnp.where(sign < 0.5, slope, -slope),
         closed=jnp.where((number % 2 == 1) & (length > 0), closed, 0),
         length=length,
     )
@@ -121,10 +123,9 @@ def _leaves_enough(above: int, found: Structure) -> jax.Array:
     return jnp.sum(~found.quiet) > above
 
 
-def _close(game: DotsAndBoxes, above: int, key: jax.Array, manner: Manner, start: State) -> State:
-    """Close the first boxes of one game, unless that leaves no move."""
-    logits = _logits(manner, jnp.asarray(box_centres(game)))
-    noisy = logits + jax.random.gumbel(key, logits.shape)
+def _close(game: DotsAndBoxes, above: int, noise: jax.Array, manner: Manner, start: State) -> State:
+    """Close the first boxes of one game, by Gumbel noise [boxes], unless that leaves no move."""
+    noisy = _logits(manner, jnp.asarray(box_centres(game))) + noise
     rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1)
     closed = (rank < manner.closed).reshape(game.rows, game.cols)
     drawn = highest_beside(closed.astype(jnp.int32)) > 0
@@ -135,9 +136,12 @@ def _close(game: DotsAndBoxes, above: int, key: jax.Array, manner: Manner, start
 
 
 def _ply(
-    game: DotsAndBoxes, above: int, key: jax.Array, manner: Manner, opening: Opening
+    game: DotsAndBoxes, above: int, noise: jax.Array, manner: Manner, opening: Opening
 ) -> Opening:
-    """Take the free boxes of one game and play a random move, unless its opening is over."""
+    """Take the free boxes of one game and play a move at random, unless its opening is over.
+
+    `noise` [A] is Gumbel noise.
+    """
     goes_on, kept, facing = opening
     # The only structure in the loop, which is dear to compile: of what was played last.
     found = structure(game, facing.drawn)
@@ -148,7 +152,7 @@ def _ply(
     moves = quiet_moves(game, found)
     safe = moves & found.safe
     allowed = jnp.where(manner.careful & jnp.any(safe), safe, moves)
-    logits = _logits(manner, jnp.asarray(edge_centres(game)))
-    edge = jax.random.categorical(key, jnp.where(allowed, logits, -jnp.inf)).astype(jnp.int32)
+    noisy = _logits(manner, jnp.asarray(edge_centres(game))) + noise
+    edge = jnp.argmax(jnp.where(allowed, noisy, -jnp.inf)).astype(jnp.int32)
     moved = draw_quiet(game, settle(facing, found, jnp.zeros((), bool)), edge)
     return Opening(goes_on, kept, jax.tree.map(partial(jnp.where, goes_on), moved, facing))

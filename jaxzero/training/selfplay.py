@@ -66,14 +66,13 @@ def play_block(
     fraction: chex.Numeric = 0.0,
 ) -> tuple[Positions, Waiting, dict[str, jax.Array]]:
     """As `play_games`; return also what the margins of games wait for that the solver ends."""
-    random_key, play_key, sample_key = jax.random.split(key, 3)
-    begin = new_games(config, random_key, games, fraction)
+    begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
+    begin = new_games(config, begin_key, games, fraction)
     decisions, ends = play_to_the_end(config, evaluate, params, play_key, begin)
     played, late = jnp.sum(decisions.played), config.selfplay.late_start_moves > 0
     steps = config.steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
     count = jnp.sum(begun)
-    label_key, sample_key = jax.random.split(sample_key)
     (rows, postponed), results = label(config, decisions, ends, begun, label_key)
     positions, postponed = resample(
         (rows, postponed),
@@ -124,19 +123,18 @@ def play_step(
     """Make one decision in every lane."""
     game, rules, games = config.game.board, game_of(config.search), play.games
     step_key = jax.random.fold_in(play_key, play.step)
-    search_key, uniform_key, sample_key = jax.random.split(step_key, 3)
+    search_key, sample_key = jax.random.split(step_key)
     position = searched(config, games)
     over = has_ended(config, position)
     found = search(game, config.search, evaluate, params, search_key, position, view=games.view)
     value = jnp.where(over, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
-    sampled = jax.random.categorical(sample_key, jnp.log(found.policy)).astype(jnp.int32)
-    move = jnp.where(games.ply < config.selfplay.sampled_moves, sampled, found.edge)
-    legal = jax.vmap(partial(rules.legal, game))(games.view)
-    uniform = jax.random.categorical(uniform_key, jnp.where(legal, 0.0, -jnp.inf))
-    is_random = games.random.at(games.ply)
-    move = jnp.where(is_random, uniform, move).astype(jnp.int32)
+    is_random, legal = games.random.at(games.ply), jax.vmap(partial(rules.legal, game))(games.view)
+    policy = jnp.where(is_random[:, None], legal, found.policy)
+    sampled = jax.random.categorical(sample_key, jnp.log(policy))
+    is_sampled = is_random | (games.ply < config.selfplay.sampled_moves)
+    move = jnp.where(is_sampled, sampled, found.edge).astype(jnp.int32)
 
     decision = Decisions(
         drawn=state.drawn,
