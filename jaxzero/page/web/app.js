@@ -248,8 +248,8 @@ function route() {
   if (name.startsWith("g=")) return routeToShared(name);
   const lesson = /^lesson-([1-9]\d*)$/.exec(name);
   if (lesson) return showView("learn", Math.min(Number(lesson[1]), lessons.count) - 1);
-  const known = ["play", "review", "learn"].includes(name);
-  showView(known ? name : settings.visited ? "play" : "learn");
+  if (["play", "review"].includes(name)) return showView(name);
+  showView(/^(learn|lesson-.*)$/.test(name) || !settings.visited ? "learn" : "play"); // also a lesson that is none
 }
 
 function routeToShared(fragment) {
