@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from jaxzero.config import Config
-from jaxzero.config.ranges import check_number, in_words
+from jaxzero.config.ranges import fits, type_in_words
 from jaxzero.errors import LONGEST_VALUE, InputError, shortened
 from jaxzero.host.files import shipped_folder, write_text
 from jaxzero.host.readers import is_file, read_yaml, why_no_file
@@ -51,7 +51,6 @@ GONE = {
     "learner.policy_loss_weight": 1.0,
     "learner.margin_loss_weight": 1.0,
 }
-GONE_WORDS = "there is no such setting any more; CHANGELOG.md says why"
 
 
 def config_of_file(path: Path) -> Config:
@@ -152,29 +151,23 @@ def check_fields(content: dict[str, Any], where: str) -> None:
     """Raise an InputError for a field that does not exist and for a value of another type."""
     known, whole = dict(typed_fields(Config)), set(sections(Config))
     for name, value in dotted(content):
-        place = f"{shortened(name)}: {shortened(repr(value))} in {where}"
-        if name in RENAMED:
-            raise InputError(f"{place}: is now {RENAMED[name]}")
-        if name in GONE:
-            raise InputError(f"{place}: {GONE_WORDS}")
+        shown = f"{shortened(repr(value))} in {where}"
         if name not in known:
-            raise InputError(f"{place}: no such field{did_you_mean(name, known)}")
+            raise no_such_field(name, shown, known)
         if name in whole:
-            raise InputError(f"{place} must be a mapping of fields")
-        if not _fits(value, known[name]):
-            words = in_words(getattr(known[name], "__name__", "")) or "text"
-            raise InputError(f"{place} must be {words}")
+            raise InputError(f"{name}: {shown} must be a mapping of fields")
+        if not fits(value, known[name]):
+            raise InputError(f"{name}: {shown} must be {type_in_words(known[name])}")
 
 
-def _fits(value: Any, kind: type) -> bool:
-    """Return whether a value of a file is of the type of its field, without any conversion."""
-    if not hasattr(kind, "_restrictions"):
-        return isinstance(value, bool if kind is bool else str)
-    try:
-        check_number("", value, kind)
-    except InputError:
-        return False
-    return not isinstance(value, str)
+def no_such_field(name: str, shown: str, known: Iterable[str]) -> InputError:
+    """Return the error of a setting that does not exist, or not any more; `shown` is its value."""
+    words = f"no such field{did_you_mean(name, known)}"
+    if name in RENAMED:
+        words = f"is now {RENAMED[name]}"
+    elif name in GONE:
+        words = "there is no such setting any more; CHANGELOG.md says why"
+    return InputError(f"{shortened(name)}: {shown}: {words}")
 
 
 def sections(cls: type, prefix: str = "") -> Iterator[str]:

@@ -75,7 +75,9 @@ class Checkpoints:
         """
         # As NumPy arrays: of several processes the first one writes them.
         learner = jax.device_get(learner)
-        refuse_not_finite(learner)
+        for name, leaf in _named(learner).items():
+            if not np.isfinite(leaf).all():
+                raise FloatingPointError(f"{name} is not finite")
         items = {"learner": ocp.args.StandardSave(learner)}
         layout = None
         if replay is not None:
@@ -311,13 +313,6 @@ def _named(tree: chex.ArrayTree) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
 
 
-def refuse_not_finite(learner: chex.ArrayTree) -> None:
-    """Raise a FloatingPointError naming the first array that holds a nan or an infinity."""
-    for name, leaf in _named(learner).items():
-        if not np.isfinite(np.asarray(leaf)).all():
-            raise FloatingPointError(f"{name} is not finite")
-
-
 def _is_here(tree: chex.ArrayTree) -> bool:
     """Return whether this process has all of a tree."""
     return all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(tree))
@@ -335,15 +330,11 @@ def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
         return jax.tree.map(lambda leaf: leaf.copy(), replay)
     if not _is_here(replay):
         return replay  # each process writes its own slices, which orbax copies to the host
-    return _on_host(replay)
-
-
-def _on_host(tree: chex.ArrayTree) -> chex.ArrayTree:
     try:
         host = jax.local_devices(backend="cpu")[0]
     except RuntimeError:  # JAX_PLATFORMS names the accelerator alone
-        return jax.device_get(tree)
-    return jax.block_until_ready(jax.device_put(tree, host))
+        return jax.device_get(replay)
+    return jax.block_until_ready(jax.device_put(replay, host))
 
 
 def _zeros(shapes: chex.ArrayTree) -> chex.ArrayTree:
