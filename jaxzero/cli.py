@@ -13,7 +13,6 @@ from copy import deepcopy
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jsonargparse import (
     ArgumentParser,
@@ -42,8 +41,6 @@ from jaxzero.host.readers import is_text, parse_yaml
 from jaxzero.host.status import status_lines
 
 PLAIN = "plain"  # a mode of parsers of our own: what they read as YAML has no tags or aliases
-
-CONFIG_FIELDS = tuple(field.name for field in fields(Config))
 
 
 def script_parser(description: str) -> ArgumentParser:
@@ -180,9 +177,9 @@ def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
     """
     if not namespace.config:
         raise InputError(f"config: name a preset or a YAML file with --config; {presets()}")
-    plain = {name: namespace[name] for name in CONFIG_FIELDS}
-    built = parser.instantiate(Namespace(**plain))
-    return Config(**{name: built[name] for name in CONFIG_FIELDS})
+    names = [field.name for field in fields(Config)]
+    built = parser.instantiate(Namespace(**{name: namespace[name] for name in names}))
+    return Config(**{name: built[name] for name in names})
 
 
 def load_config(path: str | Path, *options: str) -> Config:
@@ -198,7 +195,9 @@ def _one_line(message: str) -> str:
     unknown = re.match(r"unrecognized arguments: (\S+)", message)
     if unknown:
         return f"{shortened(unknown[1])!r}: belongs to no option"
-    outside = re.match(r'Parser key "([^"]+)"[^:]*:\s+Not of type ([^:]+): (.*)', message, re.DOTALL)
+    outside = re.match(
+        r'Parser key "([^"]+)"[^:]*:\s+Not of type ([^:]+): (.*)', message, re.DOTALL
+    )
     if outside:
         name, kind, reason = outside.groups()
         value = re.match(r"(\S+) does not conform", reason) or re.search(r"('.*')$", reason)

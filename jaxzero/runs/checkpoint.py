@@ -244,8 +244,13 @@ class Checkpoints:
         where = self.folder / str(iteration)
         if like is None or not self._replay(iteration).is_dir():
             return None
+
+        def as_saved(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+            rest = (layout["capacity"], *leaf.shape[2:]) if leaf.ndim > 1 else ()
+            return jax.ShapeDtypeStruct((layout["devices"], *rest), leaf.dtype)
+
         if layout := record.get("replay"):
-            like = replay_shapes(like, layout["devices"], layout["capacity"])
+            like = jax.tree.map(as_saved, like)
         try:
             missing = _fields(like).keys() - self._saved_shapes(iteration, "replay").keys()
             like = like._replace(**dict.fromkeys(missing, ()))  # of an older checkpoint
@@ -260,16 +265,6 @@ class Checkpoints:
                 f"checkpoint {where} has a replay that cannot be read: {reason}"
             ) from error
         return None if layout_difference(like, replay) else replay
-
-
-def replay_shapes(like: chex.ArrayTree, devices: int, capacity: int) -> chex.ArrayTree:
-    """Return the shapes of rings like `like` [D, C, ...] on so many devices, of this capacity."""
-
-    def resized(leaf: jax.Array) -> jax.ShapeDtypeStruct:
-        rest = (capacity, *leaf.shape[2:]) if leaf.ndim > 1 else ()
-        return jax.ShapeDtypeStruct((devices, *rest), leaf.dtype)
-
-    return jax.tree.map(resized, like)
 
 
 def checksum(tree: chex.ArrayTree) -> int:

@@ -144,7 +144,9 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     players = list(dict.fromkeys(x[1] for x in parts if x[0] in ("versus", "suite") and x[2:]))
     # The lines of each panel: metric, label, number of the colour, factor and offset.
     panels = {
-        name: [(key, key.split("/")[1].replace("_", " "), i, 1.0, 0.0) for i, key in enumerate(all_)]
+        name: [
+            (key, key.split("/")[1].replace("_", " "), i, 1.0, 0.0) for i, key in enumerate(all_)
+        ]
         for name, all_ in PANELS.items()
     }
     for name, (begin, end, *scale) in PLAYER_PANELS.items():
