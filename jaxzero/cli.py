@@ -11,8 +11,9 @@ from argparse import Action, ArgumentError
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from jsonargparse import (
     ArgumentParser,
@@ -33,7 +34,7 @@ from jaxzero.config.files import (
     read_config,
     sections,
 )
-from jaxzero.config.ranges import in_words, type_in_words
+from jaxzero.config.ranges import fits, type_in_words
 from jaxzero.errors import InputError, RunError, one_line, shortened
 from jaxzero.host.environment import memory_advice
 from jaxzero.host.interrupts import ends_at_once
@@ -77,7 +78,7 @@ class HelpFormatter(DefaultHelpFormatter):
     """Names types in words: `a whole number >= 1 and <= 20` in place of the name of a type."""
 
     def _get_type_str(self, action: Action) -> str | None:
-        kind = getattr(action, "_typehint", None) or action.type or str
+        kind = type_of(action)
         if action.nargs == 0 or typing.get_origin(kind) is typing.Literal:  # choices stand there
             return None
         return type_in_words(kind)
@@ -90,6 +91,12 @@ class HelpFormatter(DefaultHelpFormatter):
             said = "default:" in (action.help or "") or action.required
             text = text.replace(", default: %(default)s", "" if said else ", no default")
         return text
+
+
+def type_of(action: Action) -> Any:
+    """Return the type of the value of an option, or of each where it takes several."""
+    kind = getattr(action, "_typehint", None) or action.type or str
+    return typing.get_args(kind)[0] if typing.get_origin(kind) is list else kind
 
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
@@ -110,23 +117,23 @@ def _checked(parser: ArgumentParser, arguments: list[str]) -> list[str]:
 
     --config comes first: the options override it wherever they stand.
     """
-    known = [name for action in parser._actions for name in action.option_strings]
+    known = {name: action for action in parser._actions for name in action.option_strings}
     given: list[list[str]] = []  # each option with the words after it
     for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         option, equals, value = word.partition("=")
         if option in known or re.match("-(?!inf|nan)[A-Za-z]|--.", word):
             _refuse_unknown(option, value if equals else following, known)
-            name = option[2:]
-            given.append([f"{option}={_value(name, value)}" if equals else option])
+            check = partial(_value, option[2:], known[option])
+            given.append([f"{option}={check(value)}" if equals else option])
         elif not given:  # no script takes words without an option
             raise InputError(f"{shortened(word)!r}: is no option")
         else:
-            given[-1].append(word if word == "--" else _value(name, word))
+            given[-1].append(word if word == "--" else check(word))
     given.sort(key=lambda words: words[0].partition("=")[0] != "--config")
     return [word for words in given for word in words]
 
 
-def _refuse_unknown(option: str, value: str, known: list[str]) -> None:
+def _refuse_unknown(option: str, value: str, known: Iterable[str]) -> None:
     """Raise an InputError for an option that a parser does not have."""
     if option in known:
         return
@@ -142,7 +149,7 @@ def _refuse_unknown(option: str, value: str, known: list[str]) -> None:
 MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")  # their empty text has a meaning
 
 
-def _value(name: str, value: str) -> str:
+def _value(name: str, action: Action, value: str) -> str:
     """Return a checked value of an option; of --config and of a section its content as JSON.
 
     The parser opens no file, so it sees nothing that was not checked. Raises: InputError, also for
@@ -158,16 +165,20 @@ def _value(name: str, value: str) -> str:
         return json.dumps(read_config(find_config(value)))
     if value.startswith("~/"):  # a shell leaves it after `--run_dir=`
         return os.path.expanduser(value)
-    if name not in sections(Config):
-        return value
     try:
         content = parse_yaml(value)
-    except ValueError as error:
-        raise InputError(f"{name}: {shortened(value)} is not YAML ({error})") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{name}: {shortened(value)} must be a mapping of fields")
-    check_fields({name: content}, f"--{name}")
-    return json.dumps(content)
+    except ValueError:
+        content = value
+    if name in sections(Config):
+        if not isinstance(content, dict):
+            raise InputError(f"{name}: {shortened(value)} must be a mapping of fields")
+        check_fields({name: content}, f"--{name}")
+        return json.dumps(content)
+    kind = type_of(action)
+    if kind not in (str, Path) and action.nargs != 0 and not fits(content, kind):
+        shown = repr(value) if isinstance(content, str) else value
+        raise InputError(f"{name}: {shortened(shown)} must be {type_in_words(kind)}")
+    return value
 
 
 def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
@@ -195,22 +206,6 @@ def _one_line(message: str) -> str:
     unknown = re.match(r"unrecognized arguments: (\S+)", message)
     if unknown:
         return f"{shortened(unknown[1])!r}: belongs to no option"
-    outside = re.match(
-        r'Parser key "([^"]+)"[^:]*:\s+Not of type ([^:]+): (.*)', message, re.DOTALL
-    )
-    if outside:
-        name, kind, reason = outside.groups()
-        value = re.match(r"(\S+) does not conform", reason) or re.search(r"('.*')$", reason)
-        return f"{name}: {shortened(value[1] if value else reason)} must be {in_words(kind)}"
-    wrong = re.match(r'Parser key "([^"]+)":\s+(.*?)\.? Got value: (.*)', message, re.DOTALL)
-    if wrong:
-        kind = re.sub(
-            r"Expected an? <class '(\w+)'>",
-            lambda found: f"must be {in_words(found[1])}",
-            " ".join(wrong[2].split()),
-        )
-        kind = re.sub(r"Expected an? typing\.Literal\[(.*)\]", r"must be one of \1", kind)
-        return f"{wrong[1]}: {shortened(wrong[3])!r} {kind}"
     named = re.match(r'Parser key "([^"]+)"[^:]*:\s+(.*)', message, re.DOTALL)
     message = f"{named[1]}: {named[2]}" if named else message
     return shortened(" ".join(message.removeprefix("argument --").split()), 300)

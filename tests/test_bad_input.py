@@ -137,6 +137,7 @@ out: run holds | sweep.py --config tiny --out run --selfplay.games_per_iteration
 out: run holds | export.py --weights 2x2 --out run --name config --overwrite
 out: list.yaml exists | export.py --weights 2x2 --out . --name list
 out: run/curves.png | compare.py --runs run --out run/curves.png
+out: x.npz must | compare.py --runs run --out x.npz
 out: run/checkpoints/48/x.npz | make_suite.py --out run/checkpoints/48/x.npz
 out: old.npz | make_suite.py --out old.npz
 out: name | export.py --weights 2x2

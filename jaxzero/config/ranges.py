@@ -107,7 +107,7 @@ def check_number(field: str, value: Any, kind: type) -> int | float:
         return kind._type(kind(value))
     except (TypeError, ValueError, OverflowError) as error:
         shown = shortened(str(value))
-        raise InputError(f"{field}: {shown} must be {in_words(kind.__name__)}") from error
+        raise InputError(f"{field}: {shown} must be {type_in_words(kind)}") from error
 
 
 NAMES = {  # of types that do not say what their values are
@@ -115,18 +115,13 @@ NAMES = {  # of types that do not say what their values are
     "float": "a number",
     "bool": "true or false",
     "str": "text",
+    "Path": "a path",
     "ClosedUnitInterval": "a number >= 0 and <= 1",
 }
 
 
-def in_words(name: str) -> str:
-    """Return what values of a type are, given by its name, such as `a whole number >= 0`."""
-    return "a path" if "Path" in name else NAMES.get(name, name)
-
-
 def type_in_words(kind: Any) -> str:
-    """Return what values of a type are, or the entries of a list: of a range, a path or text."""
-    inner = typing.get_args(kind)
+    """Return what values of a type are, such as `a whole number >= 0` or `one of conv, dense`."""
     if typing.get_origin(kind) is typing.Literal:
-        return f"one of {', '.join(inner)}"
-    return type_in_words(inner[0]) if inner else in_words(getattr(kind, "__name__", ""))
+        return f"one of {', '.join(typing.get_args(kind))}"
+    return NAMES.get(kind.__name__, kind.__name__)
