@@ -122,7 +122,8 @@ def _checked(parser: ArgumentParser, arguments: list[str]) -> list[str]:
     for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         option, equals, value = word.partition("=")
         if option in known or re.match("-(?!inf|nan)[A-Za-z]|--.", word):
-            _refuse_unknown(option, value if equals else following, known)
+            if option not in known:
+                raise _unknown(option, value if equals else following, known)
             check = partial(_value, option[2:], known[option])
             given.append([f"{option}={check(value)}" if equals else option])
         elif not given:  # no script takes words without an option
@@ -133,17 +134,17 @@ def _checked(parser: ArgumentParser, arguments: list[str]) -> list[str]:
     return [word for words in given for word in words]
 
 
-def _refuse_unknown(option: str, value: str, known: Iterable[str]) -> None:
-    """Raise an InputError for an option that a parser does not have."""
-    if option in known:
-        return
+def _unknown(option: str, value: str, known: Iterable[str]) -> InputError:
+    """Return the error of an option that a parser does not have."""
     names, shown = [name[2:] for name in known if name.startswith("--")], shortened(option)
     if option == "--":
-        raise InputError(f"{shown!r}={value}: is no option")
+        return InputError(f"{shown!r}={value}: is no option")
     if not option.startswith("--"):
         hint = did_you_mean(option[1:], names)
-        raise InputError(f"{shown!r}: is no option, they begin with --{hint}")
-    raise no_such_field(option[2:], repr(shortened("" if value.startswith("--") else value)), names)
+        return InputError(f"{shown!r}: is no option, they begin with --{hint}")
+    return no_such_field(
+        option[2:], repr(shortened("" if value.startswith("--") else value)), names
+    )
 
 
 MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")  # their empty text has a meaning

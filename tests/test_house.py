@@ -160,11 +160,6 @@ def test_settings_that_are_named_exist(page):
     assert settings_named(text) - set(dict(typed_fields(Config))) == set()
 
 
-def test_settings_are_found_in_texts():
-    text = "`search.simulations`, --learner.batch_size 3, game/rules.py, game.py, a.game.rows, x"
-    assert settings_named(text) == {"search.simulations", "learner.batch_size"}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_options_of_commands_exist(page, monkeypatch):
     monkeypatch.chdir(ROOT)

@@ -37,11 +37,8 @@ def is_run(folder: Path) -> bool:
 
 def check_run(option: str, folder: Path) -> None:
     """Raise an InputError unless a folder is that of a training run."""
-    why = why_no_file(folder / CONFIG_FILE, "")
-    if why:
-        raise InputError(f"{option}: {folder / CONFIG_FILE} {why}")
-    if not is_run(folder):
-        raise InputError(f"{option}: {folder} holds no run (it has no {CONFIG_FILE})")
+    if why := why_no_file(folder / CONFIG_FILE, "is not there"):
+        raise InputError(f"{option}: {folder} holds no run: its {CONFIG_FILE} {why}")
 
 
 def refuse_run(option: str, folder: Path) -> None:

@@ -86,13 +86,6 @@ def test_a_training_outlives_who_reads_its_output(tmp_path):
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["iterations"] == 2
 
 
-def test_whoever_writes_files_writes_them_without_a_reader(tmp_path):
-    result = tmp_path / "result.json"
-    done = shell(f"$PYTHON scripts/solve.py --rows 1 --cols 1 --json {result} > /dev/full")
-    assert done.returncode == 0 and done.stderr.count("\n") == 1
-    assert json.loads(result.read_text())
-
-
 TERMINAL = """
 import os, pty, signal, sys
 child, terminal = pty.fork()
@@ -137,17 +130,11 @@ from jaxzero.host.interrupts import install; install()
 import os, sys
 os.set_blocking(0, False); os.set_blocking(1, False)
 print("x" * 10**6)
-print(sys.stdin.read())
+print(sys.stdin.read(), chr(0xdcff))  # the name of a file need not be text
 """
     command = [sys.executable, "-c", code]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, **pipes) as process:
         time.sleep(0.5)  # the pipe is full
         said, _ = process.communicate("given", timeout=HANGS)
-    assert process.returncode == 0 and said == "x" * 10**6 + "\ngiven\n"
-
-
-def test_names_that_are_no_text_are_printed():
-    code = "from jaxzero.host.interrupts import install; install(); print(chr(0xdcff))"
-    done = shell(f'$PYTHON -c "{code}"', PYTHONUTF8="1")
-    assert (done.returncode, done.stdout) == (0, "\\udcff\n")
+    assert process.returncode == 0 and said == "x" * 10**6 + "\ngiven \\udcff\n"
