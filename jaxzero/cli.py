@@ -142,9 +142,8 @@ def _unknown(option: str, value: str, known: Iterable[str]) -> InputError:
     if not option.startswith("--"):
         hint = did_you_mean(option[1:], names)
         return InputError(f"{shown!r}: is no option, they begin with --{hint}")
-    return no_such_field(
-        option[2:], repr(shortened("" if value.startswith("--") else value)), names
-    )
+    value = "" if value.startswith("--") else value  # the next option
+    return no_such_field(option[2:], repr(shortened(value)), names)
 
 
 MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")  # their empty text has a meaning

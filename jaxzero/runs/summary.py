@@ -51,10 +51,11 @@ def describe_devices(devices: list[jax.Device]) -> str:
 def print_header(config: Config, devices: list[jax.Device], network: Network) -> None:
     """Print what is about to run, before anything is compiled: device, network, replay ratio."""
     settings, positions = config.network, config.iterations_kept * config.positions_per_iteration
+    size, dtype = count_params(param_shapes(network)), compute_dtype(settings).name
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
     print(
         f"network       {settings.trunk} {settings.channels} x {settings.blocks} on "
-        f"{config.game.board}, {count_params(param_shapes(network)):,} parameters, {compute_dtype(settings).name}"
+        f"{config.game.board}, {size:,} parameters, {dtype}"
     )
     print(
         f"replay        {positions:,} positions, {config.iterations_kept} iterations; "
