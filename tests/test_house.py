@@ -75,8 +75,7 @@ def imports() -> list[Import]:
 
 
 def inner_imports() -> list[Import]:
-    found = [one for one in imports() if one.target.split(".")[0] == PACKAGE]
-    return [one for one in found if one.target != PACKAGE]  # its version and nothing else
+    return [one for one in imports() if one.target.startswith(f"{PACKAGE}.")]
 
 
 def room(module: str) -> str:

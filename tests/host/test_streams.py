@@ -12,6 +12,8 @@ import time
 import pytest
 from script_runner import ROOT, TINY
 
+from jaxzero.host.status import MARK
+
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
 HANGS = 240  # seconds; nothing here takes so long
 
@@ -75,13 +77,14 @@ def test_an_engine_ends_by_itself_whatever_its_streams_are(streams):
     # A thread still compiles longer searches: Python would abort while it takes itself down.
     done = shell(f"$PYTHON scripts/engine.py --weights 2x2 --seconds 30 {streams}", GAME)
     assert done.returncode == (streams == "> /dev/full")
-    assert all(line.startswith(("jaxzero: ", "error: ")) for line in done.stderr.splitlines())
+    begins = ("jaxzero: ", "error: ", MARK)
+    assert all(line.startswith(begins) for line in done.stderr.splitlines())
 
 
 def test_a_training_outlives_who_reads_its_output(tmp_path):
     done = shell(f"$PYTHON scripts/train.py {TINY} --run_dir {tmp_path}/run | head -1")
     # A slow machine also says what it is doing.
-    said = [line for line in done.stderr.splitlines() if not line.startswith("... ")]
+    said = [line for line in done.stderr.splitlines() if not line.startswith(MARK)]
     assert len(said) == 1 and said[0].startswith("warning: standard output ")
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["iterations"] == 2
 
