@@ -10,7 +10,7 @@ import typing
 from argparse import Action, ArgumentError
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from jaxzero.config.files import (
     no_such_field,
     presets,
     read_config,
-    sections,
+    typed_fields,
 )
 from jaxzero.config.ranges import fits, type_in_words
 from jaxzero.errors import InputError, RunError, one_line, shortened
@@ -41,6 +41,7 @@ from jaxzero.host.interrupts import ends_at_once
 from jaxzero.host.readers import is_text, parse_yaml
 from jaxzero.host.status import status_lines
 
+SECTIONS = {name for name, kind in typed_fields(Config) if is_dataclass(kind)}
 PLAIN = "plain"  # a mode of parsers of our own: what they read as YAML has no tags or aliases
 
 
@@ -84,7 +85,7 @@ class HelpFormatter(DefaultHelpFormatter):
         return type_in_words(kind)
 
     def _get_help_string(self, action: Action) -> str:
-        if action.dest in sections(Config):
+        if action.dest in SECTIONS:
             return "fields of this section, as a mapping in YAML"
         text = super()._get_help_string(action).replace("(type: ", "(").replace(", type: ", ", ")
         if action.default is None:  # a help text of its own may say what stands for it
@@ -169,7 +170,7 @@ def _value(name: str, action: Action, value: str) -> str:
         content = parse_yaml(value)
     except ValueError:
         content = value
-    if name in sections(Config):
+    if name in SECTIONS:
         if not isinstance(content, dict):
             raise InputError(f"{name}: {shortened(value)} must be a mapping of fields")
         check_fields({name: content}, f"--{name}")

@@ -97,13 +97,11 @@ def update_names(content: dict[str, Any]) -> None:
         fields_of = content.get(section)
         if not isinstance(fields_of, dict) or leaf not in fields_of:
             continue
-        if name in GONE:
-            if fields_of[leaf] == GONE[name]:
-                del fields_of[leaf]
-            continue
-        new = NEW_NAMES[name].partition(".")[2]
-        if new not in fields_of:  # with both names, `check_fields` refuses the old one
+        new = NEW_NAMES.get(name, "").partition(".")[2]
+        if new and new not in fields_of:  # with both names, `check_fields` refuses the old one
             fields_of[new] = fields_of.pop(leaf)
+        elif name in GONE and fields_of[leaf] == GONE[name]:
+            del fields_of[leaf]
 
 
 def find_config(name: str) -> str:
@@ -149,13 +147,11 @@ def presets() -> str:
 
 def check_fields(content: dict[str, Any], where: str) -> None:
     """Raise an InputError for a field that does not exist and for a value of another type."""
-    known, whole = dict(typed_fields(Config)), set(sections(Config))
+    known = dict(typed_fields(Config))
     for name, value in dotted(content):
         shown = f"{shortened(repr(value))} in {where}"
         if name not in known:
             raise no_such_field(name, shown, known)
-        if name in whole:
-            raise InputError(f"{name}: {shown} must be a mapping of fields")
         if not fits(value, known[name]):
             raise InputError(f"{name}: {shown} must be {type_in_words(known[name])}")
 
@@ -168,11 +164,6 @@ def no_such_field(name: str, shown: str, known: Iterable[str]) -> InputError:
     elif name in GONE:
         words = "there is no such setting any more; CHANGELOG.md says why"
     return InputError(f"{shortened(name)}: {shown}: {words}")
-
-
-def sections(cls: type, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted names of the fields that hold others."""
-    return (name for name, kind in typed_fields(cls, prefix) if is_dataclass(kind))
 
 
 def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:

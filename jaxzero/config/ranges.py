@@ -7,6 +7,7 @@ the types takes nan, an infinity, or true and false.
 from __future__ import annotations
 
 import typing
+from dataclasses import is_dataclass
 from typing import Any
 
 from jsonargparse.typing import ClosedUnitInterval, restricted_number_type
@@ -124,4 +125,6 @@ def type_in_words(kind: Any) -> str:
     """Return what values of a type are, such as `a whole number >= 0` or `one of conv, dense`."""
     if typing.get_origin(kind) is typing.Literal:
         return f"one of {', '.join(typing.get_args(kind))}"
+    if is_dataclass(kind):
+        return "a mapping of fields"
     return NAMES.get(kind.__name__, kind.__name__)
