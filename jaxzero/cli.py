@@ -166,6 +166,9 @@ def _value(name: str, action: Action, value: str) -> str:
         return json.dumps(read_config(find_config(value)))
     if value.startswith("~/"):  # a shell leaves it after `--run_dir=`
         return os.path.expanduser(value)
+    kind = type_of(action)
+    if name not in SECTIONS and (kind in (str, Path) or action.nargs == 0):
+        return value
     try:
         content = parse_yaml(value)
     except ValueError:
@@ -175,8 +178,7 @@ def _value(name: str, action: Action, value: str) -> str:
             raise InputError(f"{name}: {shortened(value)} must be a mapping of fields")
         check_fields({name: content}, f"--{name}")
         return json.dumps(content)
-    kind = type_of(action)
-    if kind not in (str, Path) and action.nargs != 0 and not fits(content, kind):
+    if not fits(content, kind):
         shown = repr(value) if isinstance(content, str) else value
         raise InputError(f"{name}: {shortened(shown)} must be {type_in_words(kind)}")
     return value

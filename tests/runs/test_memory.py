@@ -10,7 +10,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.measure import strength
 from jaxzero.network.network import Network
-from jaxzero.runs.memory import DoesNotFit, largest_phase, least_bytes
+from jaxzero.runs.memory import DoesNotFit, least_bytes
 from jaxzero.training import iteration
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration, init_actor, input_shapes
@@ -18,7 +18,7 @@ from jaxzero.training.iteration import Program, compile_iteration, init_actor, i
 GIB = 2**30
 PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
 LARGE = {"replay.capacity": 400_000, "learner.batch_size": 16384}
-# Each compiles two iterations more, for what `largest_phase` says of numbers.
+# The other phases: each compiles two iterations more.
 MORE = {"selfplay.games_per_iteration": 512, "search.simulations": 4000}
 large = pytest.mark.parametrize(
     ("setting", "value"),
@@ -99,18 +99,6 @@ def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, valu
     parts = least(tiny(f"--{setting}={value}")[0])
     playing = parts["selfplay.games_per_iteration"] + parts["search.simulations"]
     assert sum(parts.values()) - min(playing, parts["learner.batch_size"]) <= predicted
-
-
-@pytest.mark.parametrize(
-    ("trees", "playing", "setting"),
-    [
-        (60, 70, "learner.batch_size"),
-        (60, 90, "search.simulations"),
-        (40, 90, "selfplay.games_per_iteration"),
-    ],
-)
-def test_the_phase_that_needs_more_is_named(trees, playing, setting):
-    assert largest_phase({"search.simulations": trees}, 100, playing) == setting
 
 
 @pytest.mark.parametrize("name", PRESETS)
