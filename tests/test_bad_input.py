@@ -75,9 +75,11 @@ selfplay.solver_below_edges: 99 | TRAIN --selfplay.solver_below_edges 99
 selfplay.games_per_iteration: 1000000000 | TRAIN --selfplay.games_per_iteration 1000000000
 evaluation.final_games: 7 | TRAIN --evaluation.final_games 7
 evaluation.opponents: greedi | TRAIN --evaluation.opponents greedi
+evaluation.opponents: search:4 | TRAIN --evaluation.opponents search:4
 evaluation.opponents: perfect | TRAIN --game.rows 8 --game.cols 8 --evaluation.opponents perfect
 evaluation.suite: tabel | TRAIN --evaluation.suite tabel
 evaluation.suite: 5x5_test | TRAIN --evaluation.suite 5x5_test
+evaluation.suite: table | train.py --config cpu --run_dir new --evaluation.suite table
 evaluation.suite: folder.npz | TRAIN --evaluation.suite folder.npz
 network.channels: 4 contradicts | train.py --resume --run_dir run --network.channels 4
 iterations: 10 | train.py --resume --run_dir run --iterations 10
@@ -128,12 +130,14 @@ out: run/curves.png | compare.py --runs run --out run/curves.png
 out: x.npz must | compare.py --runs run --out x.npz
 out: run/checkpoints/48/x.npz | make_suite.py --out run/checkpoints/48/x.npz
 out: old.npz | make_suite.py --out old.npz
+out: name | export.py --weights 2x2
 json: run/metrics.jsonl | evaluate.py --weights 2x2 --suite table --json run/metrics.jsonl
 json: link.json | benchmark.py --config tiny --json link.json
 json: run/x/../summary.json | gpu_compile.py --config tiny --json run/x/../summary.json
 json: README.md | solve.py --rows 1 --cols 1 --json README.md
 json: loop | analyse.py --weights 2x2 --json loop
 json: new.json | evaluate.py --weights 2x2 --suite table --figures new.json --json new.json
+figures: run | evaluate.py --weights 2x2 --suite table --figures run
 figures: new | evaluate.py --weights 2x2 --opponents greedy --figures new
 save: run | play.py --mode dual --player greedy --player2 greedy --save run
 save: games | play.py --mode dual --player greedy --player2 greedy --save games
@@ -163,12 +167,14 @@ games: 3 | evaluate.py --weights 2x2 --opponents greedy --games 3
 games: 3 | export.py --weights 2x2 --out new --games 3
 games: 3 | play.py --mode dual --player greedy --player2 greedy --games 3
 games: 4 | play.py --games 4
+games: 4 | play.py --web --games 4
 games: 1 | make_suite.py --games 1 --split --out new.npz
 name: a/b | export.py --weights 2x2 --out new --name a/b
 temperature: 0.001 | play.py --temperature 0.001
 temperature: 1.0 | play.py --mode ai --temperature 1 --player greedy --player2 greedy
 seconds: 2 | engine.py --weights 2x2 --seconds 2 --clock 60
 host: 203.0.113.9 | play.py --web --host 203.0.113.9 --port 0
+host: 127.0.0.1 | play.py --host 127.0.0.1
 port: 1 | watch.py --run_dir run --port 1
 once: | watch.py --run_dir run --web --once
 every: 3 | watch.py --run_dir run --once --every 3
