@@ -34,39 +34,28 @@ COMMANDS = {
 }
 
 
-def usage() -> str:
-    """Return what `jaxzero --help` prints."""
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {meaning}" for name, meaning in COMMANDS.items()]
-    first = "usage: jaxzero COMMAND ... (jaxzero COMMAND --help explains it)"
-    return "\n".join([first, "", *lines])
-
-
 def main() -> None:
     """Run the script that the first argument names; bad input ends with exit code 2."""
     install()
     with ends_at_once():
-        run(sys.argv[1:])
+        match sys.argv[1:]:
+            case ["--version"]:
+                print(f"jaxzero {__version__}")
+            case [] | ["-h" | "--help"]:
+                print("usage: jaxzero COMMAND ... (jaxzero COMMAND --help explains it)\n")
+                for name, meaning in COMMANDS.items():
+                    print(f"  {name:<11}  {meaning}")
+            case [name, *options] if name in COMMANDS:
+                # The parser of the script takes its name from the first word.
+                sys.argv = [f"jaxzero {name}", *options]
+                script = runpy.run_path(str(shipped_folder("scripts") / f"{name}.py"))
+                from jaxzero.cli import run_script
 
-
-def run(words: list[str]) -> None:
-    """Run a command line without its first word."""
-    match words:
-        case ["--version"]:
-            print(f"jaxzero {__version__}")
-        case [] | ["-h" | "--help"]:
-            print(usage())
-        case [name, *options] if name in COMMANDS:
-            # The parser of the script takes its name from the first word.
-            sys.argv = [f"jaxzero {name}", *options]
-            script = runpy.run_path(str(shipped_folder("scripts") / f"{name}.py"))
-            from jaxzero.cli import run_script
-
-            run_script(script["main"])
-        case [name, *_]:
-            hint = nearest(name, COMMANDS) or f" (known: {', '.join(COMMANDS)})"
-            print(f"error: command: {shortened(repr(name))} is unknown{hint}", file=sys.stderr)
-            sys.exit(2)
+                run_script(script["main"])
+            case [name, *_]:
+                hint = nearest(name, COMMANDS) or f" (known: {', '.join(COMMANDS)})"
+                print(f"error: command: {shortened(repr(name))} is unknown{hint}", file=sys.stderr)
+                sys.exit(2)
 
 
 if __name__ == "__main__":

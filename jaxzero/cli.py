@@ -8,15 +8,14 @@ import re
 import sys
 import typing
 from argparse import Action, ArgumentError
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import fields
-from functools import cache
+from dataclasses import fields, is_dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from jsonargparse import (
-    ActionConfigFile,
     ArgumentParser,
     DefaultHelpFormatter,
     Namespace,
@@ -27,26 +26,23 @@ from jsonargparse import (
 from jaxzero import errors
 from jaxzero.config import Config
 from jaxzero.config.files import (
-    GONE,
-    GONE_WORDS,
-    RENAMED,
     check_fields,
     did_you_mean,
     find_config,
+    no_such_field,
     presets,
     read_config,
-    sections,
+    typed_fields,
 )
-from jaxzero.config.ranges import in_words, type_in_words
+from jaxzero.config.ranges import fits, type_in_words
 from jaxzero.errors import InputError, RunError, one_line, shortened
 from jaxzero.host.environment import memory_advice
 from jaxzero.host.interrupts import ends_at_once
 from jaxzero.host.readers import is_text, parse_yaml
 from jaxzero.host.status import status_lines
 
+SECTIONS = {name for name, kind in typed_fields(Config) if is_dataclass(kind)}
 PLAIN = "plain"  # a mode of parsers of our own: what they read as YAML has no tags or aliases
-
-CONFIG_FIELDS = tuple(field.name for field in fields(Config))
 
 
 def script_parser(description: str) -> ArgumentParser:
@@ -83,13 +79,13 @@ class HelpFormatter(DefaultHelpFormatter):
     """Names types in words: `a whole number >= 1 and <= 20` in place of the name of a type."""
 
     def _get_type_str(self, action: Action) -> str | None:
-        kind = getattr(action, "_typehint", None) or action.type or str
+        kind = type_of(action)
         if action.nargs == 0 or typing.get_origin(kind) is typing.Literal:  # choices stand there
             return None
         return type_in_words(kind)
 
     def _get_help_string(self, action: Action) -> str:
-        if action.dest in sections(Config):
+        if action.dest in SECTIONS:
             return "fields of this section, as a mapping in YAML"
         text = super()._get_help_string(action).replace("(type: ", "(").replace(", type: ", ", ")
         if action.default is None:  # a help text of its own may say what stands for it
@@ -98,100 +94,94 @@ class HelpFormatter(DefaultHelpFormatter):
         return text
 
 
+def type_of(action: Action) -> Any:
+    """Return the type of the value of an option, or of each where it takes several."""
+    kind = getattr(action, "_typehint", None) or action.type or str
+    return typing.get_args(kind)[0] if typing.get_origin(kind) is list else kind
+
+
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
     """Parse a command line. Raises an InputError, one line naming field and value."""
     set_loader(PLAIN, parse_yaml, (ValueError,))
     parser.parser_mode = PLAIN
     parser.allow_abbrev = False  # or a name of earlier versions would stand for a longer one
     try:
-        takes_file = any(isinstance(action, ActionConfigFile) for action in parser._actions)
-        refuse_unknown(parser, arguments)
-        return parser.parse_args(_files_first(list(_checked(arguments, takes_file))))
+        return parser.parse_args(_checked(parser, arguments))
     except ArgumentError as error:
         raise InputError(_one_line(str(error))) from error
     except RecursionError as error:
         raise InputError("a value is nested too deeply") from error
 
 
-def refuse_unknown(parser: ArgumentParser, arguments: list[str]) -> None:
-    """Raise an InputError for the first word that is no option of a parser and no value of one."""
-    known = [name for action in parser._actions for name in action.option_strings]
-    names = [option[2:] for option in known if option.startswith("--")]
+def _checked(parser: ArgumentParser, arguments: list[str]) -> list[str]:
+    """Return a command line of known options with checked values.
+
+    --config comes first: the options override it wherever they stand.
+    """
+    known = {name: action for action in parser._actions for name in action.option_strings}
+    given: list[list[str]] = []  # each option with the words after it
     for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
         option, equals, value = word.partition("=")
-        if option in known or not re.match("-(?!inf|nan)[A-Za-z]|--.", word):
-            continue
-        if not is_text(word):
-            raise InputError(f"{shortened(ascii(word))}: is no option")
-        if option == "--":
+        if option in known or re.match("-(?!inf|nan)[A-Za-z]|--.", word):
+            if option not in known:
+                raise _unknown(option, value if equals else following, known)
+            check = partial(_value, option[2:], known[option])
+            given.append([f"{option}={check(value)}" if equals else option])
+        elif not given:  # no script takes words without an option
             raise InputError(f"{shortened(word)!r}: is no option")
-        if not option.startswith("--"):
-            hint = did_you_mean(option[1:], names)
-            raise InputError(f"{shortened(option)!r}: is no option, they begin with --{hint}")
-        if not equals and not following.startswith("--"):
-            value = following
-        name, shown = option[2:], shortened(value)
-        if name in RENAMED:
-            raise InputError(f"{shortened(name)}: {shown!r}: is now {RENAMED[name]}")
-        if name in GONE:
-            raise InputError(f"{name}: {shown!r}: {GONE_WORDS}")
-        raise InputError(f"{shortened(name)}: {shown!r}: no such field{did_you_mean(name, names)}")
+        else:
+            given[-1].append(word if word == "--" else check(word))
+    given.sort(key=lambda words: words[0].partition("=")[0] != "--config")
+    return [word for words in given for word in words]
 
 
-def _files_first(words: list[str]) -> list[str]:
-    """Put --config before the options, which override it wherever they stand."""
-    files = {at for at, word in enumerate(words) if word.partition("=")[0] == "--config"}
-    files |= {at + 1 for at in files if words[at] == "--config"}
-    return [words[at] for at in sorted(range(len(words)), key=lambda at: at not in files)]
+def _unknown(option: str, value: str, known: Iterable[str]) -> InputError:
+    """Return the error of an option that a parser does not have."""
+    names, shown = [name[2:] for name in known if name.startswith("--")], shortened(option)
+    if option == "--":
+        return InputError(f"{shown!r}={value}: is no option")
+    if not option.startswith("--"):
+        hint = did_you_mean(option[1:], names)
+        return InputError(f"{shown!r}: is no option, they begin with --{hint}")
+    value = "" if value.startswith("--") else value  # the next option
+    return no_such_field(option[2:], repr(shortened(value)), names)
 
 
 MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")  # their empty text has a meaning
 
 
-def _checked(arguments: list[str], takes_file: bool) -> Iterator[str]:
-    """Yield a command line in which the content of files stands for --config FILE.
+def _value(name: str, action: Action, value: str) -> str:
+    """Return a checked value of an option; of --config and of a section its content as JSON.
 
-    Where the parser reads such files: it opens none, so it sees nothing that was not checked.
-    Raises: InputError, also for empty values: an empty path would be the current folder.
+    The parser opens no file, so it sees nothing that was not checked. Raises: InputError, also for
+    an empty value: an empty path would be the current folder.
     """
-    name, known = "", set(sections(Config))
-    for argument in arguments:
-        value = argument
-        if argument.startswith("--"):
-            name, equals, value = argument[2:].partition("=")
-            if not equals:
-                yield argument
-                continue
-        elif argument == "-h":
-            yield argument
-            continue
-        elif not name:  # no script takes words without an option
-            raise InputError(f"{shortened(argument)!r}: is no option")
-        if value.strip() in ("", "--") and name not in MAY_BE_EMPTY:
-            raise InputError(f"{name}: {value!r} is empty")
-        if re.fullmatch(r"\s*[-+]?[0-9._]{400,}\s*", value):
-            raise InputError(f"{name}: {shortened(value)} is too large")
-        if not is_text(value):
-            raise InputError(f"{name}: {shortened(ascii(value))} is not text in UTF-8")
-        if name == "config" and takes_file:
-            value = json.dumps(read_config(find_config(value)))
-        elif value.startswith("~/"):  # a shell leaves it after `--run_dir=`
-            value = os.path.expanduser(value)
-        elif name in known:
-            value = json.dumps(_section(name, value))
-        yield f"--{name}={value}" if argument.startswith("--") else value
-
-
-def _section(name: str, value: str) -> dict[str, Any]:
-    """Return the checked settings of a section that stands on the command line as a mapping."""
+    if value.strip() in ("", "--") and name not in MAY_BE_EMPTY:
+        raise InputError(f"{name}: {value!r} is empty")
+    if re.fullmatch(r"\s*[-+]?[0-9._]{400,}\s*", value):
+        raise InputError(f"{name}: {shortened(value)} is too large")
+    if not is_text(value):
+        raise InputError(f"{name}: {shortened(ascii(value))} is not text in UTF-8")
+    if name == "config":
+        return json.dumps(read_config(find_config(value)))
+    if value.startswith("~/"):  # a shell leaves it after `--run_dir=`
+        return os.path.expanduser(value)
+    kind = type_of(action)
+    if name not in SECTIONS and (kind in (str, Path) or action.nargs == 0):
+        return value
     try:
         content = parse_yaml(value)
-    except ValueError as error:
-        raise InputError(f"{name}: {shortened(value)} is not YAML ({error})") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{name}: {shortened(value)} must be a mapping of fields")
-    check_fields({name: content}, f"--{name}")
-    return content
+    except ValueError:
+        content = value
+    if name in SECTIONS:
+        if not isinstance(content, dict):
+            raise InputError(f"{name}: {shortened(value)} must be a mapping of fields")
+        check_fields({name: content}, f"--{name}")
+        return json.dumps(content)
+    if not fits(content, kind):
+        shown = repr(value) if isinstance(content, str) else value
+        raise InputError(f"{name}: {shortened(shown)} must be {type_in_words(kind)}")
+    return value
 
 
 def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
@@ -201,9 +191,9 @@ def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
     """
     if not namespace.config:
         raise InputError(f"config: name a preset or a YAML file with --config; {presets()}")
-    plain = {name: namespace[name] for name in CONFIG_FIELDS}
-    built = parser.instantiate(Namespace(**plain))
-    return Config(**{name: built[name] for name in CONFIG_FIELDS})
+    names = [field.name for field in fields(Config)]
+    built = parser.instantiate(Namespace(**{name: namespace[name] for name in names}))
+    return Config(**{name: built[name] for name in names})
 
 
 def load_config(path: str | Path, *options: str) -> Config:
@@ -219,20 +209,6 @@ def _one_line(message: str) -> str:
     unknown = re.match(r"unrecognized arguments: (\S+)", message)
     if unknown:
         return f"{shortened(unknown[1])!r}: belongs to no option"
-    outside = re.match(r'Parser key "([^"]+)"[^:]*:\s+Not of type (\w+): (.*)', message, re.DOTALL)
-    if outside:
-        name, kind, reason = outside.groups()
-        value = re.match(r"(\S+) does not conform", reason) or re.search(r"('.*')$", reason)
-        return f"{name}: {shortened(value[1] if value else reason)} must be {in_words(kind)}"
-    wrong = re.match(r'Parser key "([^"]+)":\s+(.*?)\.? Got value: (.*)', message, re.DOTALL)
-    if wrong:
-        kind = re.sub(
-            r"Expected an? <class '(\w+)'>",
-            lambda found: f"must be {in_words(found[1]) or found[1]}",
-            " ".join(wrong[2].split()),
-        )
-        kind = re.sub(r"Expected an? typing\.Literal\[(.*)\]", r"must be one of \1", kind)
-        return f"{wrong[1]}: {shortened(wrong[3])!r} {kind}"
     named = re.match(r'Parser key "([^"]+)"[^:]*:\s+(.*)', message, re.DOTALL)
     message = f"{named[1]}: {named[2]}" if named else message
     return shortened(" ".join(message.removeprefix("argument --").split()), 300)
@@ -245,29 +221,25 @@ def run_script(main: Callable[[list[str]], None]) -> None:
     """
     errors.print_less()
     with ends_at_once():
-        _run(main)
-
-
-def _run(main: Callable[[list[str]], None]) -> None:
-    try:
-        with status_lines(f"running {Path(sys.argv[0]).stem}"):
-            main(sys.argv[1:])
-    except InputError as error:
-        _end(error, 2)
-    except RunError as error:
-        _end(error, 1)
-    except MemoryError as error:
-        _end(f"out of memory ({error})", 1)
-    except RuntimeError as error:
-        if not errors.OUT_OF_MEMORY.search(str(error)):
-            raise
-        reason = shortened(str(error).splitlines()[0])
-        _end(f"out of memory on the device ({reason}): {memory_advice()}", 1)
-    except OSError as error:
-        about = error.filename or error.filename2
-        words = error.strerror or str(error)
-        words = f"{shortened(str(about))}: {words}" if about else words
-        _end(words, 1 if error.errno in errors.SYSTEM_ERRORS else 2)
+        try:
+            with status_lines(f"running {Path(sys.argv[0]).stem}"):
+                main(sys.argv[1:])
+        except InputError as error:
+            _end(error, 2)
+        except RunError as error:
+            _end(error, 1)
+        except MemoryError as error:
+            _end(f"out of memory ({error})", 1)
+        except RuntimeError as error:
+            if not errors.OUT_OF_MEMORY.search(str(error)):
+                raise
+            reason = shortened(str(error).splitlines()[0])
+            _end(f"out of memory on the device ({reason}): {memory_advice()}", 1)
+        except OSError as error:
+            about = error.filename or error.filename2
+            words = error.strerror or str(error)
+            words = f"{shortened(str(about))}: {words}" if about else words
+            _end(words, 1 if error.errno in errors.SYSTEM_ERRORS else 2)
 
 
 def _end(error: object, code: int) -> None:

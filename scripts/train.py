@@ -100,10 +100,7 @@ def main(arguments: list[str]) -> None:
     if options.predict_memory:
         if options.run_dir is not None:
             options = with_saved(parser, options, options.run_dir, arguments)
-        config = config_of(parser, options)
-        if options.target:
-            return predict_memory_of(config, options.target)
-        return predict_memory(config)
+        return predict_memory(config_of(parser, options), options.target)
     refuse_given(arguments, ["target"], "needs --predict_memory")
     if options.run_dir is None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
@@ -218,35 +215,35 @@ def join_others(options: Namespace) -> None:
     join(**given, heartbeat_seconds=beats or HEARTBEAT_SECONDS)
 
 
-def predict_memory(config: Config) -> None:
-    """Print the memory one iteration will hold at once on each device."""
-    from jaxzero.network.network import Network
+def predict_memory(config: Config, target: str | None) -> None:
+    """Print the memory one iteration will hold at once on each device.
+
+    With a `target`, a GPU that need not be there.
+    """
     from jaxzero.runs.memory import mebibytes, memory_limit_bytes
-    from jaxzero.training.iteration import compile_iteration
-    from jaxzero.training.parallel import choose_devices
 
-    use_compilation_cache()
-    devices = choose_devices(config.devices)
-    program = compile_iteration(config, Network(config.game.board, config.network), devices)
-    print(
-        f"{mebibytes(program.predicted)} predicted per device, "
-        f"{mebibytes(program.replay)} of it replay; "
-        f"{devices[0].device_kind} has {mebibytes(memory_limit_bytes(devices))}"
-    )
+    if target:
+        from jaxzero.performance.gpu_compile import gpu_named, predicted_memory
 
+        gpu = gpu_named(target)
+        needed, replay = predicted_memory(config, gpu)
+        name, limit = gpu.name, gpu.memory
+        # Without XLA_CLIENT_MEM_FRACTION jax reserves three quarters.
+        fits = "fits" if needed <= 0.75 * limit else "does NOT fit"
+        verdict = f": it {fits} into the 75 % that jax reserves"
+    else:
+        from jaxzero.network.network import Network
+        from jaxzero.training.iteration import compile_iteration
+        from jaxzero.training.parallel import choose_devices
 
-def predict_memory_of(config: Config, target: str) -> None:
-    """Print the memory one iteration will hold at once on a GPU that need not be there."""
-    from jaxzero.performance.gpu_compile import gpu_named, predicted_memory
-    from jaxzero.runs.memory import mebibytes
-
-    gpu = gpu_named(target)
-    needed, replay = predicted_memory(config, gpu)
-    # Without XLA_CLIENT_MEM_FRACTION jax reserves three quarters.
-    fits = "fits" if needed <= 0.75 * gpu.memory else "does NOT fit into the 75 % that jax reserves"
+        use_compilation_cache()
+        devices = choose_devices(config.devices)
+        program = compile_iteration(config, Network(config.game.board, config.network), devices)
+        needed, replay, verdict = program.predicted, program.replay, ""
+        name, limit = devices[0].device_kind, memory_limit_bytes(devices)
     print(
         f"{mebibytes(needed)} predicted per device, {mebibytes(replay)} of it replay; "
-        f"{gpu.name} has {mebibytes(gpu.memory)}: it {fits}"
+        f"{name} has {mebibytes(limit)}{verdict}"
     )
 
 

@@ -14,7 +14,7 @@ if __name__ == "__main__":
 import time
 from pathlib import Path
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import Namespace
 
 from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import Port, number
@@ -26,8 +26,7 @@ Every = number(0.1, 3600)  # seconds between two looks
 DEFAULT_EVERY = 5.0
 
 
-def watch_parser() -> ArgumentParser:
-    """Return the parser of the command line."""
+def main(arguments: list[str]) -> None:
     parser = script_parser(__doc__)
     parser.add_argument("--run_dir", type=Path, required=True, help="folder of the run")
     parser.add_argument(
@@ -39,33 +38,22 @@ def watch_parser() -> ArgumentParser:
     parser.add_argument("--web", action="store_true", help="serve a page instead; it only shows")
     parser.add_argument("--host", help="address to serve the page on; default: 127.0.0.1")
     parser.add_argument("--port", type=Port, help="port; 0: any that is free; default: 8001")
-    return parser
-
-
-def check_options(options: Namespace, arguments: list[str]) -> None:
-    """Raise an InputError for options that do not go together."""
+    options = parse(parser, arguments)
     if options.web:
         refuse_given(arguments, ["once"], "cannot stand beside --web")
     else:
         refuse_given(arguments, ["host", "port"], "needs --web")
     if options.once:
         refuse_given(arguments, ["every"], "cannot stand beside --once")
-
-
-def main(arguments: list[str]) -> None:
-    options = parse(watch_parser(), arguments)
-    check_options(options, arguments)
     from rich.console import Console
     from rich.live import Live
 
     from jaxzero.runs.watch import watch_run
 
     view = watch_run(options.run_dir)  # an unknown run is told at once
-    console, again = Console(), options.every
-    if options.every is None:
-        options.every = DEFAULT_EVERY
+    console, again, every = Console(), options.every, options.every or DEFAULT_EVERY
     if options.web:
-        serve_view(options)
+        serve_view(options, every)
     elif not console.is_terminal:
         console.print(view)
         while again:
@@ -78,7 +66,7 @@ def main(arguments: list[str]) -> None:
         shown = cleaned_up(lambda: console.show_cursor(True))
         with shown, Live(view, console=console, auto_refresh=False) as live:
             while True:
-                sleep(options.every)
+                sleep(every)
                 live.update(watch_run(options.run_dir), refresh=True)
 
 
@@ -87,7 +75,7 @@ def sleep(seconds: float) -> None:
         time.sleep(seconds)
 
 
-def serve_view(options: Namespace) -> None:
+def serve_view(options: Namespace, every: float) -> None:
     """Serve a page that shows the run; it takes no input but its address.
 
     Raises: InputError where the packages are missing.
@@ -106,9 +94,9 @@ def serve_view(options: Namespace) -> None:
 
     def show(_request) -> HTMLResponse:  # in a thread: it reads files
         try:
-            return HTMLResponse(as_html(watch_run(options.run_dir), options.every))
+            return HTMLResponse(as_html(watch_run(options.run_dir), every))
         except InputError as error:
-            return HTMLResponse(as_html(str(error), options.every), 404)
+            return HTMLResponse(as_html(str(error), every), 404)
 
     def make(hosts: tuple[str, ...]) -> Starlette:
         guard = Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))

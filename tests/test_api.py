@@ -28,17 +28,13 @@ BITS = [int(bit) for bit in MASK]
 
 GOOD = {
     "list": EDGES,
-    "tuple": (3, 7),
     "set": {3, 7},
-    "frozenset": frozenset(EDGES),
     "range": range(3, 8, 4),
     "generator": (edge for edge in EDGES),
-    "keys": dict.fromkeys(EDGES).keys(),
     "names": ["h1,1", "v0,1"],
     "numbers as text": ["3", "7"],
     "a mixture": ["h1,1", np.int64(7)],
     "one text": "h1,1 v0,1",
-    "one text of numbers": " 3\n7 ",
     "one text with commas": "h1,1, v0,1",
     "a picture": render(GAME, MASK, labels={}),
     "numpy edges": np.array(EDGES, np.uint8),
@@ -47,8 +43,6 @@ GOOD = {
     "jax edges": jnp.array(EDGES),
     "jax scalars": [jnp.int32(3), jnp.int8(7)],
     "list of bools": MASK,
-    "tuple of bools": tuple(MASK),
-    "list of numpy bools": [np.bool_(bit) for bit in MASK],
     "list of jax bools": [jnp.bool_(bit) for bit in MASK],
     "numpy mask": np.array(MASK),
     "jax mask": jnp.array(MASK),
@@ -59,31 +53,22 @@ BAD = {
     "zeros and ones of int8": np.array(BITS, np.int8),  # as the masks of PettingZoo
     "zeros and ones of jax": jnp.array(BITS),
     "zeros and ones as text": " ".join(map(str, BITS)),
-    "zeros": [0] * GAME.num_edges,
-    "ones of another board": [1] * 24,
     "zeros and ones as floats": np.array(BITS, float),
     "an edge twice": [3, 3],
-    "an edge twice by its name": "h0,0 0",
     "an edge twice by two names": ["h1,1", "h11"],
     "floats": [3.0, 7.0],
     "nan": [float("nan")],
-    "complex": [3j],
     "None inside": [None],
     "a list inside": [EDGES],
     "two axes": np.array([MASK]),
     "a number": 3,
-    "a numpy number": np.int64(3),
-    "no axes": np.array(3),
     "a bool": True,
     "None": None,
     "bytes": b"h0,0",
-    "bytes that are numbers": bytes(EDGES),
     "an array of bytes": bytearray(EDGES),
-    "a text without axes": np.array("37"),
     "a mapping": {3: True},
     "a mask of another board": MASK[:-1],
     "edges and bools": [True, 3],
-    "below 0": [-1],
     "beyond the board": [12],
     "a huge number": [10**30],
     "no edge": "h9,9",
@@ -92,7 +77,6 @@ BAD = {
     "half a picture": "+--+",
     "a state": initial_state(GAME),
     "a record": Record(GAME, (3, 7)),
-    "a board": GAME,
 }
 
 
@@ -118,7 +102,7 @@ def test_what_is_no_position_is_refused_in_one_line(engine, name):
         engine.drawn(BAD[name])
     said = str(refused.value)
     assert len(said) < 250 and said.isprintable()
-    if name in ("zeros", "zeros and ones", "zeros and ones of int8", "an edge twice"):
+    if name in ("zeros and ones", "zeros and ones of int8", "an edge twice"):
         assert "12 booleans" in said, "what is accepted"
 
 
@@ -151,6 +135,9 @@ def test_impossible_seconds_are_refused(engine, seconds):
 
 def test_an_engine_is_shown_in_a_line_and_equals_itself(engine):
     assert len(repr(engine)) < 80 and len(repr(engine.agent)) < 1000
+    # Type checkers see what `load` returns, without importing the engine.
+    assert inspect.signature(jaxzero.load).return_annotation == Engine.__name__
+    assert Path(jaxzero.__file__).with_name("py.typed").is_file()
     other = jaxzero.load(Path("2x2"))
     assert engine == engine and engine != other and engine.agent != other.agent
     assert {engine: 1, other: 2}[engine] == 1 and hash(engine.agent)
@@ -164,22 +151,13 @@ def test_what_is_no_network_is_refused(name: Any):
         jaxzero.load(name)
 
 
-def test_an_agent_of_another_board_is_named(engine):
+def test_agents_and_edges_of_another_board_are_named(engine):
     other = DotsAndBoxes(1, 2)
     for name in ("policy", "search:4", "expert:1"):
         with pytest.raises(InputError, match=f"^player: '{name}' has a network of 2x2, not of 1x2"):
             make_player(name, other, engine.agent)
     with pytest.raises(InputError, match=r"^agent: "):
         agent_answers(table_suite(other), engine.agent, 0)
-
-
-@pytest.mark.parametrize("edge", [-1, 12, 10**9])
-def test_a_record_takes_edges_of_its_board_alone(edge):
-    with pytest.raises(InputError):
-        Record(GAME).draw(edge)
-
-
-def test_type_checkers_see_what_load_returns():
-    """Without importing the engine, which would take a second."""
-    assert inspect.signature(jaxzero.load).return_annotation == Engine.__name__
-    assert Path(jaxzero.__file__).with_name("py.typed").is_file()
+    for edge in (-1, 12, 10**9):
+        with pytest.raises(InputError):
+            Record(GAME).draw(edge)

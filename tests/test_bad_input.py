@@ -55,15 +55,12 @@ run_dir: | train.py --config tiny --run_dir --seed 3
 run_dir: | watch.py
 
 config: name | train.py --run_dir new
-config: name | train.py --run_dir new --seeds 1 2
 config: name | train.py --predict_memory
-config: name | benchmark.py --network.channels 8
 config: name | sweep.py --out new --selfplay.games_per_iteration 8,16
 config: tiny.yml | train.py --run_dir new --config tiny.yml
 config: run is a folder | train.py --run_dir new --config run
 config: pipe | train.py --run_dir new --config pipe
 config: loop | train.py --run_dir new --config loop
-config: dangling | train.py --run_dir new --config dangling
 config: empty.yaml | train.py --run_dir new --config empty.yaml
 config: README.md | train.py --run_dir new --config README.md
 config: utf16.yaml | train.py --run_dir new --config utf16.yaml
@@ -89,7 +86,6 @@ iterations: 10 | train.py --resume --run_dir run --iterations 10
 minutes: 2.9 | train.py --resume --run_dir run --minutes 2.9
 devices: 99 | train.py --config tiny --predict_memory --devices 99
 devices: 99 | TRAIN --devices 99
-devices: 99 | benchmark.py --config tiny --devices 99
 heartbeat_seconds: 5 | TRAIN --heartbeat_seconds 5
 num_processes: 2 | TRAIN --num_processes 2
 seed: 2 | TRAIN --seeds 1 --seed 2
@@ -99,17 +95,13 @@ seeds: 1 2 | TRAIN --seeds 1 2 --num_processes 2
 target: H200 | TRAIN --target H200
 
 run_dir: name | train.py --config tiny
-run_dir: run | train.py --config tiny --run_dir run
 run_dir: linkrun | train.py --config tiny --run_dir linkrun
 run_dir: run/checkpoints/50 | train.py --config tiny --run_dir run/checkpoints/50
 run_dir: pictures | train.py --config tiny --run_dir pictures
-run_dir: pipe | train.py --config tiny --run_dir pipe
 run_dir: loop | train.py --config tiny --run_dir loop
 run_dir: run | train.py --config tiny --run_dir run --seeds 1 2
 run_dir: new | train.py --resume --run_dir new
 run_dir: name | evaluate.py --suite table
-run_dir: pictures | evaluate.py --run_dir pictures --suite table
-run_dir: name | engine.py
 run_dir: loop | watch.py --run_dir loop
 run_dir2: pipe | evaluate.py --weights 2x2 --suite table --run_dir2 pipe
 runs: name | compare.py
@@ -120,11 +112,9 @@ names: 2 | compare.py --runs run --names a b
 names: a | compare.py --runs run pictures --names a a
 weights: README.md | evaluate.py --weights README.md --suite table
 weights: pictures | evaluate.py --weights pictures --suite table
-weights: dangling | TRAIN --weights dangling
 weights: 2x2 cannot | train.py --resume --run_dir run --weights 2x2
 weights: 2x2 cannot | evaluate.py --run_dir run --weights 2x2 --suite table
 weights: 2x2 was | evaluate.py --weights 2x2 --suite table --rows 3 --cols 9
-weights: 2x2 was | engine.py --weights 2x2 --rows 3
 weights: 2x2 needs | play.py --weights 2x2 --player greedy
 weights: 3x3 plays | make_suite.py --weights 3x3 --out new.npz
 weights2: 2x2 cannot | evaluate.py --weights 2x2 --suite table --run_dir2 run --weights2 2x2
@@ -137,6 +127,7 @@ out: run holds | sweep.py --config tiny --out run --selfplay.games_per_iteration
 out: run holds | export.py --weights 2x2 --out run --name config --overwrite
 out: list.yaml exists | export.py --weights 2x2 --out . --name list
 out: run/curves.png | compare.py --runs run --out run/curves.png
+out: x.npz must | compare.py --runs run --out x.npz
 out: run/checkpoints/48/x.npz | make_suite.py --out run/checkpoints/48/x.npz
 out: old.npz | make_suite.py --out old.npz
 out: name | export.py --weights 2x2
@@ -144,9 +135,7 @@ json: run/metrics.jsonl | evaluate.py --weights 2x2 --suite table --json run/met
 json: link.json | benchmark.py --config tiny --json link.json
 json: run/x/../summary.json | gpu_compile.py --config tiny --json run/x/../summary.json
 json: README.md | solve.py --rows 1 --cols 1 --json README.md
-json: README.md | analyse.py --weights 2x2 --json README.md
 json: loop | analyse.py --weights 2x2 --json loop
-json: dangling.json | analyse.py --weights 2x2 --json dangling.json
 json: new.json | evaluate.py --weights 2x2 --suite table --figures new.json --json new.json
 figures: run | evaluate.py --weights 2x2 --suite table --figures run
 figures: new | evaluate.py --weights 2x2 --opponents greedy --figures new
@@ -161,10 +150,7 @@ table: t | solve.py --table t --position h0,0
 opponents: greedy,,random | evaluate.py --weights 2x2 --opponents greedy,,random
 opponents: greedy | evaluate.py --weights 2x2 --opponents greedy,random,greedy
 opponents: search:0 | evaluate.py --weights 2x2 --opponents search:0
-opponents: expert | evaluate.py --weights 2x2 --opponents expert
 opponents: perfect:nan | evaluate.py --weights 2x2 --opponents perfect:nan
-opponents: greedy:1 | evaluate.py --weights 2x2 --opponents greedy:1
-players: alphabeta | evaluate.py --weights 2x2 --suite table --players alphabeta
 players: greedy needs | evaluate.py --weights 2x2 --players greedy
 players: greedy have | evaluate.py --weights 2x2 --weights2 2x2 --suite table --players greedy
 players: policy | make_suite.py --players greedy,policy --out new.npz
@@ -187,8 +173,8 @@ name: a/b | export.py --weights 2x2 --out new --name a/b
 temperature: 0.001 | play.py --temperature 0.001
 temperature: 1.0 | play.py --mode ai --temperature 1 --player greedy --player2 greedy
 seconds: 2 | engine.py --weights 2x2 --seconds 2 --clock 60
-host: 127.0.0.1 | play.py --host 127.0.0.1
 host: 203.0.113.9 | play.py --web --host 203.0.113.9 --port 0
+host: 127.0.0.1 | play.py --host 127.0.0.1
 port: 1 | watch.py --run_dir run --port 1
 once: | watch.py --run_dir run --web --once
 every: 3 | watch.py --run_dir run --once --every 3
@@ -201,19 +187,16 @@ position: edge h0,0 | solve.py --rows 2 --cols 2 --position h0,0;h0,0
 position: edge x | analyse.py --weights 2x2 --position h0,0、x
 position: missing.txt | solve.py --position missing.txt
 position: edge 99 | solve.py --position 99
-position: edge h9,9 | solve.py --position h0,0,h9,9
 position: h0,0 cannot | analyse.py --weights 2x2 --position h0,0 --load games/1.json
 position: no edge | analyse.py --weights 2x2 --position '0 1 2 3 4 5 6 7 8 9 10 11'
 load: null.json | play.py --load null.json
 load: deep.json | play.py --load deep.json
 load: latin.txt | play.py --load latin.txt
-load: pictures | play.py --load pictures
 load: games/1.json | analyse.py --weights 2x2 --load games/1.json --rows 2 --cols 9
 fewest: 13 | make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz
 fewest: 40 | make_suite.py --fewest 40 --out new.npz
 per_stratum: 1 2 3 | make_suite.py --fewest 9 --most 16 --per_stratum 1 2 3 --out new.npz
 compare: null.json | benchmark.py --config tiny --compare null.json
-compare: pipe | benchmark.py --config tiny --compare pipe
 preset: nothing | sweep.py --config tiny --out new
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
 search.simulations: 8,,16 | sweep.py --config tiny --out new --search.simulations 8,,16
@@ -278,6 +261,8 @@ def test_a_wrong_line_names_field_and_value_and_touches_nothing(row, place):
 def test_help_names_types_in_words(script):
     text = " ".join(run_here(script, "--help").stdout.split())
     assert not re.search(r"\b(int|float)_\d|<class|ClosedUnit|Literal|type: |null", text)
+    if script == "train.py":  # the docstring of a field, and its default
+        assert re.search(r"--selfplay.games_per_iteration .*Games per iter[^-]*default: 1024", text)
 
 
 # Values that no parser takes, for every option of every script
@@ -300,10 +285,8 @@ def options_of(script: str) -> Iterator[tuple[str, typing.Any]]:
 def bad_values(kind: typing.Any) -> list[str]:
     """Return values that no option of this type may take."""
     kind = typing.get_args(kind)[0] if typing.get_origin(kind) is list else kind
-    if kind in (int, float):  # the script checks their range
-        return ["many", "1,2", "0.5.5", "", "[1]", "{a: 1}", "[" * 100, "9" * 5000]
     if hasattr(kind, "_restrictions"):
-        values = ["many", "1,2", "0.5.5", *(value for value in SENSELESS if is_wrong(kind, value))]
+        values = ["many", "1,2", "0.5.5", *SENSELESS]
         for operator, bound in kind._restrictions:
             for step in (max(1, abs(bound)), 10**30):
                 values.append(str(bound + step if operator.__name__ == "le" else bound - step))
@@ -313,16 +296,6 @@ def bad_values(kind: typing.Any) -> list[str]:
     if typing.get_origin(kind) is typing.Literal:
         return [*filter(None, SENSELESS), "other"]
     return ["", " ", "\t", "\ud800", "a\0b", "9" * 5000]
-
-
-def is_wrong(kind: typing.Any, value: str) -> bool:
-    """Return whether a number of this type cannot be written so."""
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return True
-    inside = all(operator(number, bound) for operator, bound in kind._restrictions)
-    return not inside or (kind._type is int and number % 1 != 0)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -511,27 +484,21 @@ def test_a_folder_with_signs_of_markup_is_watched(tmp_path):
     assert done.returncode == 0 and "a[/red]" in done.stdout
 
 
-def test_damaged_results_of_benchmarks(tmp_path):
+def test_damaged_results_of_a_benchmark_and_a_sweep(tmp_path):
     from jaxzero.performance.report import comparison, read_result
+    from jaxzero.performance.sweep import COLUMNS, open_folder, read_grid, read_row, write_report
 
     benchmark = tmp_path / "benchmark.json"
     speed = {"games_per_second": 2.0, "config": {"seed": 0}, "device": "cpu", "notes": []}
     benchmark.write_text(json.dumps(speed))
     check_damage(benchmark, lambda: comparison(speed, read_result(benchmark)), 100)
-
-
-def test_damaged_results_of_a_sweep(tmp_path):
-    from jaxzero.performance.sweep import COLUMNS, open_folder, read_grid, read_row, write_report
-
+    benchmark.unlink()
     words = f"--out={tmp_path} --search.simulations=16,32 --config configs/tiny.yaml".split()
     grid, _ = read_grid(parser_of("sweep.py"), words)
     open_folder(grid, tmp_path)
     file = tmp_path / "points" / "simulations=16.json"
     row = {"status": "ok", "device": "cpu", "notes": [], **dict.fromkeys(COLUMNS, 1.0)}
     file.write_text(json.dumps(row))
-
-    def use() -> None:
-        write_report(tmp_path, {}, [{"settings": {"search.simulations": 16}} | read_row(file)])
-
-    check_damage(file, use, 100)
+    point = {"settings": {"search.simulations": 16}}
+    check_damage(file, lambda: write_report(tmp_path, {}, [point | read_row(file)]), 100)
     check_damage(tmp_path / "sweep.json", lambda: open_folder(grid, tmp_path), 60)

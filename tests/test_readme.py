@@ -74,10 +74,6 @@ def test_every_command_runs_in_order(command, clone):
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-def test_there_are_commands():
-    assert {"make train", "make test"} < set(commands_of(README))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/playing.md"])
 def test_python_examples_run_and_print_what_stands_below_them(page):

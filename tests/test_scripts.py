@@ -29,16 +29,6 @@ def test_a_process_of_its_own_says_and_ends_the_same(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == run_here("train.py", *options)
 
 
-def test_help_explains_every_field_with_its_default():
-    done = run_here("train.py", "--help")
-    assert done.returncode == 0
-    text = " ".join(done.stdout.split())
-    for part in ("--network.channels", "Games per iteration, all devices", "default: 1024"):
-        assert part in text
-    fields = [word for word in done.stdout.split() if word.startswith("--learner.")]
-    assert "--learner.weight_decay" in fields
-
-
 def test_seeds_are_runs_of_their_own_and_complete_ones_are_not_repeated(tmp_path):
     seeds, alone = tmp_path / "seeds", tmp_path / "alone"
     measured = [*TINY, "--weights", "2x2", "--evaluation.suite", "table"]

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from jaxzero.config import Config
-from jaxzero.config.ranges import check_number, in_words
+from jaxzero.config.ranges import fits, type_in_words
 from jaxzero.errors import LONGEST_VALUE, InputError, shortened
 from jaxzero.host.files import shipped_folder, write_text
 from jaxzero.host.readers import is_file, read_yaml, why_no_file
@@ -51,7 +51,6 @@ GONE = {
     "learner.policy_loss_weight": 1.0,
     "learner.margin_loss_weight": 1.0,
 }
-GONE_WORDS = "there is no such setting any more; CHANGELOG.md says why"
 
 
 def config_of_file(path: Path) -> Config:
@@ -98,13 +97,11 @@ def update_names(content: dict[str, Any]) -> None:
         fields_of = content.get(section)
         if not isinstance(fields_of, dict) or leaf not in fields_of:
             continue
-        if name in GONE:
-            if fields_of[leaf] == GONE[name]:
-                del fields_of[leaf]
-            continue
-        new = NEW_NAMES[name].partition(".")[2]
-        if new not in fields_of:  # with both names, `check_fields` refuses the old one
+        new = NEW_NAMES.get(name, "").partition(".")[2]
+        if new and new not in fields_of:  # with both names, `check_fields` refuses the old one
             fields_of[new] = fields_of.pop(leaf)
+        elif name in GONE and fields_of[leaf] == GONE[name]:
+            del fields_of[leaf]
 
 
 def find_config(name: str) -> str:
@@ -150,36 +147,23 @@ def presets() -> str:
 
 def check_fields(content: dict[str, Any], where: str) -> None:
     """Raise an InputError for a field that does not exist and for a value of another type."""
-    known, whole = dict(typed_fields(Config)), set(sections(Config))
+    known = dict(typed_fields(Config))
     for name, value in dotted(content):
-        place = f"{shortened(name)}: {shortened(repr(value))} in {where}"
-        if name in RENAMED:
-            raise InputError(f"{place}: is now {RENAMED[name]}")
-        if name in GONE:
-            raise InputError(f"{place}: {GONE_WORDS}")
+        shown = f"{shortened(repr(value))} in {where}"
         if name not in known:
-            raise InputError(f"{place}: no such field{did_you_mean(name, known)}")
-        if name in whole:
-            raise InputError(f"{place} must be a mapping of fields")
-        if not _fits(value, known[name]):
-            words = in_words(getattr(known[name], "__name__", "")) or "text"
-            raise InputError(f"{place} must be {words}")
+            raise no_such_field(name, shown, known)
+        if not fits(value, known[name]):
+            raise InputError(f"{name}: {shown} must be {type_in_words(known[name])}")
 
 
-def _fits(value: Any, kind: type) -> bool:
-    """Return whether a value of a file is of the type of its field, without any conversion."""
-    if not hasattr(kind, "_restrictions"):
-        return isinstance(value, bool if kind is bool else str)
-    try:
-        check_number("", value, kind)
-    except InputError:
-        return False
-    return not isinstance(value, str)
-
-
-def sections(cls: type, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted names of the fields that hold others."""
-    return (name for name, kind in typed_fields(cls, prefix) if is_dataclass(kind))
+def no_such_field(name: str, shown: str, known: Iterable[str]) -> InputError:
+    """Return the error of a setting that does not exist, or not any more; `shown` is its value."""
+    words = f"no such field{did_you_mean(name, known)}"
+    if name in RENAMED:
+        words = f"is now {RENAMED[name]}"
+    elif name in GONE:
+        words = "there is no such setting any more; CHANGELOG.md says why"
+    return InputError(f"{shortened(name)}: {shown}: {words}")
 
 
 def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:

@@ -6,9 +6,8 @@ the types takes nan, an infinity, or true and false.
 
 from __future__ import annotations
 
-import re
 import typing
-from functools import cache
+from dataclasses import is_dataclass
 from typing import Any
 
 from jsonargparse.typing import ClosedUnitInterval, restricted_number_type
@@ -20,29 +19,16 @@ MOST_SIMULATIONS = 100_000
 SMALLEST = 1e-12  # of numbers above 0: float32 and its square do not round it to 0
 
 
-_kinds: dict[str, str] = {}  # name of a type: its range in words
-
-
-@cache
 def whole(least: int, most: int = MOST) -> type:
     """Return the type of whole numbers from `least` to `most`, for fields and for options."""
-    return _known(_restricted(int, least, most), f"a whole number >= {least} and <= {most}")
+    name = f"a whole number >= {least} and <= {most}"
+    return restricted_number_type(name, int, [(">=", least), ("<=", most)])
 
 
-@cache
 def number(least: float, most: float) -> type:
     """Return the type of numbers from `least` to `most`, for fields and for options."""
-    return _known(_restricted(float, least, most), f"a number >= {least:g} and <= {most:g}")
-
-
-def _restricted(base: type, least: float, most: float) -> type:
-    name = re.sub(r"\W", "_", f"{base.__name__}_{least}_{most}")
-    return restricted_number_type(name, base, [(">=", least), ("<=", most)])
-
-
-def _known(kind: type, words: str) -> type:
-    _kinds[kind.__name__] = words
-    return kind
+    name = f"a number >= {least:g} and <= {most:g}"
+    return restricted_number_type(name, float, [(">=", least), ("<=", most)])
 
 
 PositiveInt = whole(1)
@@ -57,7 +43,7 @@ MatchGames = whole(2, 100_000)  # their openings are drawn one by one
 Seed = whole(0, 2**32 - 1)
 SuiteGames = whole(1, 100_000)
 SeedOfMany = whole(0, 2**31)  # players add their number to it
-Fraction = _known(ClosedUnitInterval, "a number >= 0 and <= 1")
+Fraction = ClosedUnitInterval
 PositiveNumber = number(SMALLEST, 1e9)
 NonNegativeNumber = number(0, 1e9)
 LearningRate = number(SMALLEST, 10)
@@ -97,15 +83,23 @@ def check_ranges(settings: Any, section: str = "") -> None:
     """
     for name, kind in typing.get_type_hints(type(settings)).items():
         value, field = getattr(settings, name), f"{section}.{name}".lstrip(".")
-        choices = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
-        if choices and value not in choices:
-            words = f"must be one of {', '.join(choices)}"
-            raise InputError(f"{field}: {shortened(repr(value))} {words}")
-        if kind in (bool, str) and not isinstance(value, kind):
-            words = in_words(kind.__name__)
-            raise InputError(f"{field}: {shortened(repr(value))} must be {words}")
         if hasattr(kind, "_restrictions"):
             object.__setattr__(settings, name, check_number(field, value, kind))
+        elif not fits(value, kind):
+            raise InputError(f"{field}: {shortened(repr(value))} must be {type_in_words(kind)}")
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Return whether a value is of the type of a setting, without any conversion."""
+    if typing.get_origin(kind) is typing.Literal:
+        return value in typing.get_args(kind)
+    if not hasattr(kind, "_restrictions"):
+        return isinstance(value, kind)
+    try:
+        check_number("", value, kind)
+    except InputError:
+        return False
+    return not isinstance(value, str)
 
 
 def check_number(field: str, value: Any, kind: type) -> int | float:
@@ -114,18 +108,23 @@ def check_number(field: str, value: Any, kind: type) -> int | float:
         return kind._type(kind(value))
     except (TypeError, ValueError, OverflowError) as error:
         shown = shortened(str(value))
-        raise InputError(f"{field}: {shown} must be {in_words(kind.__name__)}") from error
+        raise InputError(f"{field}: {shown} must be {type_in_words(kind)}") from error
 
 
-def in_words(name: str) -> str:
-    """Return the range of a type, given by its name, such as `a whole number >= 0`; "": none."""
-    plain = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
-    return _kinds.get(name) or plain.get(name, "")
+NAMES = {  # of types that do not say what their values are
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "Path": "a path",
+    "ClosedUnitInterval": "a number >= 0 and <= 1",
+}
 
 
 def type_in_words(kind: Any) -> str:
-    """Return what values of a type are, or the entries of a list: of a range, a path or text."""
-    if inner := typing.get_args(kind):
-        return type_in_words(inner[0])
-    name = getattr(kind, "__name__", "")
-    return "a path" if "Path" in name else in_words(name) or name
+    """Return what values of a type are, such as `a whole number >= 0` or `one of conv, dense`."""
+    if typing.get_origin(kind) is typing.Literal:
+        return f"one of {', '.join(typing.get_args(kind))}"
+    if is_dataclass(kind):
+        return "a mapping of fields"
+    return NAMES.get(kind.__name__, kind.__name__)

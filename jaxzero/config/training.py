@@ -146,9 +146,10 @@ class LearnerConfig:
     gradient_clip: PositiveNumber = 1.0
     """Largest global norm of a gradient; larger ones are scaled down to it."""
     skipped_updates: PositiveInt = 20
-    """Updates in a row that may be skipped because their loss or gradient is not finite. After as
+    """Most updates in a row that are skipped because their loss or gradient is not finite. After as
     many, or all of an iteration, the run goes back to its last checkpoint and on with a smaller
-    learning_rate; the second time, or without a checkpoint, it stops."""
+    learning_rate; the second time, or without a checkpoint, it stops. The metric
+    learn/skipped_updates counts all skipped updates of an iteration."""
     augmentation: bool = True
     """Turn or mirror each sampled position at random, by one of the symmetries of the rules:
     128 on square boards, else 64 (the outer edges of a corner box change places too)."""

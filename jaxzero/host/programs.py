@@ -81,7 +81,12 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
 
     if folder is None:
         return jax.jit(plain)
-    path = folder / "traced" / f"{program_key(function, shapes)}.jax"
+    # All that a traced program depends on. Settings of jax that change no program cost a trace.
+    bound = function.func.__module__, function.func.__qualname__, function.args, function.keywords
+    settings = sorted((name, repr(value)) for name, value in jax.config.values.items())
+    machine = jax.__version__, version("jaxlib"), jax.default_backend(), settings
+    key = sha256(repr((bound, shapes, machine, _sources())).encode()).hexdigest()
+    path = folder / "traced" / f"{key}.jax"
     # A file that cannot be read or written, whatever the reason, costs time and nothing else.
     with suppress(Exception):
         return jax.jit(export.deserialize(bytearray(path.read_bytes())).call)
@@ -91,15 +96,6 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
         with atomic_write(path) as temporary:
             temporary.write_bytes(traced.serialize())
     return jax.jit(traced.call)
-
-
-def program_key(function: partial, shapes: chex.ArrayTree) -> str:
-    """Return a name for all that a traced program depends on."""
-    bound = function.func.__module__, function.func.__qualname__, function.args, function.keywords
-    # Every setting of jax: those that change no program cost a trace and nothing else.
-    settings = sorted((name, repr(value)) for name, value in jax.config.values.items())
-    machine = jax.__version__, version("jaxlib"), jax.default_backend(), settings
-    return sha256(repr((bound, shapes, machine, _sources())).encode()).hexdigest()
 
 
 @cache

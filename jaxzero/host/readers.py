@@ -53,11 +53,6 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)
 
 
-def is_folder(path: Path) -> bool:
-    """Return whether a folder is there."""
-    return os.path.isdir(path)
-
-
 def why_no_file(path: Path, absent: str) -> str:
     """Return why no file can be read at `path`, `absent` where nothing is; "" where one can."""
     try:

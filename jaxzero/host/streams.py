@@ -29,7 +29,9 @@ def guard_streams() -> None:
             os.fstat(number)
         except OSError:  # closed; the next file would take its number
             os.open(os.devnull, os.O_RDWR)
-    sys.stdin = sys.__stdin__ = _reader(sys.stdin)
+    given = io.BufferedReader(_Input(INPUT, closefd=False))
+    before = (sys.stdin.encoding, sys.stdin.errors) if sys.stdin else ()  # None: it is closed
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(given, *before)
     sys.stdout = sys.__stdout__ = _writer(OUTPUT, sys.stdout)
     sys.stderr = sys.__stderr__ = _writer(ERROR, sys.stderr)
 
@@ -37,12 +39,6 @@ def guard_streams() -> None:
 def outlive_reader() -> None:
     """Let this script go on where its standard output is lost: it writes files as well."""
     _state.outlives = True
-
-
-def _reader(before: io.TextIOWrapper | None) -> io.TextIOWrapper:
-    """Return a text stream like `before`, which Python leaves out where it is closed."""
-    buffer = io.BufferedReader(_Input(INPUT, closefd=False))
-    return io.TextIOWrapper(buffer, before and before.encoding, before and before.errors)
 
 
 def _writer(number: int, before: io.TextIOWrapper | None) -> io.TextIOWrapper:
@@ -71,7 +67,10 @@ class _Input(io.FileIO):
 
 
 class _Output(io.FileIO):
-    """A descriptor that stands for /dev/null after the first error."""
+    """A descriptor that stands for /dev/null after the first error.
+
+    Raises: OutputLost where standard output is lost and the script does not go on.
+    """
 
     def write(self, data) -> int:
         left = memoryview(data)
@@ -83,15 +82,11 @@ class _Output(io.FileIO):
                 left = left[count or 0 :]
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            words = f"standard output cannot be written ({error.strerror})"
+            if self.fileno() == OUTPUT and not _state.outlives:
+                # Whoever has closed a pipe has seen enough.
+                seen = isinstance(error, BrokenPipeError)
+                raise OutputLost("" if seen else f"error: {words}\n") from error
             if self.fileno() == OUTPUT:
-                _lose_output(error)
+                print(f"warning: {words}: this goes on without it", file=sys.stderr)
         return len(data)
-
-
-def _lose_output(error: OSError) -> None:
-    """Warn where the script goes on. Raises: OutputLost where it does not."""
-    words = f"standard output cannot be written ({error.strerror})"
-    if not _state.outlives:
-        # Whoever has closed a pipe has seen enough.
-        raise OutputLost("" if isinstance(error, BrokenPipeError) else f"error: {words}\n")
-    print(f"warning: {words}: this goes on without it", file=sys.stderr)

@@ -75,7 +75,9 @@ class Checkpoints:
         """
         # As NumPy arrays: of several processes the first one writes them.
         learner = jax.device_get(learner)
-        refuse_not_finite(learner)
+        for name, leaf in _named(learner).items():
+            if not np.isfinite(leaf).all():
+                raise FloatingPointError(f"{name} is not finite")
         items = {"learner": ocp.args.StandardSave(learner)}
         layout = None
         if replay is not None:
@@ -242,8 +244,13 @@ class Checkpoints:
         where = self.folder / str(iteration)
         if like is None or not self._replay(iteration).is_dir():
             return None
+
+        def as_saved(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+            rest = (layout["capacity"], *leaf.shape[2:]) if leaf.ndim > 1 else ()
+            return jax.ShapeDtypeStruct((layout["devices"], *rest), leaf.dtype)
+
         if layout := record.get("replay"):
-            like = replay_shapes(like, layout["devices"], layout["capacity"])
+            like = jax.tree.map(as_saved, like)
         try:
             missing = _fields(like).keys() - self._saved_shapes(iteration, "replay").keys()
             like = like._replace(**dict.fromkeys(missing, ()))  # of an older checkpoint
@@ -258,16 +265,6 @@ class Checkpoints:
                 f"checkpoint {where} has a replay that cannot be read: {reason}"
             ) from error
         return None if layout_difference(like, replay) else replay
-
-
-def replay_shapes(like: chex.ArrayTree, devices: int, capacity: int) -> chex.ArrayTree:
-    """Return the shapes of rings like `like` [D, C, ...] on so many devices, of this capacity."""
-
-    def resized(leaf: jax.Array) -> jax.ShapeDtypeStruct:
-        rest = (capacity, *leaf.shape[2:]) if leaf.ndim > 1 else ()
-        return jax.ShapeDtypeStruct((devices, *rest), leaf.dtype)
-
-    return jax.tree.map(resized, like)
 
 
 def checksum(tree: chex.ArrayTree) -> int:
@@ -311,13 +308,6 @@ def _named(tree: chex.ArrayTree) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
 
 
-def refuse_not_finite(learner: chex.ArrayTree) -> None:
-    """Raise a FloatingPointError naming the first array that holds a nan or an infinity."""
-    for name, leaf in _named(learner).items():
-        if not np.isfinite(np.asarray(leaf)).all():
-            raise FloatingPointError(f"{name} is not finite")
-
-
 def _is_here(tree: chex.ArrayTree) -> bool:
     """Return whether this process has all of a tree."""
     return all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(tree))
@@ -335,15 +325,11 @@ def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
         return jax.tree.map(lambda leaf: leaf.copy(), replay)
     if not _is_here(replay):
         return replay  # each process writes its own slices, which orbax copies to the host
-    return _on_host(replay)
-
-
-def _on_host(tree: chex.ArrayTree) -> chex.ArrayTree:
     try:
         host = jax.local_devices(backend="cpu")[0]
     except RuntimeError:  # JAX_PLATFORMS names the accelerator alone
-        return jax.device_get(tree)
-    return jax.block_until_ready(jax.device_put(tree, host))
+        return jax.device_get(replay)
+    return jax.block_until_ready(jax.device_put(replay, host))
 
 
 def _zeros(shapes: chex.ArrayTree) -> chex.ArrayTree:

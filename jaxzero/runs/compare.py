@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.stats import t
@@ -27,7 +26,7 @@ from jaxzero.host.readers import check_mapping, read_mapping
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run
 from jaxzero.runs.summary import SUMMARY_FILE, differences, starts_that_trained
-from jaxzero.runs.weights import Effort, initial_note
+from jaxzero.runs.weights import initial_note
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
 PREFIX, SUFFIX = "suite/", "/optimal_share"
@@ -72,38 +71,25 @@ def read_run(run_dir: Path) -> MeasuredRun:
     config = config_of_file(run_dir / CONFIG_FILE)
     settings = dict(dotted(asdict(config)))
     settings["weights"] = name or "none"
-    measurements = [
-        Measurement(
-            past.games + int(line["speed/games"]), past.minutes + line["speed/minutes"], wrong
-        )
-        for line in metrics
-        if (wrong := _wrong(line)) and {"speed/games", "speed/minutes"} <= line.keys()
-    ]
-    end = _last_measurement(run_dir, past)
-    if end and not (measurements and measurements[-1].games >= end.games):
-        measurements.append(end)
+    measurements = []
+    for line in metrics:
+        keys = [key for key in line if key.startswith(PREFIX) and key.endswith(SUFFIX)]
+        wrong = {key[len(PREFIX) : -len(SUFFIX)]: 100 - 100 * line[key] for key in keys}
+        if wrong and {"speed/games", "speed/minutes"} <= line.keys():
+            games, minutes = int(line["speed/games"]), line["speed/minutes"]
+            measurements.append(Measurement(past.games + games, past.minutes + minutes, wrong))
+    wrong, summary = {}, _summary(run_dir)  # of a complete run
+    for player, score in summary.get("suite", {}).items():
+        parts = check_mapping("runs", run_dir / SUMMARY_FILE, score, {"all": dict})["all"]
+        share = check_mapping("runs", run_dir / SUMMARY_FILE, parts, {"optimal_share": float})
+        wrong[player] = 100 - 100 * share["optimal_share"]
+    if wrong and not (measurements and measurements[-1].games >= past.games + summary["games"]):
+        games, minutes = past.games + summary["games"], past.minutes + summary["minutes"]
+        measurements.append(Measurement(games, minutes, wrong))
     if not measurements:
         raise InputError(f"runs: {run_dir} was never measured on solved positions")
     iterations = max((line["iteration"] for line in metrics), default=0)
     return MeasuredRun(run_dir, settings, measurements, iterations, is_complete(config, run_dir))
-
-
-def _wrong(line: dict[str, Any]) -> dict[str, float]:
-    """Return the percent of wrong moves of each player in one line of metrics."""
-    keys = [key for key in line if key.startswith(PREFIX) and key.endswith(SUFFIX)]
-    return {key[len(PREFIX) : -len(SUFFIX)]: 100 - 100 * line[key] for key in keys}
-
-
-def _last_measurement(run_dir: Path, past: Effort) -> Measurement | None:
-    """Return the measurement in the summary of a complete run."""
-    wrong, summary, path = {}, _summary(run_dir), run_dir / SUMMARY_FILE
-    for name, score in summary.get("suite", {}).items():
-        parts = check_mapping("runs", path, score, {"all": dict})["all"]
-        share = check_mapping("runs", path, parts, {"optimal_share": float})["optimal_share"]
-        wrong[name] = 100 - 100 * share
-    if not wrong:
-        return None
-    return Measurement(past.games + summary["games"], past.minutes + summary["minutes"], wrong)
 
 
 def is_complete(config: Config, run_dir: Path) -> bool:
@@ -220,26 +206,9 @@ def draw_runs(path: Path, groups: Sequence[RunGroup]) -> None:
     """Draw the wrong moves of every run into a PNG: groups by colour, players by line style."""
     figure = Figure(figsize=(13, 5.5), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
+    styled = list(zip(players(groups), cycle(STYLES), strict=False))
     for axis, field in zip(axes, ("minutes", "games"), strict=True):
-        _draw(axis, groups, field)
-        axis.set_xlabel(f"{field} of self-play and learning")
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.grid(alpha=0.3, which="both")
-        for scale in (axis.xaxis, axis.yaxis):
-            scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            scale.set_major_formatter("{x:,g}")
-            scale.set_minor_formatter(NullFormatter())
-    axes[0].set_ylabel("wrong moves on solved positions, %")
-    handles, labels = axes[0].get_legend_handles_labels()
-    columns = min(3, len(players(groups)))
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
-    save_figure(path, figure)
-
-
-def _draw(axis: Axes, groups: Sequence[RunGroup], field: str) -> None:
-    for player, style in zip(players(groups), cycle(STYLES), strict=False):
-        for number, group in enumerate(groups):
+        for (player, style), (number, group) in product(styled, enumerate(groups)):
             for seed, run in enumerate(group.runs):
                 shown = [one for one in run.measurements if player in one.wrong]
                 axis.plot(
@@ -252,3 +221,16 @@ def _draw(axis: Axes, groups: Sequence[RunGroup], field: str) -> None:
                     linewidth=1.2,
                     label=None if seed else f"{group.name}, {player}",
                 )
+        axis.set_xlabel(f"{field} of self-play and learning")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.grid(alpha=0.3, which="both")
+        for scale in (axis.xaxis, axis.yaxis):
+            scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            scale.set_major_formatter("{x:,g}")
+            scale.set_minor_formatter(NullFormatter())
+    axes[0].set_ylabel("wrong moves on solved positions, %")
+    handles, labels = axes[0].get_legend_handles_labels()
+    columns = min(3, len(styled))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
+    save_figure(path, figure)

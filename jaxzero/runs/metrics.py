@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from jaxzero.host.files import append_text, make_folder, save_figure, write_text
 from jaxzero.host.readers import read_json_lines
-
-if TYPE_CHECKING:
-    from tensorboardX.proto.summary_pb2 import Summary
 
 FILE_NAME = "metrics.jsonl"
 DISCARDED = "metrics_discarded.jsonl"
@@ -51,9 +47,15 @@ class MetricsWriter:
 
     def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
         """Record an iteration (they count from 1); `headline` is its one line for people."""
+        from tensorboardX.proto.summary_pb2 import Summary
+
         append_text(self._path, json.dumps({"iteration": iteration, **metrics}) + "\n")
-        self._show(step=iteration, summary=scalars(metrics))
-        write_text(self._path.with_name(PROMETHEUS), prometheus(self._run, iteration, metrics))
+        numbers = {name: x for name, x in metrics.items() if isinstance(x, (int, float))}
+        tags = {re.sub(r"[^-/\w.]", "_", name): x for name, x in numbers.items()}
+        values = [Summary.Value(tag=tag, simple_value=x) for tag, x in tags.items()]
+        self._show(step=iteration, summary=Summary(value=values))
+        numbers = {"iteration": iteration, **numbers}
+        write_text(self._path.with_name(PROMETHEUS), prometheus(self._run, numbers))
         # One write, so that another thread's line cannot come before the end of this one.
         print(f"{iteration:>5}{self._of}  {headline}\n", end="", flush=True)
 
@@ -78,20 +80,7 @@ class MetricsWriter:
         self.close()
 
 
-def scalars(metrics: dict[str, Any]) -> Summary:
-    """Return the numbers among metrics as TensorBoard reads them."""
-    from tensorboardX.proto.summary_pb2 import Summary
-
-    numbers = {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
-    return Summary(
-        value=[
-            Summary.Value(tag=re.sub(r"[^-/\w.]", "_", name), simple_value=value)
-            for name, value in numbers.items()
-        ]
-    )
-
-
-def prometheus(run: str, iteration: int, metrics: dict[str, Any]) -> str:
+def prometheus(run: str, numbers: dict[str, float]) -> str:
     """Return the last numbers of a run in the text format of Prometheus, one gauge each.
 
     The textfile collector of its node exporter reads such a file. Source: Prometheus, "Exposition
@@ -99,10 +88,9 @@ def prometheus(run: str, iteration: int, metrics: dict[str, Any]) -> str:
     """
     label = re.sub(r'(["\\])', r"\\\1", run).replace("\n", r"\n")
     lines = []
-    for name, value in {"iteration": iteration, **metrics}.items():
-        if isinstance(value, (int, float)):
-            plain = "jaxzero_" + re.sub("[^a-zA-Z0-9]+", "_", name)
-            lines += [f"# TYPE {plain} gauge", f'{plain}{{run="{label}"}} {value:.9g}']
+    for name, value in numbers.items():
+        plain = "jaxzero_" + re.sub("[^a-zA-Z0-9]+", "_", name)
+        lines += [f"# TYPE {plain} gauge", f'{plain}{{run="{label}"}} {value:.9g}']
     return "\n".join(lines) + "\n"
 
 
@@ -117,16 +105,16 @@ def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
         return []
     lines = []
     for line in read_json_lines("run_dir", path):
-        numbers = {name: value for name, value in line.items() if _is_number(value)}
+        # True and false are no numbers, and nan is not below any.
+        numbers = {
+            name: value
+            for name, value in line.items()
+            if type(value) in (int, float) and abs(value) < LARGEST
+        }
         iteration = numbers.get("iteration", 0)
         if isinstance(iteration, int) and 0 < iteration < LARGEST_ITERATION:
             lines.append(numbers)
     return lines
-
-
-def _is_number(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(value) < LARGEST  # not nan
 
 
 PANELS = {
@@ -144,15 +132,6 @@ PLAYER_PANELS = {  # beginning and end of the names of metrics, factor and offse
 ACROSS = 4  # panels
 
 
-class Line(NamedTuple):
-    """One line of a panel."""
-
-    label: str
-    color: str
-    iterations: list[int]
-    values: list[float]
-
-
 def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     """Draw losses, entropy, speed and strength over the iterations of a run into a PNG.
 
@@ -160,7 +139,20 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     """
     from matplotlib.figure import Figure  # slow to import
 
-    panels = {name: list(lines) for name, lines in _panels(metrics) if lines}
+    keys = sorted({key for record in metrics for key in record})
+    parts = [key.split("/") for key in keys]
+    players = list(dict.fromkeys(x[1] for x in parts if x[0] in ("versus", "suite") and x[2:]))
+    # The lines of each panel: metric, label, number of the colour, factor and offset.
+    panels = {
+        name: [
+            (key, key.split("/")[1].replace("_", " "), i, 1.0, 0.0) for i, key in enumerate(all_)
+        ]
+        for name, all_ in PANELS.items()
+    }
+    for name, (begin, end, *scale) in PLAYER_PANELS.items():
+        panels[name] = [(f"{begin}{who}{end}", who, i, *scale) for i, who in enumerate(players)]
+    panels = {name: [one for one in lines if one[0] in keys] for name, lines in panels.items()}
+    panels = {name: lines for name, lines in panels.items() if lines}
     columns = max(1, min(ACROSS, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     width, height = 3.75 * columns, 0.5 + 3.25 * rows  # inches
@@ -171,11 +163,13 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     figure.suptitle(title)
     for number, (name, lines) in enumerate(panels.items(), start=1):
         axis = figure.add_subplot(rows, columns, number)
-        for line in lines:
+        for key, label, color, factor, offset in lines:
+            points = {record["iteration"]: record[key] for record in metrics if key in record}
+            values = [offset + factor * value for value in points.values()]
             # A line through one point is not seen.
-            marker = "o" if name in PLAYER_PANELS or len(line.values) == 1 else ""
-            style = {"color": line.color, "marker": marker, "markersize": 3}
-            axis.plot(line.iterations, line.values, label=line.label, **style)
+            marker = "o" if name in PLAYER_PANELS or len(values) == 1 else ""
+            style = {"color": f"C{color}", "marker": marker, "markersize": 3}
+            axis.plot(list(points), values, label=label, **style)
         if name in PLAYER_PANELS:
             axis.set_ylim(bottom=0)
         axis.set_title(name, fontsize=10)
@@ -184,23 +178,3 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
     save_figure(path, figure)
-
-
-def _panels(metrics: list[dict[str, Any]]) -> Iterator[tuple[str, list[Line]]]:
-    """Yield the names of all panels with their lines, none where nothing was measured."""
-
-    def line(key: str, label: str, number: int, scale: float = 1.0, offset: float = 0.0) -> Line:
-        points = {record["iteration"]: record[key] for record in metrics if key in record}
-        values = [offset + scale * value for value in points.values()]
-        return Line(label, f"C{number}", list(points), values)
-
-    keys = {key for record in metrics for key in record}
-    for name, series in PANELS.items():
-        known = [key for key in series if key in keys]
-        yield name, [line(k, k.split("/")[1].replace("_", " "), i) for i, k in enumerate(known)]
-    parts = [key.split("/") for key in sorted(keys)]
-    ofs = [part[1] for part in parts if len(part) == 3 and part[0] in ("versus", "suite")]
-    players = list(dict.fromkeys(ofs))
-    for name, (prefix, suffix, *scaled) in PLAYER_PANELS.items():
-        named = ((f"{prefix}{player}{suffix}", player) for player in players)
-        yield name, [line(k, who, players.index(who), *scaled) for k, who in named if k in keys]

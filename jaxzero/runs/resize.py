@@ -76,7 +76,10 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
         for name in COUNTS_KERNELS[source.config.trunk]:
             others = len(flat[name]) - bits  # inputs before the counts
             flat[name] = flat[name][np.concatenate([np.arange(others), others + rows])]
-        _rescale_lengths(source, target, flat)
+        # The first kernel shall read shares of the boxes of `target` as lengths on `source`.
+        name, row = LENGTHS_INPUT[source.config.trunk]
+        flat[name] = flat[name].copy()
+        flat[name][..., row, :] *= target.game.num_boxes / source.game.num_boxes
     columns = margin_columns(source.game, target.game)
     for name in ("params/margin/kernel", "params/margin/bias"):
         flat[name] = flat[name][..., columns]
@@ -105,11 +108,3 @@ def margin_columns(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
     size, most = np.abs(margins), source.num_boxes
     size = np.where(size > most, most - (size - most) % 2, size)
     return np.sign(margins) * size + most
-
-
-def _rescale_lengths(source: Network, target: Network, flat: dict[str, np.ndarray]) -> None:
-    """Make the first kernel read shares of the boxes of `target` as lengths on `source`."""
-    name, row = LENGTHS_INPUT[source.config.trunk]
-    kernel = flat[name].copy()
-    kernel[..., row, :] *= target.game.num_boxes / source.game.num_boxes
-    flat[name] = kernel

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 from jaxzero.config import Config
@@ -17,7 +16,7 @@ from jaxzero.config.files import config_of_file
 from jaxzero.errors import UNFINISHED, InputError
 from jaxzero.host.files import check_file, check_folder, locked_folder, make_folder
 from jaxzero.host.interrupts import cleaned_up
-from jaxzero.host.readers import is_file, is_folder, why_no_file
+from jaxzero.host.readers import is_file, why_no_file
 from jaxzero.runs.metrics import DISCARDED, FILE_NAME, read_metrics
 
 CONFIG_FILE = "config.yaml"
@@ -38,11 +37,8 @@ def is_run(folder: Path) -> bool:
 
 def check_run(option: str, folder: Path) -> None:
     """Raise an InputError unless a folder is that of a training run."""
-    why = why_no_file(folder / CONFIG_FILE, "")
-    if why:
-        raise InputError(f"{option}: {folder / CONFIG_FILE} {why}")
-    if not is_run(folder):
-        raise InputError(f"{option}: {folder} holds no run (it has no {CONFIG_FILE})")
+    if why := why_no_file(folder / CONFIG_FILE, "is not there"):
+        raise InputError(f"{option}: {folder} holds no run: its {CONFIG_FILE} {why}")
 
 
 def refuse_run(option: str, folder: Path) -> None:
@@ -68,7 +64,7 @@ def check_new_folder(option: str, folder: Path, own: tuple[str, ...] = ()) -> No
     """
     check_folder(option, folder)
     refuse_run(option, folder)
-    if not is_folder(folder) or any((folder / name).exists() for name in own):
+    if not folder.is_dir() or any((folder / name).exists() for name in own):
         return
     for path in sorted(folder.iterdir()):
         if not path.name.startswith(".") and path.suffix not in LOGS:
@@ -95,13 +91,18 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
         )
     if resume and not saved.exists():
         raise InputError(f"run_dir: {run_dir} holds no run to resume")
-    if resume:
-        before = config_of_file(saved)
-        refuse_contradiction(config, before, run_dir)
-        refuse_lost_checkpoints(before, run_dir)
-        refuse_shorter(config, before, run_dir)
-    else:
-        check_new_folder("run_dir", run_dir)
+    if not resume:
+        return check_new_folder("run_dir", run_dir)
+    before = config_of_file(saved)
+    for section in ("game", "network"):
+        now, then = (asdict(getattr(one, section)) for one in (config, before))
+        for name, value in now.items():
+            if value != then[name]:
+                raise InputError(
+                    f"{section}.{name}: {value} contradicts {then[name]} of the run in {run_dir}"
+                )
+    refuse_lost_checkpoints(before, run_dir)
+    refuse_shorter(config, before, run_dir)
 
 
 def refuse_shorter(config: Config, saved: Config, run_dir: Path) -> None:
@@ -157,28 +158,16 @@ def new_folder(option: str, folder: Path) -> Iterator[None]:
 
     Raises: InputError where it cannot be made.
     """
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    made = [one for one in (folder, *folder.parents) if not one.exists()]  # the innermost first
+
+    def remove_if_empty() -> None:
+        with suppress(OSError):  # the system refuses those that are not empty
+            for one in made:
+                one.rmdir()
+
     make_folder(option, folder)
-    with cleaned_up(partial(remove_if_empty, made)):
+    with cleaned_up(remove_if_empty):
         yield
-
-
-def remove_if_empty(folders: list[Path]) -> None:
-    """Remove folders, the innermost first, that nothing was written to."""
-    for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()  # refused by the system for those that are not empty
-
-
-def refuse_contradiction(config: Config, saved: Config, run_dir: Path) -> None:
-    """Raise an InputError when board or network differ from those of the saved run."""
-    for section in ("game", "network"):
-        now, before = asdict(getattr(config, section)), asdict(getattr(saved, section))
-        for name, value in now.items():
-            if value != before[name]:
-                raise InputError(
-                    f"{section}.{name}: {value} contradicts {before[name]} of the run in {run_dir}"
-                )
 
 
 def command_name(script: str) -> str:

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,10 +25,11 @@ from jaxzero.host.files import append_text, write_json
 from jaxzero.host.readers import read_json_lines
 from jaxzero.host.status import spell
 from jaxzero.network.layers import compute_dtype
-from jaxzero.network.network import Network, count_params, init_params
+from jaxzero.network.network import Network, count_params
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
 from jaxzero.runs.run_dir import command_name
+from jaxzero.runs.weights import param_shapes
 
 SUMMARY_FILE = "summary.json"
 CURVES_FILE = "curves.png"
@@ -51,11 +51,11 @@ def describe_devices(devices: list[jax.Device]) -> str:
 def print_header(config: Config, devices: list[jax.Device], network: Network) -> None:
     """Print what is about to run, before anything is compiled: device, network, replay ratio."""
     settings, positions = config.network, config.iterations_kept * config.positions_per_iteration
-    params = jax.eval_shape(partial(init_params, network), jax.random.key(0))
+    size, dtype = count_params(param_shapes(network)), compute_dtype(settings).name
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
     print(
         f"network       {settings.trunk} {settings.channels} x {settings.blocks} on "
-        f"{config.game.board}, {count_params(params):,} parameters, {compute_dtype(settings).name}"
+        f"{config.game.board}, {size:,} parameters, {dtype}"
     )
     print(
         f"replay        {positions:,} positions, {config.iterations_kept} iterations; "

@@ -11,6 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -129,20 +130,18 @@ def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Ta
 
 def devices() -> dict[str, str]:
     """Return what the GPUs of this machine are doing; nothing where there is none."""
+    found = {}
     if pynvml is None:
-        return {}
-    try:
+        return found
+    with suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
-        gpus = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return {f"GPU {number}": _gpu(gpu) for number, gpu in enumerate(gpus)}
-    except pynvml.NVMLError:
-        return {}
-
-
-def _gpu(gpu: Any) -> str:
-    use, memory = pynvml.nvmlDeviceGetUtilizationRates(gpu), pynvml.nvmlDeviceGetMemoryInfo(gpu)
-    watts = pynvml.nvmlDeviceGetPowerUsage(gpu) / 1000
-    return f"{use.gpu} % busy, {memory.used / 2**20:,.0f} MiB in use, {watts:.0f} W"
+        for number in range(pynvml.nvmlDeviceGetCount()):
+            gpu = pynvml.nvmlDeviceGetHandleByIndex(number)
+            busy = pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu
+            used = pynvml.nvmlDeviceGetMemoryInfo(gpu).used / 2**20
+            watts = pynvml.nvmlDeviceGetPowerUsage(gpu) / 1000
+            found[f"GPU {number}"] = f"{busy} % busy, {used:,.0f} MiB in use, {watts:.0f} W"
+    return found
 
 
 def curves(metrics: Metrics) -> Table:

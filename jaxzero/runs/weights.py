@@ -12,6 +12,7 @@ one, and the rest starts fresh.
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,6 @@ from jaxzero.host.files import make_folder, temporary_folder, write_json
 from jaxzero.host.readers import (
     check_mapping,
     is_file,
-    is_folder,
     read_mapping,
     read_tensors,
     why_no_file,
@@ -71,11 +71,14 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would make it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
     with Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
+        found = checkpoints.iterations()
         if checkpoint is None:
             learner = checkpoints.restore_newest(say=say).learner
-        else:
-            _check_there(checkpoint, checkpoints.iterations(), run_dir)
+        elif checkpoint in found:
             learner = checkpoints.restore(checkpoint).learner
+        else:
+            there = ", ".join(map(str, found)) or "none"
+            raise InputError(f"checkpoint: {checkpoint} is not in {run_dir} (there are: {there})")
     network = Network(config.game.board, config.network)
     params = learner.get("best") or learner.get("average") or learner["params"]
     params = jax.tree.map(np.array, params)
@@ -84,12 +87,6 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     if not fits or layout_difference(like, params):
         raise InputError(f"run_dir: the weights in {run_dir} do not fit its network")
     return LoadedAgent(Agent(network, params, config.search), config, int(learner["iteration"]))
-
-
-def _check_there(checkpoint: int, found: list[int], run_dir: Path) -> None:
-    if checkpoint not in found:
-        there = ", ".join(map(str, found)) or "none"
-        raise InputError(f"checkpoint: {checkpoint} is not in {run_dir} (there are: {there})")
 
 
 def load_weights(name: str) -> LoadedAgent:
@@ -119,7 +116,7 @@ def find_weights(name: str) -> Path:
     names, path = shipped_names(), Path(name)
     if name in names:
         return FOLDER / name
-    if is_folder(path):
+    if os.path.isdir(path):  # not a method of `path`: names may be too long
         found = shipped_names(path)
         if len(found) != 1:
             there = ", ".join(f"{each}{SUFFIX}" for each in found)

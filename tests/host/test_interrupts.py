@@ -194,24 +194,6 @@ def test_a_signal_where_python_cannot_raise_it(code, number, tmp_path):
     assert_polite(send(process, tmp_path, number), 128 + number)
 
 
-def test_signals_within_half_a_second_are_one(tmp_path):
-    code = """
-with interrupts.first_calls(lambda number: print("asked", number, flush=True)):
-    print("ready")
-    while True:
-        pass
-"""
-    process = start_code(code, tmp_path)
-    process.send_signal(signal.SIGUSR1)
-    process.send_signal(signal.SIGTERM)
-    await_text(process, tmp_path / "out", "asked")
-    time.sleep(2 * TOGETHER_SECONDS)
-    assert process.poll() is None
-    ended = send(process, tmp_path, signal.SIGTERM)
-    assert_polite(ended, 143)
-    assert ended.said.count("asked") == 1
-
-
 def test_the_server_of_the_page_stops_while_something_compiles(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))  # an empty one
     process = start(["-u", "scripts/play.py", "--web", "--port", "0"], tmp_path)

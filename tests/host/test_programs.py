@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -57,6 +57,19 @@ def test_a_program_is_traced_once_for_what_it_depends_on(folder):
     assert len(TRACED) == 3
 
 
+def test_a_torn_file_is_replaced_and_without_a_folder_programs_run(folder):
+    call()
+    (kept,) = folder.iterdir()
+    kept.write_bytes(kept.read_bytes()[:100])
+    call()
+    call()
+    assert len(TRACED) == 2
+    shutil.rmtree(folder)
+    folder.write_text("in the way")
+    call()
+    assert len(TRACED) == 3
+
+
 @pytest.mark.parametrize(
     ("name", "other"), [("_sources", lambda: "changed"), ("version", lambda _name: "0.0.1")]
 )
@@ -67,25 +80,13 @@ def test_other_code_and_another_compiler_trace_anew(name, other, folder, monkeyp
     assert len(TRACED) == 2
 
 
-def test_a_torn_file_is_replaced(folder):
-    call()
-    (kept,) = folder.iterdir()
-    kept.write_bytes(kept.read_bytes()[:100])
-    call()
-    call()
-    assert len(TRACED) == 2
-
-
-def test_where_nothing_can_be_written_programs_run(folder):
-    Path(folder).write_text("in the way")
-    call()
-    jax.config.update("jax_compilation_cache_dir", None)
-    call()
-    assert len(TRACED) == 2
-
-
 @pytest.mark.parametrize("named", [None, "", "gs://nowhere/x"])
-def test_a_cache_that_is_off_or_elsewhere_gets_nothing(named, folder, monkeypatch):
+def test_the_cache_is_the_user_s_and_gets_nothing_where_it_is_off(named, folder, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    jax.config.update("jax_compilation_cache_dir", None)
+    use_compilation_cache()
+    assert cache_folder() == folder / "jaxzero"
+    shutil.rmtree(folder)
     monkeypatch.chdir(folder.parent)
     if named is None:
         jax.config.update("jax_enable_compilation_cache", False)
@@ -102,27 +103,12 @@ def test_a_cache_that_is_off_or_elsewhere_gets_nothing(named, folder, monkeypatc
     assert list(folder.parent.iterdir()) == []
 
 
-def test_without_a_name_the_cache_is_the_user_s(folder, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    jax.config.update("jax_compilation_cache_dir", None)
-    use_compilation_cache()
-    assert cache_folder() == folder / "jaxzero" and cache_folder().is_dir()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("jax_default_matmul_precision", "float32"), ("jax_threefry_partitionable", False)],
-)
-def test_other_settings_of_jax_trace_anew(name, value, folder):
-    before = getattr(jax.config, name)
+def test_other_settings_of_jax_trace_anew(folder):
     call()
-    jax.config.update(name, value)
-    try:
+    with jax.threefry_partitionable(False):
         call()
-    finally:
-        jax.config.update(name, before)
     assert len(TRACED) == 2
-    with jax.default_matmul_precision("bfloat16"):  # settings of a thread count too
+    with jax.default_matmul_precision("bfloat16"):
         call()
     assert len(TRACED) == 3
     call()

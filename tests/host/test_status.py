@@ -68,9 +68,14 @@ def test_nobody_is_disturbed_while_the_script_waits_or_prints(capfd, monkeypatch
         time.sleep(0.2)
         assert capfd.readouterr() == ("a word\n", "")
         monkeypatch.setattr(status, "SILENCE", 0.05)
+        monkeypatch.setattr(status, "OF_AGE", 1e9)  # lines become more seldom with age
+        time.sleep(0.2)
+        assert capfd.readouterr().err == ""
+        monkeypatch.setattr(status, "OF_AGE", 0.0)
         mute()
         time.sleep(0.2)
         assert capfd.readouterr().err == ""
+    assert [*map(spell, (0.4, 99.4, 100, 3725))] == ["0 s", "99 s", "0:01:40", "1:02:05"]
 
 
 def test_other_threads_name_nothing(capfd):
@@ -89,14 +94,6 @@ def test_other_threads_name_nothing(capfd):
         ended.set()
         thread.join()
     assert "elsewhere" not in text
-
-
-def test_lines_become_more_seldom_with_the_age_of_the_script(capfd, monkeypatch):
-    monkeypatch.setattr(status, "OF_AGE", 1e9)
-    with status_lines("outside"):
-        capfd.readouterr()
-        time.sleep(0.3)
-        assert capfd.readouterr().err == ""
 
 
 SCRIPT = """
@@ -138,7 +135,3 @@ def test_a_terminal_that_is_stopped_stops_no_script():
     out, _ = process.communicate(timeout=GUARD)
     os.close(ours)
     assert (process.returncode, out) == (3, b"a word\n")
-
-
-def test_times_in_words():
-    assert [*map(spell, (0.4, 99.4, 100, 3725))] == ["0 s", "99 s", "0:01:40", "1:02:05"]

@@ -54,14 +54,13 @@ def runs(tmp_path):
     ]
 
 
-def test_a_run_is_read_where_it_was_measured(runs):
-    assert [point.games for point in runs[0].measurements] == [100, 200, 300]
-    assert players(group_runs(runs)) == ["policy", "search:16"]
-    assert runs[0].measurements[0].wrong == pytest.approx({"policy": 30.0, "search:16": 15.0})
-
-
 def test_seeds_join_and_what_differs_is_the_name(runs, tmp_path):
+    assert [point.games for point in runs[0].measurements] == [100, 200, 300]
+    assert runs[0].measurements[0].wrong == pytest.approx({"policy": 30.0, "search:16": 15.0})
+    with pytest.raises(InputError, match=r"^runs: .*blind was never measured"):
+        read_run(make_run(tmp_path / "blind", wrong=()))
     groups = group_runs(runs)
+    assert players(groups) == ["policy", "search:16"]
     assert {group.name: len(group.runs) for group in groups} == {
         "-": 2,
         "search.value_scale_per_box 1.0": 1,
@@ -117,11 +116,3 @@ def test_what_the_machines_had_not_in_common_is_told(runs):
     assert format_starts(group_runs(runs[:2])) == ""
     start(a, "B", 4)
     assert format_starts(group_runs(runs[:2])) == f'commit differs: "A" ({a}, {b}); "B" ({a})'
-
-
-def test_what_is_no_run_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"runs: .* holds no run"):
-        read_run(tmp_path)
-    make_run(tmp_path / "blind", wrong=())
-    with pytest.raises(InputError, match="never measured"):
-        read_run(tmp_path / "blind")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import chex
-import jax
-import numpy as np
 import pytest
 from compiled import any_params
 
@@ -16,33 +14,15 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.network.network import Network
 from jaxzero.runs.resize import resize_params
-from jaxzero.runs.weights import Effort, InitialWeights, param_shapes, transfer
+from jaxzero.runs.weights import Effort, InitialWeights, param_shapes
 from jaxzero.training.progress import first_learner, fitted, refuse_misfit
 
 TINY = load_config("configs/tiny.yaml", "--network.channels=16", "--evaluation.gate_threshold=0.5")
 CONV = NetworkConfig(channels=8, blocks=2)
 
 
-def weights(rows: int, factor: int = 1):
-    params = any_params(Network(DotsAndBoxes(rows, rows), CONV))
-    return jax.tree.map(lambda leaf: factor * leaf, params)
-
-
 def initial(network: Network, params) -> InitialWeights:
     return InitialWeights(network, params, "some", Effort())
-
-
-def test_another_board_takes_the_kernels_and_keeps_its_own_heads():
-    source, target = weights(2), weights(3, factor=2)
-    chex.assert_trees_all_equal(transfer(source, weights(2, factor=2)).params, source)
-    found = transfer(source, target)
-    chex.assert_trees_all_equal_shapes(found.params, target)
-    assert 0 < found.taken < found.arrays
-    taken = found.params["params"]
-    for block in ("ConvBlock_0", "ConvBlock_1"):
-        chex.assert_trees_all_equal(taken[block], source["params"][block])
-    assert not np.array_equal(target["params"]["Conv3x3_0"]["kernel"], taken["Conv3x3_0"]["kernel"])
-    chex.assert_trees_all_equal(taken["margin"], target["params"]["margin"])
 
 
 def test_a_run_begins_with_them_and_so_do_its_best_weights():

@@ -10,16 +10,15 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.measure import strength
 from jaxzero.network.network import Network
-from jaxzero.runs.memory import DoesNotFit, largest_phase, least_bytes
+from jaxzero.runs.memory import DoesNotFit, least_bytes
 from jaxzero.training import iteration
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration, init_actor, input_shapes
-from jaxzero.training.trainer import train
 
 GIB = 2**30
 PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
 LARGE = {"replay.capacity": 400_000, "learner.batch_size": 16384}
-# Each compiles two iterations more, for what `largest_phase` says of numbers.
+# The other phases: each compiles two iterations more.
 MORE = {"selfplay.games_per_iteration": 512, "search.simulations": 4000}
 large = pytest.mark.parametrize(
     ("setting", "value"),
@@ -52,14 +51,6 @@ def least(config, devices: int = 1) -> dict[str, int]:
     return least_bytes(config, shapes.learner, shapes.actor, devices)
 
 
-@large
-def test_the_least_is_never_more_than_what_the_compiler_plans(setting, value):
-    parts = least(tiny(f"--{setting}={value}")[0])
-    playing = parts["selfplay.games_per_iteration"] + parts["search.simulations"]
-    one_phase = sum(parts.values()) - min(playing, parts["learner.batch_size"])
-    assert one_phase <= plan(f"--{setting}={value}").predicted
-
-
 def test_the_replay_is_counted_to_the_byte():
     option = "--replay.capacity=400000"
     config, _ = tiny(option)
@@ -71,41 +62,29 @@ def test_the_replay_is_counted_to_the_byte():
         assert two[setting] * 2 == one[setting]
 
 
-ABSURD = {
-    "selfplay.games_per_iteration": "1000000000",
-    "search.simulations": "100000",
-    "replay.capacity": "1000000000",
-    "learner.batch_size": "1000000000",
-    "network.channels": "65536",
-}
-
-
-@pytest.mark.parametrize("setting", ABSURD)
-def test_the_absurd_is_refused_by_name_without_compiling(setting, monkeypatch):
-    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: GIB // 16)
-    monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
-    with pytest.raises(DoesNotFit, match=rf"^{setting}: {ABSURD[setting]} takes .* MiB"):
-        plan(f"--{setting}={ABSURD[setting]}")
-    if setting == "selfplay.games_per_iteration":  # more positions than an index counts
-        monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 10**15)
-        with pytest.raises(InputError, match=r"^replay\.capacity: .* at most 2,147,483,647"):
-            plan("--selfplay.games_per_iteration=1000000000")
+GAMES, SIMULATIONS = "selfplay.games_per_iteration", "search.simulations"
 
 
 @pytest.mark.parametrize(
-    ("games", "simulations", "blamed"),  # times their defaults about:
+    ("setting", "value", "beside"),
     [
-        (400_000, 100_000, "search.simulations"),  # 400 and 6250
-        (4_000_000, 6400, "selfplay.games_per_iteration"),  # 4000 and 400
+        *((GAMES, 10**9, ""), (SIMULATIONS, 100_000, ""), ("replay.capacity", 10**9, "")),
+        *(("learner.batch_size", 10**9, ""), ("network.channels", 65536, "")),
+        # Of two that make large trees, what is farther beyond its default: 6250 and 400 times.
+        (SIMULATIONS, 100_000, f"--{GAMES}=400000"),
+        (GAMES, 4_000_000, f"--{SIMULATIONS}=6400"),
     ],
 )
-def test_large_trees_are_blamed_on_what_is_farther_beyond_its_default(
-    games, simulations, blamed, monkeypatch
-):
-    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: GIB)
+def test_the_absurd_is_refused_by_name_without_compiling(setting, value, beside, monkeypatch):
+    options = [f"--{setting}={value}", *beside.split()]
+    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: GIB // 16)
     monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
-    with pytest.raises(DoesNotFit, match=f"^{blamed}: "):
-        plan(f"--selfplay.games_per_iteration={games}", f"--search.simulations={simulations}")
+    with pytest.raises(DoesNotFit, match=rf"^{setting}: {value} takes .* MiB"):
+        plan(*options)
+    if (setting, value) == (GAMES, 10**9):  # more positions than an index counts
+        monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 10**15)
+        with pytest.raises(InputError, match=r"^replay\.capacity: .* at most 2,147,483,647"):
+            plan(*options)
 
 
 @large
@@ -116,26 +95,10 @@ def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, valu
         plan(f"--{setting}={value}")
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: predicted)
     assert plan(f"--{setting}={value}").predicted == predicted
-
-
-@pytest.mark.parametrize(
-    ("trees", "playing", "setting"),
-    [
-        (60, 70, "learner.batch_size"),
-        (60, 90, "search.simulations"),
-        (40, 90, "selfplay.games_per_iteration"),
-    ],
-)
-def test_the_phase_that_needs_more_is_named(trees, playing, setting):
-    assert largest_phase({"search.simulations": trees}, 100, playing) == setting
-
-
-def test_training_that_will_not_fit_leaves_no_trace(tmp_path, monkeypatch):
-    monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 1000)
-    config, _ = tiny("--evaluation.opponents=random", "--evaluation.suite=none")
-    with pytest.raises(DoesNotFit):
-        train(config, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+    # What is known without compiling is never more.
+    parts = least(tiny(f"--{setting}={value}")[0])
+    playing = parts["selfplay.games_per_iteration"] + parts["search.simulations"]
+    assert sum(parts.values()) - min(playing, parts["learner.batch_size"]) <= predicted
 
 
 @pytest.mark.parametrize("name", PRESETS)

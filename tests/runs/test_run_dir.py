@@ -77,27 +77,6 @@ def test_results_may_lie_beside_a_run_and_replace_nothing_of_it(run_dir):
             check_result_file("json", run_dir / name)
 
 
-def test_links_and_dots_lead_nothing_into_a_run(run_dir, tmp_path):
-    (tmp_path / "link").symlink_to(run_dir)
-    (tmp_path / "x.json").symlink_to(run_dir / "summary.json")
-    paths = (tmp_path / "x.json", tmp_path / "link" / "summary.json", run_dir / "new/../curves.png")
-    for path in paths:
-        with pytest.raises(InputError, match=r"^json: .* training run"):
-            check_result_file("json", path)
-    for folder in (run_dir / "checkpoints" / "50", tmp_path / "link" / "tensorboard"):
-        with pytest.raises(InputError, match=r"^out: .* training run"):
-            check_new_folder("out", folder)
-
-
-def test_results_replace_only_files_of_their_kind(tmp_path):
-    for name in ("README.md", "old.json"):
-        (tmp_path / name).write_text("")
-    for name in ("old.json", "new.json", "new"):
-        check_result_file("json", tmp_path / name, (".json",))
-    with pytest.raises(InputError, match=r"^json: .*README\.md must end with"):
-        check_result_file("json", tmp_path / "README.md", (".json",))
-
-
 def test_a_folder_that_nothing_was_written_to_goes_again(tmp_path):
     for name in ("refused", "used"):
         with pytest.raises(InputError), new_folder("out", tmp_path / name / "deep"):

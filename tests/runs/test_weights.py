@@ -79,6 +79,11 @@ def test_the_weights_that_play_come_back(whole, checkpoint, iteration):
     jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, learner.best)
     best, latest = jax.tree.leaves(learner.best), jax.tree.leaves(learner.params)
     assert any(not np.array_equal(*pair) for pair in zip(best, latest, strict=True))
+    if checkpoint is None:  # the folder of a run is a network wherever one is named
+        source = Source(None, str(whole))
+        assert source.folder == whole and source.load().iteration == 4
+        assert training_record(source, loaded) == training_record(Source(whole, None), loaded)
+        assert jaxzero.load(str(whole)).board == config.game.board
 
 
 def test_a_run_of_a_device_that_is_not_here_is_loaded(run):
@@ -141,20 +146,13 @@ def test_what_is_not_there_is_named(whole, run, tmp_path):
     assert not (run / "checkpoints").exists()
     with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
         load_named(Source(whole, None, 9, "2"))
-    (tmp_path / "net.json").write_text("{}")
-    for name, message in (
-        ("9x9", "'9x9' do not exist.*there: 2x2"),
-        (tmp_path, ".* holds no run and no"),
-        (tmp_path / "net.json", ".* is no .safetensors file"),
-    ):
-        with pytest.raises(InputError, match=f"^weights: {message}"):
-            load_weights(str(name))
 
 
 def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
     loaded, file = load_agent(whole), tmp_path / "out" / "run.1.safetensors"
     write_weights(loaded, {"training": {"games": 64, "minutes": 1.0}}, "run.1", file.parent)
-    assert file.stat().st_mode & 0o777 == 0o666 & ~umask()
+    os.umask(mask := os.umask(0))
+    assert file.stat().st_mode & 0o777 == 0o666 & ~mask
     for name in map(str, (file, file.with_name("run.1"), file.parent)):
         back = load_weights(name)
         assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
@@ -168,9 +166,6 @@ def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
     save_config(config, file.with_name("other.yaml"))
     with pytest.raises(InputError, match="of another shape"):
         load_weights(str(file.with_name("other")))
-    file.write_bytes(b"torn")
-    with pytest.raises(InputError, match=r"weights: .*run\.1\.safetensors cannot be read"):
-        load_weights(str(file))
 
 
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
@@ -182,36 +177,3 @@ def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
     assert play_match(board, player, make_player("random", board), 4, 0, 0).games == 4
     with pytest.raises(InputError, match=r"^run_dir: .* cannot play 2x4: its trunk is dense"):
         fit(run, asked_board(2, 4, board))
-    with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
-        load_named(Source(whole, None, 9, "2"))
-
-
-def test_a_record_of_something_else_is_named(whole, tmp_path):
-    write_weights(load_agent(whole), {}, "run", tmp_path)
-    name, file = str(tmp_path / "run"), tmp_path / "run.json"
-    with pytest.raises(InputError, match=r"weights: .*run\.json"):
-        read_initial_weights(name)
-    for text in ("[]", "{}", '{"iteration": "4"}', '{"iteration": NaN}', '{"iteration": -1}'):
-        file.write_text(text)
-        with pytest.raises(InputError, match=r"weights: .*run\.json"):
-            load_weights(name)
-    file.write_text("[" * 100_000)
-    with pytest.raises(InputError, match=r"weights: .*run\.json is not JSON"):
-        load_weights(name)
-
-
-def umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def test_the_folder_of_a_run_is_a_network_wherever_one_is_named(whole):
-    run, named = load_agent(whole), load_weights(str(whole))
-    assert named.iteration == run.iteration == 4
-    same = jax.tree.map(np.array_equal, named.agent.params, run.agent.params)
-    assert all(jax.tree.leaves(same))
-    assert jaxzero.load(str(whole)).board == run.agent.network.game
-    source = Source(None, str(whole))
-    assert source.folder == whole and source.load().iteration == 4
-    assert training_record(source, named) == training_record(Source(whole, None), run)
