@@ -24,8 +24,6 @@ RENAMED = {
     "search.reduction": "search.nodes: all in place of none, quiet in place of exact",
     "search.max_depth": "search.engine: rounds, which needs no limit; delete the old one",
     "learner.decay_share": "learner.decay_fraction",
-    "learner.final_rate": "learner.final_rate_fraction",
-    "learner.symmetries": "learner.augmentation",
 }
 # Settings with a new name: files may have the old one.
 NEW_NAMES = {
@@ -50,6 +48,11 @@ GONE = {
     "learner.ema_decay": 0.0,
     "learner.policy_loss_weight": 1.0,
     "learner.margin_loss_weight": 1.0,
+    "learner.final_rate_fraction": 0.02,
+    "learner.skipped_updates": 20,
+    "learner.augmentation": True,
+    "learner.final_rate": 0.02,
+    "learner.symmetries": True,
 }
 
 

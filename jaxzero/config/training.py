@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
 from jaxzero.config.agent import GameConfig, NetworkConfig, SearchConfig
+from jaxzero.config.lengths import Lengths
 from jaxzero.config.ranges import (
     Fraction,
     LearningRate,
@@ -23,11 +23,7 @@ from jaxzero.config.ranges import (
 )
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.quiet import fewest_decisions, most_decisions
 
-# Of games that start late. In twice the steps of the longest one there is time for about four. For
-# games as late as `late_start_moves`, there is time for twelve in twice the steps of a whole game.
-GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
 # Iterations kept at least where games are adjudicated: answers come two iterations later.
 KEPT_WHILE_SOLVING = 3
 LARGEST_SOLVED = 7  # rows and columns of the exact solver's largest board
@@ -99,11 +95,6 @@ class SelfplayConfig:
                 "selfplay.late_start_moves above 0, not 0"
             )
 
-    @property
-    def shortest_start(self) -> int:
-        """Random moves before the longest game of the run."""
-        return 0 if self.late_start_until else self.late_start_moves
-
 
 @dataclass(frozen=True)
 class ReplayConfig:
@@ -137,22 +128,12 @@ class LearnerConfig:
     warmup_updates: NonNegativeInt = 100
     """Updates over which the learning rate rises from zero."""
     decay_fraction: Fraction = 0.5
-    """Last fraction of the run over which the learning rate falls along a cosine; 0: it never
-    falls. The end of the run is the first of iterations and minutes."""
-    final_rate_fraction: Fraction = 0.02
-    """Learning rate at the end of the decay, as a fraction of learning_rate."""
+    """Last fraction of the run over which the learning rate falls along a cosine, to 2 % of its
+    height; 0: it never falls. The end of the run is the first of iterations and minutes."""
     weight_decay: WeightDecay = 1e-4
     """Decoupled weight decay of matrices and kernels, not of biases and scales."""
     gradient_clip: PositiveNumber = 1.0
     """Largest global norm of a gradient; larger ones are scaled down to it."""
-    skipped_updates: PositiveInt = 20
-    """Most updates in a row that are skipped because their loss or gradient is not finite. After as
-    many, or all of an iteration, the run goes back to its last checkpoint and on with a smaller
-    learning_rate; the second time, or without a checkpoint, it stops. The metric
-    learn/skipped_updates counts all skipped updates of an iteration."""
-    augmentation: bool = True
-    """Turn or mirror each sampled position at random, by one of the symmetries of the rules:
-    128 on square boards, else 64 (the outer edges of a corner box change places too)."""
 
     def __post_init__(self):
         check_ranges(self, "learner")
@@ -200,7 +181,7 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Lengths):
     """Settings of a training run."""
 
     game: GameConfig = field(default_factory=GameConfig)
@@ -278,92 +259,6 @@ class Config:
         return min(1.0, max(of_iterations, of_minutes))
 
     @property
-    def positions_per_game(self) -> int:
-        """Positions stored per game: about the decisions of a game.
-
-        Half of the games that start late start later than `late_start_moves`, at any later ply.
-        """
-        if self.selfplay.late_start_until:
-            three_quarters = 3 * self.steps / (4 * GAMES_PER_LANE_FALLING)
-            return max(1, math.ceil(three_quarters - 0.5))  # the nearest, of two the smaller
-        late = self.selfplay.late_start_moves > 0
-        return max(1, 3 * self.shortest_game // 4) if late else self.shortest_game
-
-    def lanes(self, games: int) -> int:
-        """Return how many of `games` games of an iteration are played at once.
-
-        Games that start late are short and differ in length: a lane plays several of them.
-        """
-        if not self.selfplay.late_start_moves:
-            return games
-        falls = self.selfplay.late_start_until > 0
-        return max(1, games // (GAMES_PER_LANE_FALLING if falls else GAMES_PER_LANE))
-
-    @property
-    def solver_positions_per_game(self) -> int:
-        """Solved positions stored per game, beside those of self-play."""
-        return self.selfplay.solver_positions_per_game if self.selfplay.solver_below_edges else 0
-
-    @property
-    def moves_to_stop(self) -> int:
-        """Edges drawn before a game is adjudicated; all edges where none is."""
-        return self.game.board.num_edges - self.selfplay.solver_below_edges
-
-    @property
-    def decisions_per_lane(self) -> int:
-        """Decisions of a lane in an iteration, as speeds count them.
-
-        A whole game counts as many as the shortest, however many it will have. Lanes that play one
-        late game after another are busy at every step.
-        """
-        return self.steps if self.selfplay.late_start_moves else self.shortest_game
-
-    @property
-    def steps(self) -> int:
-        """Decisions at most that a lane makes in an iteration."""
-        return self.steps_per_game * (2 if self.selfplay.late_start_moves else 1)
-
-    @property
-    def shortest_whole_game(self) -> int:
-        """Decisions of the shortest game from the first move on."""
-        board = self.game.board
-        return fewest_decisions(board) if self.search.nodes == "quiet" else board.num_edges
-
-    @property
-    def shortest_game(self) -> int:
-        """Decisions of the shortest whole game after the random moves at its start.
-
-        An estimate where games are adjudicated: about five edges there are a move and its boxes.
-        """
-        cut = self.shortest_whole_game - self.selfplay.solver_below_edges // 5
-        return max(1, min(cut, self.moves_to_stop) - self.selfplay.shortest_start)
-
-    @property
-    def steps_per_game(self) -> int:
-        """Decisions of the longest game."""
-        board = self.game.board
-        quiet = self.search.nodes == "quiet"
-        most = most_decisions(board) if quiet else board.num_edges
-        return min(most, self.moves_to_stop) - self.selfplay.shortest_start
-
-    @property
-    def positions_per_iteration(self) -> int:
-        """Positions that an iteration adds to the replay, all devices together."""
-        return self.selfplay.games_per_iteration * (
-            self.positions_per_game + self.solver_positions_per_game
-        )
-
-    @property
-    def new_positions_per_iteration(self) -> int:
-        """Positions that an iteration adds to the replay, each counted once.
-
-        Games that start late may have fewer decisions than are stored: some are stored twice.
-        """
-        games = self.selfplay.games_per_iteration
-        played = self.lanes(games) * self.decisions_per_lane
-        return min(games * self.positions_per_game, played) + games * self.solver_positions_per_game
-
-    @property
     def iterations_kept(self) -> int:
         """Iterations of positions in the full replay buffer."""
         return -(-self.replay.capacity // self.positions_per_iteration)
@@ -373,12 +268,6 @@ class Config:
         """Times each position is sampled for learning, on average."""
         sampled = self.learner.batch_size * self.learner.updates_per_iteration
         return sampled / self.new_positions_per_iteration
-
-    @property
-    def evaluations_per_iteration(self) -> int:
-        """Network evaluations of self-play in one iteration: one per simulation, one per root."""
-        lanes = self.lanes(self.selfplay.games_per_iteration)
-        return lanes * self.decisions_per_lane * (self.search.simulations + 1)
 
     def check_devices(self, devices: int) -> None:
         """Raise an InputError unless games and samples divide evenly over `devices`."""

@@ -220,7 +220,10 @@ def mean_gradient(
 
 
 def augment(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positions:
-    """Show each position of a batch under a random one of the symmetries [S, A]."""
+    """Show each position of a batch under a random one of the symmetries [S, A] of the rules.
+
+    S is 128 on square boards, else 64: the outer edges of a corner box may change places too.
+    """
     picks = jax.random.bits(key, batch.margin.shape) % len(permutations)
     gather = permutations[picks]
     return batch._replace(
@@ -278,9 +281,7 @@ def learn(
         learner: Learner, at: tuple[jax.Array, jax.Array]
     ) -> tuple[Learner, dict[str, jax.Array]]:
         (sample_key, symmetry_key), fraction = at
-        batch = sample(replay, sample_key, batch_size)
-        if config.learner.augmentation:
-            batch = augment(permutations, symmetry_key, batch)
+        batch = augment(permutations, symmetry_key, sample(replay, sample_key, batch_size))
         return update(network, config, learner, batch, axis_name, fraction)
 
     if not updates:

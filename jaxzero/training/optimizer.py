@@ -21,6 +21,7 @@ from jaxzero.network.network import HEADS
 # Steps of Muon are as large as those of Adam usually are, so that both share a learning rate.
 # Source: Liu et al. 2025, "Muon is scalable for LLM training", section 2.2.
 ADAM_SIZE = 0.2
+FINAL_RATE = 0.02  # learning rate after its fall, as a fraction of that before
 
 
 def make_optimizer(
@@ -54,7 +55,7 @@ def learning_rate(
     rise = (step + 1) / max(1, settings.warmup_updates)
     late = (fraction - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
     fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
-    fall = settings.final_rate_fraction + (1 - settings.final_rate_fraction) * fall
+    fall = FINAL_RATE + (1 - FINAL_RATE) * fall
     if not settings.decay_fraction:
         fall = 1.0
     return settings.learning_rate * jnp.minimum(jnp.minimum(rise, 1.0), fall)

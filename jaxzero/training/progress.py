@@ -36,6 +36,8 @@ from jaxzero.training.parallel import (
 )
 from jaxzero.training.replay import Replay, relayout, with_sets
 
+MOST_SKIPPED = 20  # updates in a row without a finite loss and gradient, before the run gives up
+
 
 class Progress(NamedTuple):
     """State of a run and totals so far."""
@@ -185,10 +187,8 @@ def run_iteration(
     at_start, at_end, in_a_row = (metrics.get(f"learn/{name}", 0.0) for name in names)
     # The first updates of this iteration follow the last ones of the iteration before.
     skipped = max(in_a_row, progress.skipped + at_start if at_start else 0.0)
-    settings = config.learner
-    if skipped >= settings.skipped_updates or (
-        skipped and in_a_row >= settings.updates_per_iteration
-    ):
+    all_skipped = skipped and in_a_row >= config.learner.updates_per_iteration
+    if skipped >= MOST_SKIPPED or all_skipped:
         raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
     games = round(metrics["selfplay/games"])
     # Those that searches asked for: a device may make more to fill its batches.
