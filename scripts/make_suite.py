@@ -30,7 +30,7 @@ from jaxzero.errors import InputError
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import check_result_file
-from jaxzero.runs.source import Source, add_source_options, source_of
+from jaxzero.runs.source import add_source_options, source_of
 
 MOST_UNDRAWN = 36
 
@@ -111,51 +111,21 @@ def suite_parser() -> ArgumentParser:
 
 def main(arguments: list[str]) -> None:
     options = parse(suite_parser(), arguments)
-    source = source_of(options)
+    source, out = source_of(options), options.out
     if options.split and options.games < 2:
         raise InputError(f"games: {options.games} must be at least 2 for two suites")
-    for path in out_files(options):
+    halves = ("tuning", "test") if options.split else ()
+    paths = [out.with_name(f"{out.stem}_{half}{out.suffix}") for half in halves] or [out]
+    for path in paths:
         check_file("out", path, (".npz",))
         check_result_file("out", path)
         if path.is_file():
             raise InputError(f"out: {path} exists: delete it or name another file")
-    check_file("out", store_of(options.out))
-    options.most = check_bands(options)
-    make_suite(options, source)
+    # Here are the solved positions, from which the same command goes on.
+    store = out.with_name(f"{out.stem}.solved.npz")
+    check_file("out", store)
+    most = check_bands(options)
 
-
-def check_bands(options: Namespace) -> int:
-    """Return the most undrawn edges. Raises: InputError for those that the board does not have."""
-    from jaxzero.measure.make_suite import bands_between
-
-    edges = GameConfig(options.rows, options.cols).board.num_edges
-    most = min(MOST_UNDRAWN, edges) if options.most is None else options.most
-    for name, value in (("fewest", options.fewest), ("most", most)):
-        if value > edges:
-            raise InputError(f"{name}: {value} is more than the {edges} edges of the board")
-    if options.fewest > most:
-        raise InputError(f"fewest: {options.fewest} must be at most --most, {most}")
-    bands, numbers = bands_between(options.fewest, most), options.per_stratum
-    if len(numbers) > len(bands):
-        shown = " ".join(map(str, numbers))
-        raise InputError(f"per_stratum: {shown}: more numbers than bands, {len(bands)}")
-    return most
-
-
-def store_of(out: Path) -> Path:
-    """Return the file of the solved positions, from which the same command goes on."""
-    return out.with_name(f"{out.stem}.solved.npz")
-
-
-def out_files(options: Namespace) -> list[Path]:
-    """Return the files to write."""
-    out = options.out
-    names = [f"{out.stem}_{half}{out.suffix}" for half in ("tuning", "test")]
-    return [out.with_name(name) for name in names] if options.split else [out]
-
-
-def make_suite(options: Namespace, source: Source | None) -> None:
-    """Play the games, solve the positions and write the suites."""
     from jaxzero.game import DotsAndBoxes
     from jaxzero.measure.make_suite import Games, collect, make_suites, solve_all
     from jaxzero.measure.suite import format_counts, write_suite
@@ -174,16 +144,33 @@ def make_suite(options: Namespace, source: Source | None) -> None:
             )
         players["search:16"] = make_player("search:16", game, loaded.agent)
     games = Games(options.games, options.noise, options.quiet, options.per_game)
-    undrawn = options.fewest, options.most
+    undrawn = options.fewest, most
     print(f"Playing {options.games} games each: {', '.join(players)} ...", flush=True)
     candidates = collect(game, players, games, options.per_stratum, undrawn, options.seed)
-    store = store_of(options.out)
     found = solve_all(game, candidates.drawn, options.node_limit, store)
     suites = make_suites(game, candidates, found, options.decisive, options.split)
-    for path, suite in zip(out_files(options), suites.values(), strict=True):
+    for path, suite in zip(paths, suites.values(), strict=True):
         write_suite(suite, path)
         print(f"\n{path}\n{format_counts(suite)}")
     store.unlink()
+
+
+def check_bands(options: Namespace) -> int:
+    """Return the most undrawn edges. Raises: InputError for those that the board does not have."""
+    from jaxzero.measure.make_suite import bands_between
+
+    edges = GameConfig(options.rows, options.cols).board.num_edges
+    most = min(MOST_UNDRAWN, edges) if options.most is None else options.most
+    for name, value in (("fewest", options.fewest), ("most", most)):
+        if value > edges:
+            raise InputError(f"{name}: {value} is more than the {edges} edges of the board")
+    if options.fewest > most:
+        raise InputError(f"fewest: {options.fewest} must be at most --most, {most}")
+    bands, numbers = bands_between(options.fewest, most), options.per_stratum
+    if len(numbers) > len(bands):
+        shown = " ".join(map(str, numbers))
+        raise InputError(f"per_stratum: {shown}: more numbers than bands, {len(bands)}")
+    return most
 
 
 if __name__ == "__main__":

@@ -29,7 +29,11 @@ class EngineBot(pyspiel.Bot):
 
         Raises: InputError for another game, another board or a game that is over.
         """
-        board = board_of(state.get_game())
+        game = state.get_game()
+        name, sizes = game.get_type().short_name, game.get_parameters()
+        if name != "dots_and_boxes":
+            raise InputError(f"game: {name} must be dots_and_boxes")
+        board = DotsAndBoxes(sizes["num_rows"], sizes["num_cols"])
         if board != self.engine.board:
             raise InputError(
                 f"state: a board of {board}, but the engine plays {self.engine.board}; "
@@ -55,12 +59,3 @@ class EngineBot(pyspiel.Bot):
 
     def restart_at(self, state: pyspiel.State) -> None:
         """Do nothing: a state says all, and nothing is kept between two steps."""
-
-
-def board_of(game: pyspiel.Game) -> DotsAndBoxes:
-    """Return the board of a game of OpenSpiel. Raises: InputError for another game."""
-    name = game.get_type().short_name
-    if name != "dots_and_boxes":
-        raise InputError(f"game: {name} must be dots_and_boxes")
-    sizes = game.get_parameters()
-    return DotsAndBoxes(sizes["num_rows"], sizes["num_cols"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxzero.config.ranges import NonNegativeInt, PositiveInt, Seed, check_number
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, initial_states, step
+from jaxzero.game import DotsAndBoxes, State, replay, step
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Player, seeds
 from jaxzero.search import quiet_game
@@ -42,12 +42,16 @@ class MatchResult:
     first: dict[int, int]  # {final margin: games} with the player in the first seat
     second: dict[int, int]  # the same in the second seat
     repeats: int = 0  # games with the same moves as an earlier game in the same seat
+    # [games, A] int32, from the opening on; the player is in the first seat of even games.
+    moves: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, margins: np.ndarray, repeats: int = 0) -> MatchResult:
+    def of(
+        cls, margins: np.ndarray, repeats: int = 0, moves: np.ndarray | None = None
+    ) -> MatchResult:
         """Count the final margins [B] of a match in which the seats alternate."""
         first, second = (dict(Counter(seat.tolist())) for seat in (margins[0::2], margins[1::2]))
-        return cls(first, second, repeats)
+        return cls(first, second, repeats, moves)
 
     def mirrored(self) -> MatchResult:
         """Return the match from the other player's side."""
@@ -165,25 +169,6 @@ def play_match(
     Raises: InputError for an odd number of games or none, a player of another board, and one that
     draws an edge that it may not draw.
     """
-    settings = games, opening_plies, seed, at_once, shares
-    result, _ = play_recorded_match(game, first, second, *settings)
-    return result
-
-
-def play_recorded_match(
-    game: DotsAndBoxes,
-    first: Player,
-    second: Player,
-    games: int,
-    opening_plies: int,
-    seed: int,
-    at_once: int = 0,
-    shares: Shares = ALONE,
-) -> tuple[MatchResult, np.ndarray]:
-    """Play a match as `play_match`, and return the moves of its games too: [games, A] int32.
-
-    The moves begin with the opening. `first` moves first in even games, `second` in odd ones.
-    """
     games = check_number("games", games, PositiveInt)
     opening_plies = check_number("opening_plies", opening_plies, NonNegativeInt)
     seed = check_number("seed", seed, Seed)
@@ -200,21 +185,21 @@ def play_recorded_match(
         else replace(player, params=jax.device_put(player.params, jax.local_devices()[0]))
         for player in (first, second)
     )
-    opening_moves = draw_opening_moves(game, games // 2, opening_plies, seed)
-    openings = after_moves(game, opening_moves)
+    openings = draw_openings(game, games // 2, opening_plies, seed)
+    positions = after_openings(game, openings)
     play_key = jax.random.key(seed)
     at_once = min(at_once or games, MOST_AT_ONCE)
     own = shares.own(games)
     parts = [
-        play_games(game, players, openings, play_key, own[begin:][:at_once])
+        play_games(game, players, positions, play_key, own[begin:][:at_once])
         for begin in range(0, len(own), at_once)
     ]
     margins, moves = (shares.join(np.concatenate(x), games) for x in zip(*parts, strict=True))
     seats = np.arange(games) % 2
-    played = np.concatenate([seats[:, None], np.repeat(openings.drawn, 2, axis=0), moves], axis=1)
-    result = MatchResult.of(margins, repeats=games - len(np.unique(played, axis=0)))
-    whole = np.concatenate([np.repeat(opening_moves.T, 2, axis=0), moves], axis=1)
-    return result, whole[whole >= 0].reshape(games, game.num_edges)  # without the gaps, -1
+    played = np.concatenate([seats[:, None], np.repeat(positions.drawn, 2, axis=0), moves], axis=1)
+    repeats = games - len(np.unique(played, axis=0))
+    whole = [[*openings[number // 2], *row[row >= 0]] for number, row in enumerate(moves)]
+    return MatchResult.of(margins, repeats, np.array(whole, np.int32))
 
 
 def play_games(
@@ -233,7 +218,7 @@ def play_games(
     One player at a time decides in half of the games, the one that more games wait for. So no
     position is searched whose move is not played, and while no game is over every batch is full.
     """
-    state = jax.tree.map(lambda leaf: np.array(leaf)[numbers // 2], openings)
+    state = State(*(leaf[numbers // 2] for leaf in openings))
     seat, opening = numbers % 2, state.drawn.sum(axis=1)
     moves = np.full(state.drawn.shape, -1, np.int32)
     quiet = np.array([player.decide is not None for player in players])
@@ -279,22 +264,22 @@ def _ask(
     """Return what a player decides in the first `count` positions: moves and values."""
     if player.on_host:
         edges = player.act(seeds(keys)[:count], state.drawn[:count].copy())
-        return np.asarray(player.checked(edges, count)), 0.0
+        return player.checked(edges, count), 0.0
     # jit compiles once for each function object.
     if player.decide is None:
         edges = jax.jit(player.act)(player.params, keys, state)
-        return np.asarray(player.checked(edges, len(state.drawn)))[:count], 0.0
+        return player.checked(edges, len(state.drawn))[:count], 0.0
     move, value = jax.device_get(jax.jit(player.decide)(player.params, keys, state))
     return move[:count], value[:count]
 
 
-def draw_opening_moves(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> np.ndarray:
-    """Draw 0 to `longest` random moves for each pair of games: [T, P] int32, -1 after the last.
+def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> list[np.ndarray]:
+    """Draw 0 to `longest` random moves for each pair of games.
 
     An opening that an earlier pair has is drawn again, up to TRIES times: from it, players without
     randomness would repeat their games. The opening of a pair does not depend on later pairs.
     """
-    seen, sequences = set(), []
+    seen, openings = set(), []
     for pair in range(pairs):
         rng = np.random.default_rng((seed, pair))
         for _ in range(TRIES):
@@ -303,27 +288,19 @@ def draw_opening_moves(game: DotsAndBoxes, pairs: int, longest: int, seed: int) 
             if position not in seen:
                 break
         seen.add(position)
-        sequences.append(moves)
-    edges = np.full((min(longest, game.num_edges), pairs), -1, np.int32)
-    for pair, moves in enumerate(sequences):
-        edges[: len(moves), pair] = moves
-    return edges
+        openings.append(moves)
+    return openings
 
 
-def after_moves(game: DotsAndBoxes, moves: np.ndarray) -> State:
-    """Return the positions after moves [T, P], -1 for none: State [P]."""
-    state = jax.device_get(initial_states(game, moves.shape[1]))
-    for edge in moves:
-        state = _replay(game, state, edge)
-    return jax.device_get(state)
-
-
-@partial(jax.jit, static_argnums=0)
-def _replay(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
-    """Play a recorded edge in every game; -1 leaves a game as it is."""
-    moved, _ = jax.vmap(partial(step, game))(state, edge)
-    played = jax.vmap(lambda edge, old, new: jax.tree.map(partial(jnp.where, edge >= 0), new, old))
-    return played(edge, state, moved)
+def after_openings(game: DotsAndBoxes, openings: list[np.ndarray]) -> State:
+    """Return the positions after each of P openings: NumPy State [P]."""
+    drawn = np.zeros((len(openings), game.num_edges), bool)
+    margin, player = np.zeros((2, len(openings)), np.int32)
+    for number, moves in enumerate(openings):
+        players, owners = replay(game, (), moves)
+        drawn[number, moves], player[number] = True, players[-1]
+        margin[number] = sum(1 if owner == players[-1] else -1 for owner in owners.values())
+    return State(drawn, margin, player)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

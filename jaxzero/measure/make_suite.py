@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, automorphisms, initial_states, step
-from jaxzero.game.structure import structure
-from jaxzero.host.files import atomic_write
+from jaxzero.game import DotsAndBoxes, automorphisms, fullest_beside, initial_states, step
 from jaxzero.host.status import doing
-from jaxzero.measure.suite import BANDS, Suite, read_positions
+from jaxzero.measure.suite import BANDS, Suite, read_positions, write_positions
 from jaxzero.players.players import Player
 from jaxzero.solver.endgame import move_bounds, new_table
 from jaxzero.solver.tablebase import ILLEGAL
 
-CHUNK = 1 << 16  # positions analysed in one call
 REPORT_EVERY = 500  # positions between two lines of progress
 SAVE_SECONDS = 20.0  # between two saves of solved positions
 HALVES = ("tuning", "test")
@@ -86,8 +84,8 @@ def collect(
             rows = np.flatnonzero((left >= low) & (left <= high))
             if games.quiet:
                 rows = rows[is_quiet(game, boards[rows])]
-            rows = thin(rng.permutation(rows), source, games.per_game)
-            fresh = new_positions(game, boards, rows, seen)
+            rows = rng.permutation(rows)
+            fresh = new_positions(game, boards, rows, source, games.per_game, seen)
             for side in range(len(HALVES)):
                 chosen = [row for row in fresh if half[row] == side]
                 chosen = enumerate(chosen[: count // 2 + (side < count % 2)])
@@ -104,24 +102,23 @@ def bands_between(fewest: int, most: int) -> list[tuple[int, int]]:
     return [(low, high) for low, high in cut if low <= high]
 
 
-def thin(rows: np.ndarray, source: np.ndarray, per_game: int) -> np.ndarray:
-    """Keep the first `per_game` rows of every game (`source` of a row); 0: all."""
-    if not per_game:
-        return rows
-    counts: dict[int, int] = {}
-    kept = []
-    for row in rows:
-        counts[source[row]] = counts.get(source[row], 0) + 1
-        if counts[source[row]] <= per_game:
-            kept.append(row)
-    return np.array(kept, int)
+def new_positions(
+    game: DotsAndBoxes,
+    boards: np.ndarray,
+    rows: np.ndarray,
+    source: np.ndarray,
+    per_game: int,
+    seen: set,
+) -> list[int]:
+    """Return the rows whose position, or its image under a symmetry, is not in `seen`; add them.
 
-
-def new_positions(game: DotsAndBoxes, boards: np.ndarray, rows: np.ndarray, seen: set) -> list[int]:
-    """Return the rows whose position, or its image under a symmetry, is not in `seen`; add them."""
-    permutations = automorphisms(game)
-    fresh = []
+    Only the first `per_game` rows of every game (`source` of a row) count; 0: all.
+    """
+    permutations, counts, fresh = automorphisms(game), Counter(), []
     for row in rows.tolist():
+        counts[source[row]] += 1
+        if per_game and counts[source[row]] > per_game:
+            continue
         image = min(board.tobytes() for board in boards[row][permutations])
         if image not in seen:
             seen.add(image)
@@ -159,10 +156,8 @@ def self_play(
 
 def is_quiet(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """Return whether positions [P, A] bool have no free box and are not finished: [P] bool."""
-    quiet = jax.jit(jax.vmap(lambda board: structure(game, board).quiet))
-    chunks = np.array_split(drawn, max(1, -(-len(drawn) // CHUNK)))
-    behind = np.concatenate([np.asarray(quiet(jnp.asarray(chunk))) for chunk in chunks])
-    return (behind == drawn).all(axis=1) & ~drawn.all(axis=1)
+    free = (fullest_beside(game, drawn) == 3).any(axis=1)
+    return ~free & ~drawn.all(axis=1)
 
 
 def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Path) -> Solved:
@@ -182,14 +177,13 @@ def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pat
                 lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
             known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
         moves[row], solved[row] = known[board.tobytes()]
-        done, last = row + 1, row + 1 == len(drawn)
-        if last or (time.monotonic() > saved + SAVE_SECONDS):
+        done, now = row + 1, time.monotonic()
+        if done == len(drawn) or now > saved + SAVE_SECONDS:
             write_store(store, game, node_limit, known)
             saved = time.monotonic()
-        if done % REPORT_EVERY == 0 or last:
-            seconds = time.monotonic() - began
-            counts = f"{done} of {len(drawn)} positions in {seconds:.0f} s, {solved.sum()} solved"
-            print(counts, flush=True)
+        if done == len(drawn) or done % REPORT_EVERY == 0:
+            counts = f"{done} of {len(drawn)} positions in {now - began:.0f} s"
+            print(f"{counts}, {solved.sum()} solved", flush=True)
     return Solved(moves, solved)
 
 
@@ -217,15 +211,8 @@ def write_store(store: Path, game: DotsAndBoxes, node_limit: int, known: Known) 
     """Write results for `read_store`."""
     drawn = np.frombuffer(b"".join(known), bool).reshape(-1, game.num_edges)
     moves, solved = zip(*known.values(), strict=True)
-    with atomic_write(store) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(
-            file,
-            board=[game.rows, game.cols],
-            drawn=np.packbits(drawn, axis=1),
-            moves=np.stack(moves),
-            solved=np.array(solved),
-            node_limit=node_limit,
-        )
+    others = {"solved": np.array(solved), "node_limit": node_limit}
+    write_positions(store, game, drawn, np.stack(moves), others)
 
 
 def make_suites(

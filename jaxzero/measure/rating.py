@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -75,15 +75,8 @@ def play_pairs(
 ) -> list[Match]:
     """Play a match of `games` (even) games between the two players of each pair.
 
-    Raises: InputError for two players of one name and a player paired with itself.
+    A name stands for one player.
     """
-    known: dict[str, Player] = {}
-    for player in chain.from_iterable(pairs):
-        if known.setdefault(player.name, player) is not player:
-            raise InputError(f"players: two are called {player.name!r}")
-    for first, second in pairs:
-        if first is second:
-            raise InputError(f"players: {first.name!r} is paired with itself")
     matches = []
     for number, (first, second) in enumerate(pairs, start=1):
         with doing(f"match {number} of {len(pairs)}: {first.name} against {second.name}"):
@@ -110,8 +103,7 @@ def elo_ratings(matches: Sequence[Match], anchor: str) -> list[Rating]:
     share of about PRIOR_DRAWS / n.
     Intervals are normal, from the inverse Fisher information. They assume independent games without
     draws, so draws make them too wide. Repeated games of a match do not count.
-    Raises: InputError for a player without a path of matches to the anchor, an unknown anchor and a
-    match of a player against itself.
+    Raises: InputError for a player without a path of matches to the anchor and an unknown anchor.
     """
     names = list(dict.fromkeys(name for match in matches for name in match[:2]))
     if anchor not in names:
@@ -137,8 +129,6 @@ def _points(matches: list[Match], names: list[str]) -> np.ndarray:
     number = {name: i for i, name in enumerate(names)}
     points = np.zeros((len(names), len(names)))
     for first, second, result in matches:
-        if first == second:
-            raise InputError(f"matches: {first!r} against itself says nothing of its strength")
         weight = result.distinct / max(1, result.games)
         points[number[first], number[second]] += weight * (result.wins + result.draws / 2)
         points[number[second], number[first]] += weight * (result.losses + result.draws / 2)

@@ -27,6 +27,7 @@ from jaxzero.search.search import network_evaluator
 from jaxzero.solver.tablebase import ILLEGAL
 
 BATCH = 512  # positions that a network answers in one call
+BINS = 10  # of predicted win probabilities
 
 # (params, drawn [B, A]) to edges [B], values in boxes [B] and, without search, the probabilities
 # of a positive remaining margin [B]
@@ -54,12 +55,11 @@ def compile_answers(network: Network, settings: SearchConfig, simulations: int) 
         params = inference_copy(network, params, len(drawn))
         zeros = jnp.zeros(len(drawn), jnp.int32)
         state = State(drawn, zeros, zeros)
-        by_sight = by_policy(network, settings, params)
-        if not simulations:
-            choice = choose(game, settings, by_sight, state)
-            return (*choice, win_probability(network, settings, params, drawn))
-        choice = choose(game, settings, by_search(game, settings, evaluate, params), state)
-        return tuple(choice)
+        if simulations:
+            chooser = by_search(game, settings, evaluate, params)
+            return tuple(choose(game, settings, chooser, state))
+        choice = choose(game, settings, by_policy(network, settings, params), state)
+        return (*choice, win_probability(network, settings, params, drawn))
 
     return answer
 
@@ -195,18 +195,15 @@ def _mean(numbers: np.ndarray) -> float | None:
     return round(float(np.mean(numbers)), 5) if len(numbers) else None
 
 
-def calibration(suite: Suite, answers: Answers, bins: int = 10) -> list[dict]:
+def calibration(suite: Suite, answers: Answers) -> list[dict]:
     """Return per bin of the predicted win probability: mean prediction, true share, positions."""
-    if answers.win is None:
-        return []
     won = suite.values > 0
-    place = np.minimum((answers.win * bins).astype(int), bins - 1)
+    place = np.minimum((answers.win * BINS).astype(int), BINS - 1)
     return [
         {
             "predicted": _mean(answers.win[place == b]),
             "true": _mean(won[place == b]),
             "positions": int((place == b).sum()),
         }
-        for b in range(bins)
-        if (place == b).any()
+        for b in np.unique(place)
     ]

@@ -76,18 +76,6 @@ class Suite:
     def __len__(self) -> int:
         return len(self.drawn)
 
-    def sample(self, most: int) -> Suite:
-        """Return `most` random positions, always the same, or all if there are fewer."""
-        # At random: every n-th position may be of one kind, such as of even plies.
-        rows = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
-        return replace(
-            self,
-            drawn=self.drawn[rows],
-            moves=self.moves[rows],
-            origin=self.origin[rows],
-            counts=None,
-        )
-
 
 def suite_names() -> list[str]:
     """Return the names that `load_suite` knows."""
@@ -100,12 +88,17 @@ def suite_names() -> list[str]:
 
 
 def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite | None:
-    """Return the suite that a config names, or None; of a table at most TABLE_POSITIONS."""
+    """Return the suite that a config names, or None; of a table TABLE_POSITIONS."""
     name = suite_name(name, game, half)
     if name == "none":
         return None
     suite = load_suite(name, game)
-    return suite.sample(TABLE_POSITIONS) if name == "table" else suite
+    if name != "table":
+        return suite
+    # At random: every n-th position may be of one kind, such as of even plies.
+    rows = np.sort(np.random.default_rng(0).permutation(len(suite))[:TABLE_POSITIONS])
+    columns = {key: getattr(suite, key)[rows] for key in ("drawn", "moves", "origin")}
+    return replace(suite, **columns)
 
 
 def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
@@ -202,17 +195,19 @@ def read_positions(
 def write_suite(suite: Suite, path: Path) -> None:
     """Write a suite to a compressed file."""
     origins, origin = np.unique(suite.origin, return_inverse=True)
-    counts = {} if suite.counts is None else {"counts": suite.counts}
+    others = {"origins": origins, "origin": origin.astype(np.uint8)}
+    if suite.counts is not None:
+        others["counts"] = suite.counts
+    write_positions(path, suite.game, suite.drawn, suite.moves, others)
+
+
+def write_positions(
+    path: Path, game: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray, others: dict
+) -> None:
+    """Write boards, the values of their moves and `others` for `read_positions`."""
     with atomic_write(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(
-            file,
-            board=np.array([suite.game.rows, suite.game.cols]),
-            drawn=np.packbits(suite.drawn, axis=1),
-            moves=suite.moves,
-            origins=origins,
-            origin=origin.astype(np.uint8),
-            **counts,
-        )
+        board, drawn = np.array([game.rows, game.cols]), np.packbits(drawn, axis=1)
+        np.savez_compressed(file, board=board, drawn=drawn, moves=moves, **others)
 
 
 def format_counts(suite: Suite) -> str:

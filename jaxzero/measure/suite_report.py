@@ -37,23 +37,23 @@ def score_suite(
     player of the first network that has one with the same player of the second. `seed` is for
     players that choose at random.
     """
-    (label, agent), *others = networks.items()
     print(f"Scoring the suite {suite.name} ...", flush=True)
 
-    def answers_of(player: str, agent: Agent) -> Answers:
-        with doing(f"{player} answers suite {suite.name}"):
-            return named_answers(suite, player, agent, seed)
+    def shown(player: str, network: str) -> str:
+        """Return the name of a player; of two networks, it says which one plays."""
+        many = len(networks) > 1 and player.startswith(LEARNT)
+        return f"{player} of {network}" if many else player
 
-    whose = {player: player for player in names}
-    if others:  # then a name alone does not say which network it is
-        ((other, second),) = others
-        learnt = [player for player in names if player.startswith(LEARNT)]
-        whose |= {player: f"{player} of {label}" for player in learnt}
-    answers = {whose[player]: answers_of(player, agent) for player in names}
+    answers: dict[str, Answers] = {}
+    for network, agent in networks.items():
+        for player in names:
+            if (name := shown(player, network)) not in answers:
+                with doing(f"{player} answers suite {suite.name}"):
+                    answers[name] = named_answers(suite, player, agent, seed)
     pairs = [(player, names[0]) for player in names[1:]]
-    if others:
-        pairs = [(whose[player], f"{player} of {other}") for player in learnt]
-        answers |= {f"{player} of {other}": answers_of(player, second) for player in learnt}
+    if len(networks) > 1:
+        learnt = [player for player in names if player.startswith(LEARNT)]
+        pairs = [tuple(shown(player, network) for network in networks) for player in learnt]
     scores = {player: score(suite, answer) for player, answer in answers.items()}
     calibrations = {
         player: calibration(suite, answer)

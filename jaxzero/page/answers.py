@@ -17,7 +17,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.page.opponents import LEVELS, OWN_NETWORK, agent_of, find_level, play_level
-from jaxzero.play.analysis import Analysis, Tables, prove, stages
+from jaxzero.play.analysis import Tables, prove, stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import Record
 from jaxzero.play.looking import prepare, think
@@ -35,13 +35,10 @@ TABLES = Tables()
 
 def about() -> Answer:
     """Return what the page has to know at its start."""
-    boards = [name.split("x") for name in OWN_NETWORK]
+    boards = [tuple(map(int, name.split("x"))) for name in OWN_NETWORK]
     return {
         "version": __version__,
-        "boards": [
-            {"rows": int(rows), "cols": int(cols), "name": f"{rows}x{cols}", "trained": True}
-            for rows, cols in boards
-        ],
+        "boards": [{"rows": rows, "cols": cols} for rows, cols in boards],
         "sizes": {"min": 1, "max": LARGEST_SIDE},
         "default": {"rows": DEFAULT.rows, "cols": DEFAULT.cols},
         "levels": [{"id": str(i), "name": level.name} for i, level in enumerate(LEVELS)],
@@ -80,7 +77,8 @@ def analyse(question: Answer) -> Iterator[Answer]:
 def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
     """Yield better and better analyses. Where one proves every edge, no other is needed."""
     last: Answer = {"edges": []}
-    for found in analyses_of(record, simulations, seconds):
+    agent = agent_of(record.game)
+    for found in stages(agent, record.drawn, record.margin, simulations, seconds, TABLES):
         last = to_json(found)
         ready = found.is_exact or PREPARATION.is_done(record.game, prepare)
         yield {**last, "preparing": not ready}
@@ -89,11 +87,6 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
         if not ready:
             yield from until_prepared(record.game)
     yield {**last, "stage": "done", "preparing": False}
-
-
-def analyses_of(record: Record, simulations: int, seconds: float) -> Iterator[Analysis]:
-    agent = agent_of(record.game)
-    return stages(agent, record.drawn, record.margin, simulations, seconds, TABLES)
 
 
 def until_prepared(game: DotsAndBoxes) -> Iterator[Answer]:

@@ -20,7 +20,7 @@ from jaxzero.game.notation import format_of, format_of_file, read_game, write_ga
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.host.files import make_folder, write_text
 from jaxzero.host.status import doing, waiting
-from jaxzero.measure.arena import play_recorded_match
+from jaxzero.measure.arena import play_match
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
 from jaxzero.players.players import LEARNT, Agent, Player, make_player
@@ -237,14 +237,14 @@ def report_match(
         flush=True,
     )
     with doing(f"playing {games} games"):
-        outcome, moves = play_recorded_match(board, *players, games, opening_plies, seed)
+        outcome = play_match(board, *players, games, opening_plies, seed)
     print("points [95 % interval], games, mean margin in boxes:")
     names = [f"{mark} {player.name}" for mark, player in zip("AB", players, strict=True)]
     width = max(map(len, names))
     for name, result in zip(names, (outcome, outcome.mirrored()), strict=True):
         print(f"{name:<{width}}  {result}")
     if save is not None:
-        save_match(save, board, names, moves.tolist())
+        save_match(save, board, names, outcome.moves.tolist())
         print(f"{games} games are in {save}")
 
 

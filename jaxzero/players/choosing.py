@@ -52,14 +52,6 @@ def decide(
     return Choice(move, jnp.where(is_over(searched), 0.0, value)), view
 
 
-def pick_at_random(temperature: float, keys: jax.Array, logits: jax.Array) -> jax.Array:
-    """Return a move of each game, as likely as its policy to the power 1 / temperature: [B] int32.
-
-    `keys` [B] decide: a game does not depend on the batch it is played in.
-    """
-    return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
-
-
 def by_search(
     game: DotsAndBoxes,
     settings: SearchConfig,

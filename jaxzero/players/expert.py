@@ -66,14 +66,6 @@ def new_expert(
     return Expert(network, jax.device_put(params), settings, seconds)
 
 
-def _warm_up(game: DotsAndBoxes) -> None:
-    """Compile the solver, which would take the time of the first decision."""
-    last_ply = np.arange(game.num_edges) > 0
-    problem = proof.new_problem(game, last_ply, endgame.new_table(2))
-    proof.prove_value(problem, 0.0)
-    proof.first_worth(problem, problem.value, [0])
-
-
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
     with holding(_turn(expert.network.game)):
@@ -124,9 +116,13 @@ def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
 def prepare(expert: Expert) -> int:
     """Compile search and solver; return how many simulations a long search has."""
     if SIMULATIONS[0] not in expert.durations:
-        _warm_up(expert.network.game)
+        game = expert.network.game
+        last_ply = np.arange(game.num_edges) > 0
+        problem = proof.new_problem(game, last_ply, endgame.new_table(2))
+        proof.prove_value(problem, 0.0)
+        proof.first_worth(problem, problem.value, [0])
         check_cancelled()
-        empty = np.zeros(expert.network.game.num_edges, bool)
+        empty = np.zeros(game.num_edges, bool)
         single.think(expert.network, expert.settings, expert.params, empty, SIMULATIONS[0])
         for _ in range(2):
             expert.think(SIMULATIONS[0], empty)

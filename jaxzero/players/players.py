@@ -38,7 +38,6 @@ from jaxzero.players.choosing import (
     by_search,
     choose,
     decide,
-    pick_at_random,
 )
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
@@ -104,16 +103,15 @@ class Player:
         else:
             # Compiled once for a player that is made once: jit remembers by function.
             edges = jax.jit(self.act)(self.params, keys, state)
-        edges = np.asarray(self.checked(edges, len(drawn)))
+        edges = self.checked(edges, len(drawn))
         for edge, row in zip(edges.tolist(), drawn, strict=True):
             if not row.all() and (edge not in range(len(row)) or row[edge]):
                 raise InputError(f"player: {self.name} drew edge {edge}, which it may not draw")
         return edges
 
-    def checked(self, edges: Any, games: int) -> Any:
-        """Return what `act` returned. Raises: InputError unless it is one edge for each game."""
-        if not hasattr(edges, "dtype"):
-            edges = np.asarray(edges)
+    def checked(self, edges: Any, games: int) -> np.ndarray:
+        """Return on the host what `act` returned. Raises: InputError unless it is an edge each."""
+        edges = np.asarray(edges)
         if edges.shape != (games,) or not np.issubdtype(edges.dtype, np.integer):
             found = f"{edges.dtype}{list(edges.shape)}"
             raise InputError(f"player: {self.name} returned {found}, not int32[{games}], its edges")
@@ -165,42 +163,40 @@ def make_players(
 
 
 def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
+    def refused(words: str) -> InputError:
+        return InputError(f"player: {shortened(repr(name))} {words}")
+
     if argument and kind in ("random", "greedy", "policy"):
-        raise InputError(f"player: {shortened(repr(name))} takes no argument")
+        raise refused("takes no argument")
+    count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
+    if kind in ("alphabeta", "search") and not 1 <= count <= MOST_COUNT:
+        example = "alphabeta:3" if kind == "alphabeta" else "search:64"
+        raise refused(f"needs a whole number >= 1 and <= {MOST_COUNT}, such as {example}")
+    share, seconds = _number(argument or "0"), _number(argument)
+    if kind == "perfect" and not 0 <= share <= 1:
+        raise refused("needs a share of random moves, such as perfect:0.1")
+    if kind == "expert" and not 0 < seconds <= LONGEST_DECISION:
+        words = f"above 0 and at most {LONGEST_DECISION}, such as expert:1"
+        raise refused(f"needs seconds for a decision, {words}")
+    if kind in LEARNT:
+        if agent is None:
+            raise refused("needs a trained network")
+        if agent.network.game != game:
+            raise refused(f"has a network of {agent.network.game}, not of {game}")
     if kind == "random":
         return Player(name, _act_random)
     if kind == "greedy":
         return Player(name, partial(_act_greedy, game))
     if kind == "alphabeta":
-        depth = _count(name, argument, "alphabeta:3")
-        return Player(name, partial(_act_alphabeta, game, depth), on_host=True)
+        return Player(name, partial(_act_alphabeta, game, count), on_host=True)
     if kind == "perfect":
-        share = _number(argument or "0")
-        if not 0 <= share <= 1:
-            words = "needs a share of random moves, such as perfect:0.1"
-            raise InputError(f"player: {shortened(repr(name))} {words}")
         check_board(game)
         return Player(name, partial(_act_perfect, game, share), on_host=True)
     if kind == "expert":
-        seconds = _number(argument)
-        if not 0 < seconds <= LONGEST_DECISION:
-            words = f"above 0 and at most {LONGEST_DECISION}, such as expert:1"
-            raise InputError(
-                f"player: {shortened(repr(name))} needs seconds for a decision, {words}"
-            )
-        agent = _needed(name, game, agent)
         made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
         return Player(name, partial(expert.choose_edges, made), on_host=True)
     assert kind in ("policy", "search"), f"{kind} has no player"
-    simulations = _count(name, argument, "search:64") if kind == "search" else 0
-    return _network_player(name, simulations, _needed(name, game, agent))
-
-
-def _count(name: str, argument: str, example: str) -> int:
-    if not re.fullmatch("[0-9]{1,6}", argument) or not 1 <= int(argument) <= MOST_COUNT:
-        words = f"needs a whole number >= 1 and <= {MOST_COUNT}, such as {example}"
-        raise InputError(f"player: {shortened(repr(name))} {words}")
-    return int(argument)
+    return _network_player(name, count, agent)
 
 
 def _number(argument: str) -> float:
@@ -209,14 +205,6 @@ def _number(argument: str) -> float:
         return float(argument)
     except ValueError:
         return math.nan
-
-
-def _needed(name: str, game: DotsAndBoxes, agent: Agent | None) -> Agent:
-    if agent is None:
-        raise InputError(f"player: {shortened(repr(name))} needs a trained network")
-    if agent.network.game != game:
-        raise InputError(f"player: {name!r} has a network of {agent.network.game}, not of {game}")
-    return agent
 
 
 def _act_random(_params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
@@ -326,7 +314,11 @@ def _deciders(
     game = network.game
 
     def chooser_of(params: chex.ArrayTree, keys: jax.Array) -> Chooser:
-        pick = partial(pick_at_random, temperature, keys) if temperature else None
+        def at_random(logits: jax.Array) -> jax.Array:
+            """Draw from the policy to the power 1 / temperature; a game depends on its key."""
+            return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
+
+        pick = at_random if temperature else None
         if not searches:
             return by_policy(network, settings, params, pick)
         evaluate = network_evaluator(network, settings)

@@ -12,11 +12,11 @@ pytest.importorskip("pyspiel", reason="needs the extra jaxzero[adapters]")
 import pyspiel
 
 import jaxzero
-from jaxzero.adapters.openspiel import EngineBot, board_of
+from jaxzero.adapters.openspiel import EngineBot
 from jaxzero.api import Engine
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.game import DotsAndBoxes
 from jaxzero.network.network import Network
 from jaxzero.players.players import Agent
 
@@ -34,35 +34,9 @@ def after(game: pyspiel.Game, *edges: int) -> pyspiel.State:
     return state
 
 
-def mcts(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.MCTSBot:
-    """Return OpenSpiel's search with one random rollout per simulation."""
-    rollouts = pyspiel.RandomRolloutEvaluator(1, seed)
-    return pyspiel.MCTSBot(game, rollouts, 2.0, simulations, 1000, True, seed, False)
-
-
-def points_against_mcts(bot: EngineBot, games: int, simulations: int) -> float:
-    """Return the share of points of a bot in games with swapped seats; a draw is half a point."""
-    game, points = spiel(bot.engine.board.rows, bot.engine.board.cols), []
-    for number in range(games):
-        seat, bots = number % 2, [mcts(game, simulations, number)]
-        bots.insert(seat, bot)
-        margin = pyspiel.evaluate_bots(game.new_initial_state(), bots, number)[seat]
-        points.append((1 + np.sign(margin)) / 2)
-    return float(np.mean(points))
-
-
 @pytest.fixture(scope="module")
 def bot() -> EngineBot:
     return EngineBot(jaxzero.load("2x2"), simulations=8)
-
-
-def test_edges_have_the_same_numbers():
-    game = spiel(2, 3)
-    board, state = board_of(game), game.new_initial_state()
-    assert board == DotsAndBoxes(2, 3)
-    for edge in state.legal_actions():
-        kind, row, col = state.action_to_string(0, edge)[3:-1].split(",")
-        assert f"{kind}{row},{col}" == edge_name(board, edge)
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -114,8 +88,9 @@ def test_it_plays_other_boards():
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        (pyspiel.load_game("tic_tac_toe").new_initial_state(), "tic_tac_toe must be dots_and_box"),
-        (after(spiel(2, 3)), "a board of 2x3, but the engine plays 2x2"),
+        (pyspiel.load_game("tic_tac_toe").new_initial_state(), "^game: tic_tac_toe "),
+        (after(spiel(2, 3)), "^state: a board of 2x3, .* 2x2"),
+        (after(spiel(2, 2), *range(12)), "^position: "),
     ],
 )
 def test_what_it_cannot_play_is_named(bot, state, message):
@@ -123,13 +98,16 @@ def test_what_it_cannot_play_is_named(bot, state, message):
         bot.step(state)
 
 
-def test_a_game_that_is_over_has_no_action(bot):
-    with pytest.raises(InputError, match="no edge is left"):
-        bot.step(after(spiel(2, 2), *range(12)))
-
-
 @pytest.mark.slow
 def test_a_hundred_games_against_long_search():
-    share = points_against_mcts(EngineBot(jaxzero.load("5x5")), games=100, simulations=10_000)
-    print(f"{share:.1%} of the points")
-    assert share >= 0.95
+    """OpenSpiel's search with one random rollout for each of 10,000 simulations."""
+    game, points = spiel(5, 5), []
+    for number in range(100):
+        rollouts = pyspiel.RandomRolloutEvaluator(1, number)
+        search = pyspiel.MCTSBot(game, rollouts, 2.0, 10_000, 1000, True, number, False)
+        seat, bots = number % 2, [search]
+        bots.insert(seat, EngineBot(jaxzero.load("5x5")))
+        margin = pyspiel.evaluate_bots(game.new_initial_state(), bots, number)[seat]
+        points.append((1 + np.sign(margin)) / 2)
+    print(f"{np.mean(points):.1%} of the points")
+    assert np.mean(points) >= 0.95

@@ -144,15 +144,6 @@ def test_a_number_beyond_the_board_ends_and_loses_the_game():
     )
 
 
-def test_thousands_of_games_are_one_program():
-    env = made(2, 2)
-    _, (_, states) = random_games(env, 4096)
-    assert states.terminated.sum(axis=0).tolist() == [1] * 4096
-    assert (states.rewards.sum(axis=-1) == 0).all()
-    boxes = states._game.boxes[-1]
-    assert (boxes.sum(axis=1) == 1).all(), "every box has one owner"
-
-
 def shapes(path: Path) -> dict[str, int]:
     """Count the shapes of a picture by their names."""
     return Counter(shape.tag.split("}")[1] for shape in ElementTree.parse(path).iter())

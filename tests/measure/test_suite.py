@@ -28,6 +28,7 @@ from jaxzero.measure.suite import (
     BANDS,
     DATA,
     Suite,
+    choose_suite,
     load_suite,
     suite_names,
     table_suite,
@@ -123,14 +124,13 @@ def test_an_agent_answers_every_position_and_its_like_share_the_program(small):
     assert programs[0] is not programs[-1]
 
 
-def test_a_sample_holds_every_ply_alike(small):
+def test_training_scores_every_ply_of_a_table_alike():
     """Positions lie in the order of their plies, so every second one would be of even plies."""
-    sample = small.sample(120)
-    np.testing.assert_array_equal(sample.drawn, small.sample(120).drawn)
-    assert len(sample) == 120 and 0.3 < (sample.undrawn % 2 == 1).mean() < 0.7
-    whole = [row.tobytes() for row in np.hstack([small.drawn, small.moves])]
-    assert {row.tobytes() for row in np.hstack([sample.drawn, sample.moves])} <= set(whole)
-    np.testing.assert_array_equal(small.sample(1000).drawn, small.drawn)
+    whole, sample = load_suite("table", SMALL), choose_suite("auto", SMALL)
+    assert (len(whole), len(sample)) == (4096, 2048)
+    assert 0.45 < (sample.undrawn % 2 == 1).mean() < 0.55
+    rows, known = (np.hstack([suite.drawn, suite.moves]) for suite in (sample, whole))
+    assert {row.tobytes() for row in rows} <= {row.tobytes() for row in known}
 
 
 def test_a_difference_by_hand():
@@ -159,8 +159,14 @@ def test_the_interval_of_a_difference_covers(shares):
 
 @pytest.mark.parametrize("solved_again", [40, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", STORED)
-def test_stored_suites_are_exact_and_full(name, solved_again):
+def test_stored_suites_hold_exact_decisions_without_a_free_box(name, solved_again):
     suite = load_suite(name, board_of(name))
+    assert is_quiet(suite.game, suite.drawn).all() and suite.decisive.all()
+    held = {low: inside.sum() for (low, _), inside in zip(BANDS, suite.bands.values(), strict=True)}
+    np.testing.assert_array_equal([*held.values()], suite.counts[:, 2])
+    first, last = (9, 29) if suite.game.num_boxes == 16 else (13, 37)
+    lows = [low for low, count in held.items() if count]
+    assert lows == list(range(first, last + 1, 4)) and min(held[low] for low in lows[:-1]) >= 300
     assert (suite.moves == ILLEGAL).sum() == suite.drawn.sum()
     assert len({board.tobytes() for board in suite.drawn}) == len(suite)
     sample = np.random.default_rng(0).choice(np.flatnonzero(suite.undrawn <= 30), solved_again)
@@ -169,21 +175,6 @@ def test_stored_suites_are_exact_and_full(name, solved_again):
     np.testing.assert_array_equal(values, suite.values[sample])
     expected = suite.moves[sample] == suite.values[sample][:, None]
     np.testing.assert_array_equal(best, expected)
-
-
-@pytest.mark.parametrize("name", STORED)
-def test_stored_suites_hold_decisions_without_a_free_box(name):
-    suite = load_suite(name, board_of(name))
-    assert is_quiet(suite.game, suite.drawn).all()
-    assert suite.decisive.all()
-    held = [((suite.undrawn >= low) & (suite.undrawn <= high)).sum() for low, high in BANDS]
-    np.testing.assert_array_equal(held, suite.counts[:, 2])
-    lows = [low for (low, _), count in zip(BANDS, held, strict=True) if count]
-    first, last = (9, 29) if suite.game.num_boxes == 16 else (13, 37)
-    assert lows == list(range(first, last + 1, 4))
-    assert (
-        min(count for count, (low, _) in zip(held, BANDS, strict=True) if low in lows[:-1]) >= 300
-    )
 
 
 @pytest.mark.parametrize("board", ["4x4", "5x5"])

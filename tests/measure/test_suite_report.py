@@ -63,19 +63,15 @@ def test_two_networks_are_compared_player_by_player(small, few, tmp_path):
 
 
 def test_two_checkpoints_of_one_run_have_names_that_differ():
-    main = runpy.run_path(str(ROOT / "scripts" / "evaluate.py"))
-    agents = [SimpleNamespace(iteration=number, agent=object()) for number in (5, 9, 9)]
-    for first, second, one, other in (
-        ("run", "run", agents[0], agents[1]),
-        ("run", "run", agents[1], agents[2]),
-        ("run", "run2", agents[1], agents[2]),
+    tell_apart = runpy.run_path(str(ROOT / "scripts" / "evaluate.py"))["tell_apart"]
+    old, new, other = (SimpleNamespace(iteration=number, agent=object()) for number in (5, 9, 9))
+    for first, second, names in (
+        (("run", old), ("run", new), ("run, iteration 5", "run, iteration 9")),
+        (("run", new), ("run", other), ("run, iteration 9", "run, iteration 9 (2)")),
+        (("run", new), ("run2", other), ("run", "run2")),
     ):
-        found = main["tell_apart"]((first, one), (second, other))
-        assert list(found.values()) == [one.agent, other.agent] and len(found) == 2
-    assert list(main["tell_apart"](("run", agents[0]), ("run", agents[1]))) == [
-        "run, iteration 5",
-        "run, iteration 9",
-    ]
+        agents = (first[1].agent, second[1].agent)
+        assert tell_apart(first, second) == dict(zip(names, agents, strict=True))
 
 
 def part(wrong: float | None, error: float | None = None) -> dict:

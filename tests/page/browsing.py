@@ -32,6 +32,10 @@ def to_play(page):
     page.locator('[data-testid="nav-play"][aria-current="page"]').wait_for()
 
 
+def moves(page):
+    return page.locator("#moves li")
+
+
 def is_drawn(page, edge):
     return "drawn" in page.get_by_test_id(f"edge-{edge}").get_attribute("class").split()
 
@@ -47,7 +51,7 @@ def draw(page, edge):
 
 def wait_for_end(page):
     expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
-    expect(page.locator("#moves li")).to_have_count(24)
+    expect(moves(page)).to_have_count(24)
 
 
 def scores(page):
@@ -66,4 +70,4 @@ def drawn_edges(page):
 def load(page, game):
     file = {"name": "game.json", "mimeType": "text/plain", "buffer": json.dumps(game).encode()}
     page.get_by_test_id("file-input").set_input_files(file)
-    expect(page.locator("#moves li")).to_have_count(len(game["moves"]))
+    expect(moves(page)).to_have_count(len(game["moves"]))

@@ -10,7 +10,6 @@ import re
 import shutil
 
 import pytest
-from fake_api import serve
 
 # The first does without the windows of the others, and takes half of their time.
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
@@ -28,9 +27,11 @@ def page_url():
     if "JAXZERO_PAGE_URL" in os.environ:
         yield os.environ["JAXZERO_PAGE_URL"]
         return
-    server = serve()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
+    pytest.importorskip("uvicorn", reason="needs the extra jaxzero[web]")
+    from fake_api import serve
+
+    with serve() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS
 from jaxzero.page import answers, opponents, queue, server
 from jaxzero.page.opponents import LEVELS
-from jaxzero.page.server import LOOPBACK, MOST_BYTES, lines_in_turn, make_app
+from jaxzero.page.server import LOOPBACK, MOST_BYTES, make_app
 from jaxzero.players import single
 from jaxzero.players.choosing import Choice
 from jaxzero.solver import small
@@ -49,7 +49,7 @@ def ask(path: str, question: object = None, status: int | None = 200, **other) -
 def test_the_page_learns_what_there_is():
     found = ask("info", method="GET").json
     assert len(found["levels"]) == len(LEVELS) and found["formats"] == list(FORMATS)
-    assert {"rows": 5, "cols": 5, "name": "5x5", "trained": True} in found["boards"]
+    assert {"rows": 5, "cols": 5} in found["boards"]
 
 
 @pytest.mark.parametrize("level", ["0", "2"])
@@ -160,67 +160,43 @@ def test_a_full_queue_refuses(monkeypatch):
     assert [*line] == ["error"]
 
 
-def prepare_at(ready: threading.Event, monkeypatch) -> None:
-    """Let analyses be prepared at an event."""
-    monkeypatch.setattr(server.PREPARATION, "is_done", lambda *_: ready.is_set())
+def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_small):
+    """While analyses, reviews and opponents are compiled, other visitors get their moves."""
+    compiled, visitors = threading.Event(), {}
+    monkeypatch.setattr(
+        server.PREPARATION, "is_done", lambda _, what: what is LEVELS[0] or compiled.is_set()
+    )
     monkeypatch.setattr(server.PREPARATION, "wanted", lambda *_: nullcontext())
-
-
-def test_an_analysis_that_waits_for_the_compiler_is_in_nobodys_way(
-    monkeypatch, no_position_is_small
-):
-    ready, found = threading.Event(), []
-    prepare_at(ready, monkeypatch)
-    question = {**GAME, "moves": [0, 4], "simulations": 0, "seconds": 1}
-
-    async def read(where: queue.Queue) -> None:
-        found.append(lines := [])
-        async for line in lines_in_turn(where, answers.analyse(question)):
-            lines.append(json.loads(line))
-
-    async def talk() -> None:
-        where = queue.Queue()
-        with anyio.fail_after(60):
-            async with anyio.create_task_group() as group:
-                for _ in range(2 * queue.AT_ONCE):
-                    group.start_soon(read, where)
-                while sum(map(len, found)) < 2 * queue.AT_ONCE:
-                    await anyio.sleep(0.02)
-                assert await where.ask(int, "7") == 7, "others have their turn"
-                assert all(len(lines) == 1 and lines[0]["exact"] for lines in found)
-                ready.set()
-
-    anyio.run(talk)
-    for lines in found:
-        assert [line["preparing"] for line in lines] == [True] + [False] * (len(lines) - 1)
-        assert lines[1]["stage"] == "policy" and lines[-1]["stage"] == "done"
-
-
-def test_nobody_waits_for_the_programs_of_others(monkeypatch):
-    """While a review and two opponents are compiled, other visitors get their moves."""
-    compiled, found = threading.Event(), {}
-    monkeypatch.setattr(server, "is_warm", lambda level, _game: level is LEVELS[0])
-    monkeypatch.setattr(opponents, "warm_up", lambda *_: compiled.wait(60))
-    prepare_at(compiled, monkeypatch)
     monkeypatch.setattr(answers, "prove", lambda *_: None)
     monkeypatch.setattr(answers, "think", lambda *_: Choice(1, 0.0))
-
-    async def visit(name: str, path: str, question: dict) -> None:
-        client = await Client(path, {**GAME, **question}).ask(APP)
-        found[name] = client.status, compiled.is_set()
+    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record.draw(1), None))
+    questions = {
+        "move": {"level": "2"},
+        "review": {"moves": [0]},
+        "analyse": {"moves": [0, 4], "simulations": 0, "seconds": 1},
+    }
 
     async def visit_all() -> None:
-        async with anyio.create_task_group() as visitors:
-            for number in range(2):
-                visitors.start_soon(visit, f"move {number}", "/api/move", {"level": "2"})
-                visitors.start_soon(visit, f"review {number}", "/api/review", {"moves": [0]})
-            await anyio.sleep(0.2)
-            await visit("quick", "/api/move", {"level": "0"})
+        async with anyio.create_task_group() as group:
+            for path, question in questions.items():
+                visitors[path] = [Client(f"/api/{path}", GAME | question) for _ in range(4)]
+                for client in visitors[path]:
+                    group.start_soon(client.ask, APP)
+            with anyio.fail_after(60):
+                while not all(client.lines for client in visitors["analyse"]):
+                    await anyio.sleep(0.02)
+            quick = await Client("/api/move", {**GAME, "level": "0"}).ask(APP)
+            assert quick.status == 200
+            assert all(client.status is None for client in visitors["move"])
+            assert all(client.lines == [] for client in visitors["review"])
             compiled.set()
 
     anyio.run(visit_all)
-    assert found.pop("quick") == (200, False)
-    assert set(found.values()) == {(200, True)}
+    assert {client.status for clients in visitors.values() for client in clients} == {200}
+    for client in visitors["analyse"]:
+        preparing = [line["preparing"] for line in client.lines]
+        assert preparing == [True] + [False] * (len(preparing) - 1) and client.lines[0]["exact"]
+        assert [client.lines[n]["stage"] for n in (1, -1)] == ["policy", "done"]
 
 
 def test_a_stand_in_moves_while_a_level_compiles_and_the_answer_says_so(monkeypatch):
@@ -267,7 +243,7 @@ def test_hostile_questions_get_an_answer(count, monkeypatch):
     # The engine stands aside: what it plays is tested above.
     monkeypatch.setattr(opponents, "warm_up", lambda *_: None)
     monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record, None))
-    monkeypatch.setattr(answers, "analyses_of", lambda *_: iter(()))
+    monkeypatch.setattr(answers, "stages", lambda *_: iter(()))
     monkeypatch.setattr(answers, "prove", lambda *_: Solution(0, 0, 0, (0,)))
     rng, kinds = random.Random(count), {}
     for _ in range(count):

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-from http.client import HTTPConnection
 
 import anyio
 import numpy as np
 import pytest
 from client import GAME, PATIENCE, Client
-from script_runner import ROOT
 
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
@@ -71,7 +65,7 @@ def test_an_analysis_ends_with_its_reader(monkeypatch):
         finally:
             ended.append(time.monotonic())
 
-    monkeypatch.setattr(answers, "analyses_of", prove)
+    monkeypatch.setattr(answers, "stages", prove)
     clients = [Client("/api/analyse", GAME) for _ in range(queue.AT_ONCE)]
     stay_and_leave(clients, make_app(), begun.is_set)
     assert len(ended) == queue.AT_ONCE
@@ -87,8 +81,7 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
 
     monkeypatch.setattr(opponents, "choose", think)
     monkeypatch.setattr(opponents, "player_of", lambda *_: None)
-    for module in (opponents, server):
-        monkeypatch.setattr(module, "is_warm", lambda *_: True)
+    monkeypatch.setattr(PREPARATION, "is_done", lambda *_: True)
     app = make_app()
     # Two of three sides of all boxes: a side takes one box after the other.
     question = {**GAME, "cols": 1, "start": [0, 2, 3, 4, 5], "level": "2"}
@@ -108,7 +101,7 @@ def test_who_waits_for_what_another_compiles_may_leave(monkeypatch):
         kept.append(of_board(game).get("program", compile_))
         yield NOTHING
 
-    monkeypatch.setattr(answers, "analyses_of", wait)
+    monkeypatch.setattr(answers, "stages", wait)
     other = threading.Thread(target=of_board(game).get, args=("program", compile_), daemon=True)
     other.start()
     stay_and_leave([Client("/api/analyse", GAME) for _ in range(2)], make_app())
@@ -118,46 +111,35 @@ def test_who_waits_for_what_another_compiles_may_leave(monkeypatch):
 
 @pytest.fixture
 def compiler(monkeypatch):
-    """What was compiled for an analysis, by one thread; it begins and waits for `gate`."""
-
-    class Compiler:
-        def __init__(self):
-            self.gate, self.boards = threading.Event(), []
-
-        def prepare(self, game):
-            self.boards.append(game.cols)
-            self.gate.wait(PATIENCE)
-
-    made = Compiler()
+    """Return the columns of boards that one thread compiles, and the gate that it waits for."""
+    gate, boards = threading.Event(), []
     monkeypatch.setattr(preparation, "AT_ONCE", 1)
-    monkeypatch.setattr(answers, "prepare_board", made.prepare)
-    monkeypatch.setattr(answers, "prepare", made)  # the name of what is wanted
+    monkeypatch.setattr(
+        answers, "prepare_board", lambda game: boards.append(game.cols) or gate.wait(PATIENCE)
+    )
+    monkeypatch.setattr(answers, "prepare", object())  # the name of what is wanted
     monkeypatch.setattr(answers, "PREPARATION", Preparation())
-    monkeypatch.setattr(answers, "analyses_of", lambda *_: iter([NOTHING]))
-    yield made
-    made.gate.set()
+    monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
+    yield boards, gate
+    gate.set()
 
 
 def test_boards_that_nobody_waits_for_are_not_compiled(compiler):
-    app = make_app()
+    app, (boards, gate) = make_app(), compiler
     clients = [Client("/api/analyse", {**GAME, "cols": cols}) for cols in range(1, 7)]
     stay_and_leave(clients, app, lambda: all(client.lines for client in clients))
-    threading.Timer(0.3, compiler.gate.set).start()
+    threading.Timer(0.3, gate.set).start()
     assert ask(app, {**GAME, "cols": 7}).lines[-1]["stage"] == "done"
-    assert len(compiler.boards) == 2 and compiler.boards[1] == 7
+    assert len(boards) == 2 and boards[1] == 7
 
 
 def test_open_streams_are_bounded_and_their_places_come_back(compiler, monkeypatch):
     monkeypatch.setattr(queue, "MOST_WAITING", 3)
     app = make_app()
     clients = [Client("/api/analyse", GAME) for _ in range(4)]
-
-    def all_answered() -> bool:
-        return all(client.lines for client in clients)
-
-    stay_and_leave(clients, app, all_answered, seconds=0)
+    stay_and_leave(clients, app, lambda: all(client.lines for client in clients), seconds=0)
     assert sum([*client.lines[0]] == ["error"] for client in clients) == 1
-    compiler.gate.set()
+    compiler[1].set()
     assert ask(app).lines[-1]["stage"] == "done"
 
 
@@ -166,8 +148,8 @@ def test_streams_share_the_tables_of_the_solver(monkeypatch):
     made, new_table = [], analysis.new_table
     monkeypatch.setattr(analysis, "new_table", lambda _: made.append(1) or new_table(2**10))
     record = Record(DotsAndBoxes(2, 2))
-    streams = [answers.analyses_of(record, 16, 60) for _ in range(10)]
-    assert [next(stream).stage for stream in streams] == ["structure"] * 10
+    streams = [answers.analyses(record, 16, 60) for _ in range(10)]
+    assert [next(stream)["stage"] for stream in streams] == ["structure"] * 10
     assert len(made) <= queue.AT_ONCE
 
 
@@ -181,15 +163,14 @@ def test_lines_that_say_nothing_new_are_not_sent():
 
 def test_others_have_their_turn_between_slices():
     """Analyses take one slice a turn: a question waits for a slice, not for an analysis."""
-    over, slices = threading.Event(), []
+    over = threading.Event()
 
     def slow():
         while not over.is_set():
-            slices.append(1)
             time.sleep(0.02)
             yield {"stage": "exact"}
 
-    async def run() -> int:
+    async def run() -> None:
         where = queue.Queue()
 
         async def read() -> None:
@@ -199,20 +180,18 @@ def test_others_have_their_turn_between_slices():
         async with anyio.create_task_group() as group:
             for _ in range(3 * queue.AT_ONCE):
                 group.start_soon(read)
-            while not slices:
-                await anyio.sleep(0.01)
+            await anyio.sleep(0.1)
             with anyio.fail_after(PATIENCE):
-                answers = [await where.ask(int, "7") for _ in range(5)]
+                assert [await where.ask(int, "7") for _ in range(5)] == [7] * 5
             over.set()
-        return answers
 
-    assert anyio.run(run) == [7] * 5
+    anyio.run(run)
 
 
 def test_who_neither_asks_nor_reads_in_time_loses_its_place(monkeypatch):
     monkeypatch.setattr(server, "PATIENCE", 0.2)
     monkeypatch.setattr(queue, "MOST_WAITING", 1)
-    monkeypatch.setattr(answers, "analyses_of", lambda *_: iter([NOTHING]))
+    monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
     monkeypatch.setattr(PREPARATION, "is_done", lambda *_: True)
     app, slow, deaf = make_app(), Client("/api/analyse", GAME), Client("/api/analyse", GAME)
     slow.sends_all = deaf.reads = False
@@ -233,36 +212,3 @@ def test_players_of_the_last_boards_only_are_kept_and_others_compile_again(monke
         PREPARATION.begin(game, casual, lambda: None)
         assert PREPARATION.wait(game, casual, PATIENCE) and opponents.is_warm(casual, game)
     assert not opponents.is_warm(casual, boards[0])
-
-
-SERVER = """
-from jaxzero.host.interrupts import install
-install()
-import time
-from starlette.applications import Starlette
-from starlette.routing import Route
-from jaxzero.page.server import serve
-def compile_for_long(_):
-    print("compiling", flush=True)
-    time.sleep(600)
-serve("127.0.0.1", 0, lambda _: Starlette(routes=[Route("/", compile_for_long)]))
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
-def test_a_signal_ends_a_server_that_compiles(number):
-    """At once, whatever its threads do, with the code that shells expect."""
-    script, env = [sys.executable, "-u", "-c", SERVER], {**os.environ, "PYTHONPATH": str(ROOT)}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(script, stdout=pipe, stderr=pipe, text=True, env=env) as process:
-        try:
-            port = int(process.stdout.readline().split(":")[2].split("/")[0])
-            client = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-            client.request("GET", "/")
-            assert process.stdout.readline() == "compiling\n"
-            process.send_signal(number)
-            _, errors = process.communicate(timeout=PATIENCE)
-        finally:
-            process.kill()
-    assert process.returncode == 128 + number
-    assert errors.count("\n") == 1 and "Traceback" not in errors

@@ -18,26 +18,11 @@ from browsing import (
     to_play,
     wait_for_end,
 )
-from fake_api import PAGE
+
+import jaxzero
 
 
-def test_a_game_by_clicks(open_page):
-    page = open_page()
-    start_game(page)
-    edge = page.get_by_test_id("edge-7")
-    assert edge.get_attribute("aria-label") == "horizontal edge row 2, column 1, not drawn"
-    for number in range(24):
-        draw(page, number)
-    assert edge.get_attribute("aria-label") == "horizontal edge row 2, column 1, drawn"
-    wait_for_end(page)
-    assert sum(scores(page)) == 9
-    assert "wins" in page.get_by_test_id("status").inner_text()
-    page.get_by_test_id("again").click()
-    assert drawn_edges(page) == 0
-    assert not page.get_by_test_id("ended").is_visible()
-
-
-def test_a_game_by_keyboard(open_page):
+def test_a_game_by_keyboard_and_another_by_clicks(open_page):
     page = open_page()
     start_game(page)
     page.locator("#board-host .edge:focus").wait_for()  # a new game hands the focus to the board
@@ -56,6 +41,17 @@ def test_a_game_by_keyboard(open_page):
     wait_for_end(page)
     assert sum(scores(page)) == 9
     assert page.get_by_test_id("live").inner_text() != ""
+    page.get_by_test_id("again").click()
+    assert drawn_edges(page) == 0
+    assert not page.get_by_test_id("ended").is_visible()
+    edge = page.get_by_test_id("edge-7")
+    assert edge.get_attribute("aria-label") == "horizontal edge row 2, column 1, not drawn"
+    for number in range(24):
+        draw(page, number)
+    assert edge.get_attribute("aria-label") == "horizontal edge row 2, column 1, drawn"
+    wait_for_end(page)
+    assert sum(scores(page)) == 9
+    assert "wins" in page.get_by_test_id("status").inner_text()
 
 
 def test_the_engine_answers_and_undo_takes_both_moves_back(open_page):
@@ -75,15 +71,11 @@ def test_the_engine_answers_and_undo_takes_both_moves_back(open_page):
     assert answers[0] == answers[1], "the same move has the same answer"
     page.keyboard.press("r")
     assert drawn_edges(page) == len(answers[0])
-
-
-def test_undo_is_offered_where_there_is_something_to_undo(open_page):
-    page = open_page()
     page.get_by_test_id("new-game").click()
     page.locator("label", has=page.get_by_test_id("starts-engine")).click()
     page.get_by_test_id("start-game").click()
     page.get_by_test_id("move-1").wait_for()
-    expect(page.get_by_test_id("undo")).to_be_disabled()
+    expect(page.get_by_test_id("undo")).to_be_disabled()  # there is nothing to undo
     draw(page, 20)
     expect(page.get_by_test_id("undo")).to_be_enabled()
 
@@ -146,28 +138,11 @@ def test_a_game_is_reviewed_varied_and_shared(open_page):
     expect(page).to_have_url(re.compile("#g="))
     other = open_page(page.url.partition("#")[2])
     assert other.locator("#moves li").count() == 5
-
-
-def test_a_link_that_cannot_be_meant_is_refused(open_page):
-    page = open_page()
-    base = page.url.partition("#")[0]
     komis = ("1e300", "Infinity", "NaN", "100", "-1_55", "x")
-    for link in ("g=9x9.AA.AA", *(f"g=2x2...{komi}" for komi in komis)):
-        page.goto("about:blank")
-        page.goto(f"{base}#{link}")
-        expect(page.get_by_test_id("notice")).to_be_visible()
-
-
-def test_set_up_a_position(open_page):
-    page = open_page("review")
-    load(page, GAME)
-    page.get_by_test_id("edit").click()
-    page.get_by_test_id("edge-0").click()
-    page.get_by_test_id("edge-1").click()
-    assert drawn_edges(page) == 5
-    assert not is_drawn(page, 0)
-    page.get_by_test_id("edit").click()
-    assert "set up" not in page.get_by_test_id("status").inner_text().lower()
+    for link in ("g=9x9.AA.AA", *(f"g=2x2...{komi}" for komi in komis)):  # cannot be meant
+        other.goto("about:blank")
+        other.goto(f"{page.url.partition('#')[0]}#{link}")
+        expect(other.get_by_test_id("notice")).to_be_visible()
 
 
 def test_teaching_warns_before_a_costly_move(open_page):
@@ -190,18 +165,6 @@ def test_teaching_warns_before_a_costly_move(open_page):
     page.get_by_test_id("undo").click()
     draw(page, 9)  # loses nothing: no warning
     assert not warning.is_visible()
-
-
-def test_errors_are_told_and_can_be_repeated(open_page):
-    page = open_page()
-    start_game(page, mode="engine")
-    error = {"error": "engine: not available"}
-    page.route("**/api/move", lambda route: route.fulfill(status=503, json=error))
-    draw(page, 0)
-    page.get_by_text("engine: not available").wait_for()
-    page.unroute("**/api/move")
-    page.get_by_test_id("retry").click()
-    page.get_by_test_id("move-2").wait_for()
 
 
 def test_lessons_can_be_solved(open_page):
@@ -239,7 +202,7 @@ def test_the_language_is_switched_and_remembered(open_page):
 
 
 def test_both_languages_have_all_texts():
-    text = (PAGE / "i18n.js").read_text()
+    text = (Path(jaxzero.__file__).parent / "page" / "web" / "i18n.js").read_text()
     parts = text.split("const CHINESE")
     english, chinese = (re.findall(r'^  "?([\w.-]+)"?:', part, re.MULTILINE) for part in parts)
     assert english == chinese

@@ -73,6 +73,17 @@ def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
 
 def test_one_click_takes_what_the_setting_says_of_a_chain_and_undo_takes_one_click(open_page):
     page = open_page("review")
+    load(page, CHAIN)
+    to_play(page)
+    draw(page, 13)
+    expect(page.get_by_test_id("notice")).to_contain_text("chain")  # a newcomer is told once
+    page.get_by_test_id("retry").click()  # its button leads to the setting
+    expect(page.get_by_test_id("settings-dialog")).to_be_visible()
+    expect(page.get_by_test_id("chains-choice")).to_be_checked()
+    page.keyboard.press("Escape")
+    page.get_by_test_id("undo").click()
+    draw(page, 13)
+    expect(page.get_by_test_id("notice")).not_to_be_visible()
     for chains, taken in (("off", 1), ("all", 4), ("choice", 2)):
         page.get_by_test_id("nav-review").click()
         load(page, CHAIN)
@@ -95,21 +106,6 @@ def test_one_click_takes_what_the_setting_says_of_a_chain_and_undo_takes_one_cli
     ready(page)
     page.get_by_test_id("undo").click()
     expect_scores(page, 0, 0)
-
-
-def test_a_newcomer_is_told_once_that_one_click_takes_a_chain(open_page):
-    page = open_page("review")
-    load(page, CHAIN)
-    to_play(page)
-    draw(page, 13)
-    expect(page.get_by_test_id("notice")).to_contain_text("chain")
-    page.get_by_test_id("retry").click()  # its button leads to the setting
-    expect(page.get_by_test_id("settings-dialog")).to_be_visible()
-    expect(page.get_by_test_id("chains-choice")).to_be_checked()
-    page.keyboard.press("Escape")
-    page.get_by_test_id("undo").click()
-    draw(page, 13)
-    expect(page.get_by_test_id("notice")).not_to_be_visible()
 
 
 def test_arrow_keys_and_the_wheel_step_through_a_review(open_page):
@@ -194,21 +190,6 @@ def test_a_click_draws_the_edge_that_it_can_mean_alone(open_page, touch):
         page.get_by_test_id("undo").click()
 
 
-def test_enter_starts_a_new_game_wherever_the_focus_is(open_page):
-    page = open_page("review")
-    for focus in (None, "mode-people", "size", "level-0", "starts-you", "komi"):
-        page.get_by_test_id("nav-review").click()
-        load(page, GAME)
-        page.keyboard.press("n")
-        page.get_by_test_id("new-dialog").wait_for()
-        if focus:
-            page.get_by_test_id(focus).focus()
-        page.keyboard.press("Enter")
-        expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
-        expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
-        expect(page.locator("#moves li")).to_have_count(0)
-
-
 KEY = """([key, code, shiftKey]) => document.body.dispatchEvent(
     new KeyboardEvent("keydown", { key, code, shiftKey, bubbles: true, cancelable: true }))"""
 NEW_GAME = (  # the letters where N is: Cyrillic, Greek, Hebrew
@@ -221,8 +202,19 @@ NEW_GAME = (  # the letters where N is: Cyrillic, Greek, Hebrew
 )
 
 
-def test_shortcuts_work_on_every_keyboard(open_page):
-    page = open_page()
+def test_enter_starts_a_new_game_wherever_the_focus_is_and_n_on_every_keyboard(open_page):
+    page = open_page("review")
+    for focus in (None, "mode-people", "size", "level-0", "starts-you", "komi"):
+        page.get_by_test_id("nav-review").click()
+        load(page, GAME)
+        page.keyboard.press("n")
+        page.get_by_test_id("new-dialog").wait_for()
+        if focus:
+            page.get_by_test_id(focus).focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
+        expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
+        expect(page.locator("#moves li")).to_have_count(0)
     page.evaluate(KEY, ["b", "KeyN", False])  # a Latin letter counts as what it says
     page.wait_for_timeout(50)
     expect(page.get_by_test_id("new-dialog")).not_to_be_visible()

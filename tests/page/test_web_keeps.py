@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from browsing import GAME, draw, drawn_edges, expect, load, start_game, to_play
-
-
-def moves(page):
-    return page.locator("#moves li")
+from browsing import GAME, draw, drawn_edges, expect, load, moves, start_game, to_play
 
 
 def names(page):
@@ -214,12 +210,13 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_is_offered_back(open
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(2)
     page = open_page("review")
-    for edges in ((0, 5, 7), ()):  # and again, which changes and loses nothing
+    for edges in ((0, 5, 1, 7, 1), ()):  # one is erased; and again, which changes nothing
         page.get_by_test_id("edit").click()
         for edge in edges:
             page.get_by_test_id(f"edge-{edge}").click()
         page.get_by_test_id("edit").click()
         assert not page.get_by_test_id("notice").is_visible(), "it replaced nothing"
+        assert drawn_edges(page) == 3
     load(page, GAME)
     page.get_by_test_id("retry").click()
     expect(page.locator("#board-host .edge.drawn")).to_have_count(3)

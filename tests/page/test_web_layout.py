@@ -55,7 +55,13 @@ def test_the_board_is_large_enough_and_nothing_covers_it(open_page, width, heigh
         assert any(apart), part
 
 
-def test_boards_of_other_shapes_are_large_enough(open_page):
+MIDDLES = """(all) => all.map((one) => {
+    const { x, y, width, height } = one.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+})"""
+
+
+def test_boards_of_other_shapes_are_large_enough_and_show_their_coordinates(open_page):
     page = open_page(size="low")
     store = "async (setup) => (await import('./settings.js')).remember({ setup })"
     for rows, cols in ((1, 7), (7, 1), (7, 7)):
@@ -67,6 +73,15 @@ def test_boards_of_other_shapes_are_large_enough(open_page):
         place = page.evaluate(PLACE, "#board-host .board")
         assert max(place["width"], place["height"]) >= 320
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        labels = page.locator("#board-host .coordinates text")
+        expect(labels).to_have_text([*map(str, [*range(rows + 1), *range(cols + 1)])])  # of dots
+        middles = labels.evaluate_all(MIDDLES)
+        dots = page.locator("#board-host .dots circle").evaluate_all(MIDDLES)
+        for row in range(rows + 1):
+            beside = dots[(cols + 1) * row]
+            assert abs(middles[row][1] - beside[1]) < 4 and middles[row][0] < beside[0]
+        for (x, y), above in zip(middles[rows + 1 :], dots, strict=False):
+            assert abs(x - above[0]) < 4 and y < above[1]
 
 
 # Notes every place that the board had, each time that the browser was about to paint.
@@ -82,6 +97,21 @@ WATCH = """() => {
 }"""
 
 
+def expect_words_to_fit(page):
+    """See that the names of players, beside long scores, and the choices of a new game fit."""
+    for score in page.locator(".player .score").all():
+        score.evaluate("(score) => (score.textContent = '12.5')")
+    for player in (0, 1):
+        name = page.get_by_test_id(f"player-{player}").locator(".name")
+        lines = "(name) => name.clientHeight / parseFloat(getComputedStyle(name).lineHeight)"
+        assert name.evaluate(lines) < 1.5
+        assert name.evaluate("(name) => name.scrollWidth <= name.clientWidth")
+    page.get_by_test_id("new-game").click()
+    too_wide = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert page.locator("dialog[open] .segments label").evaluate_all(too_wide) == 0
+    page.keyboard.press("Escape")
+
+
 def expect_one_place(page):
     page.wait_for_timeout(50)
     assert len(page.evaluate("[...window.places]")) == 1
@@ -94,15 +124,17 @@ def expect_one_place(page):
 def test_the_board_stays_where_it_is_all_through_a_game_and_its_review(open_page, size, locale):
     page = open_page(size=size, locale=locale, motion="no-preference")
     start_game(page, mode="engine", size="2x2")
+    expect_words_to_fit(page)
     page.evaluate(WATCH)
     page.get_by_test_id("hint").click()
     page.locator("#board-host .hint-spot").wait_for()
     draw(page, 0)
     page.locator("#board-host .board:not(.waits)").wait_for()
     page.get_by_test_id("undo").click()
-    refuse = {"status": 503, "json": {"error": "no"}}
+    refuse = {"status": 503, "json": {"error": "engine: not available"}}
     page.route("**/api/move", lambda route: route.fulfill(**refuse), times=1)
     draw(page, 5)
+    expect(page.get_by_test_id("notice")).to_contain_text("engine: not available")
     page.get_by_test_id("retry").click()  # a notice comes and goes
     page.locator("#board-host .board:not(.waits)").wait_for()
     for edge in range(12):
@@ -117,38 +149,3 @@ def test_the_board_stays_where_it_is_all_through_a_game_and_its_review(open_page
         page.get_by_test_id(button).click()
         page.wait_for_timeout(40)
     expect_one_place(page)
-
-
-@pytest.mark.parametrize("size", ["small", "phone", "low", "desk"])
-def test_names_of_players_and_words_of_choices_fit(open_page, size):
-    page = open_page(size=size)
-    start_game(page, mode="engine", size="2x2")
-    for score in page.locator(".player .score").all():
-        score.evaluate("(score) => (score.textContent = '12.5')")
-    for player in (0, 1):
-        name = page.get_by_test_id(f"player-{player}").locator(".name")
-        lines = "(name) => name.clientHeight / parseFloat(getComputedStyle(name).lineHeight)"
-        assert name.evaluate(lines) < 1.5
-        assert name.evaluate("(name) => name.scrollWidth <= name.clientWidth")
-    page.get_by_test_id("new-game").click()
-    too_wide = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length"
-    assert page.locator("dialog[open] .segments label").evaluate_all(too_wide) == 0
-
-
-MIDDLES = """(all) => all.map((one) => {
-    const { x, y, width, height } = one.getBoundingClientRect();
-    return [x + width / 2, y + height / 2];
-})"""
-
-
-def test_the_board_shows_the_coordinates_that_names_and_hints_count_by(open_page):
-    page = open_page()
-    start_game(page, size="2x3")
-    labels = page.locator("#board-host .coordinates text")
-    expect(labels).to_have_text(["0", "1", "2", "0", "1", "2", "3"])  # rows, then columns, of dots
-    middles = labels.evaluate_all(MIDDLES)
-    dots = page.locator("#board-host .dots circle").evaluate_all(MIDDLES)
-    for row in range(3):
-        assert abs(middles[row][1] - dots[4 * row][1]) < 4 and middles[row][0] < dots[0][0]
-    for col in range(4):
-        assert abs(middles[3 + col][0] - dots[col][0]) < 4 and middles[3 + col][1] < dots[0][1]

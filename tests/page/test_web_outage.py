@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsing import GAME, draw, expect, load, start_game, to_play
+from browsing import GAME, draw, expect, load, moves, start_game, to_play
 
 LINE = json.dumps({"edges": [{"edge": 5, "lost": 0, "class": "safe"}], "line": [5], "value": 1.0})
 
@@ -18,10 +18,6 @@ def cut_off(page, pattern="**/api/**"):
 
     page.route(pattern, lose)
     return lambda: page.unroute(pattern, lose)
-
-
-def moves(page):
-    return page.locator("#moves li")
 
 
 def test_everything_that_failed_is_repeated_once_the_server_is_back(open_page):

@@ -12,7 +12,7 @@ import pytest
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
 from jaxzero.game.notation import read_game
-from jaxzero.measure.arena import MatchResult, play_recorded_match
+from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.play.game import Record, Side, choose
 from jaxzero.play.modes import choose_game, choose_player, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game, value_lines
@@ -207,7 +207,7 @@ def test_a_match_reports_both_players(capsys):
 def test_the_games_of_a_match_are_saved(name, tmp_path):
     """They give the result of the match: games with swapped seats, openings included."""
     players = (LOWEST, make_player("random", PAIR))
-    result, _ = play_recorded_match(PAIR, *players, 12, 2, 1)
+    result = play_match(PAIR, *players, 12, 2, 1)
     report_match(PAIR, players, 12, 2, 1, tmp_path / name)
     path = tmp_path / name
     files = sorted(path.iterdir()) if path.is_dir() else [path]

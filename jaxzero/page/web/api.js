@@ -93,11 +93,6 @@ export const api = {
   write: async (game, format, names) => json(await post("write", { ...game, format, names })),
 };
 
-/** Note boards, such as "3x3", whose engine the server says is compiled. */
-export function noteReady(names) {
-  for (const name of names) ready.add(name);
-}
-
 /**
  * Have an engine compiled for a board, once; `onWarming(true)` where that may take a while. The
  * request ends when the last one who waits for it has given up.

@@ -1,7 +1,7 @@
 /** The page: ties the board, the game, the engine and the panels together. */
 
 import { createAnalysis } from "./analysis.js";
-import { api, noteReady, warm } from "./api.js";
+import { api, warm } from "./api.js";
 import { createBoard, edgeWords } from "./board.js";
 import { openNewGame, openSettings, openShortcuts } from "./dialogs.js";
 import { find, findAll, html, placeIcons } from "./dom.js";
@@ -335,7 +335,6 @@ function changeSetting(name) {
 async function askInfo() {
   try {
     info = await api.info();
-    noteReady(info.ready ?? []);
     files.setFormats(info.formats);
   } catch (error) {
     notice.fail("info", error, askInfo);

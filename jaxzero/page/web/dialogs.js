@@ -120,12 +120,11 @@ function sendByEnter(event) {
 }
 
 function boardChoice(info, setup, render) {
-  const boards = info?.boards ?? [{ rows: setup.rows, cols: setup.cols, trained: true }];
+  const boards = info?.boards ?? [{ rows: setup.rows, cols: setup.cols }];
   const name = ({ rows, cols }) => `${rows} × ${cols}`;
   const own = !boards.some(({ rows, cols }) => rows === setup.rows && cols === setup.cols);
   const option = (board) =>
     html("option", { value: `${board.rows}x${board.cols}`, selected: board.rows === setup.rows && board.cols === setup.cols }, name(board));
-  const group = (label, some) => (some.length ? html("optgroup", { label }, some.map(option)) : null);
   const change = ({ target }) => {
     if (target.value === "own") setup.ownSize = true;
     else {
@@ -138,8 +137,7 @@ function boardChoice(info, setup, render) {
   const select = html(
     "select",
     { id: "size", onchange: change, "data-testid": "size" },
-    group(t("new.trained"), boards.filter(({ trained }) => trained)),
-    group(t("new.other"), boards.filter(({ trained }) => !trained)),
+    html("optgroup", { label: t("new.trained") }, boards.map(option)),
     html("option", { value: "own", selected: ownShown }, t("new.own")),
   );
   const sides = ownShown ? ["rows", "cols"].map((side) => sideSlider(side, setup, info)) : [];
