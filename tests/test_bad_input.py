@@ -194,6 +194,8 @@ once: | watch.py --run_dir run --web --once
 every: 3 | watch.py --run_dir run --once --every 3
 
 board: 20x20 | solve.py --rows 20 --cols 20 --position h0,0
+seconds: 0 | solve.py --seconds 0
+seconds: nan | solve.py --seconds nan
 board: 5x5 | solve.py --rows 5 --cols 5 --table x.npz
 board: 8x8 | make_suite.py --rows 8 --cols 8 --players greedy --out new.npz
 board: 6x8 | engine.py --weights 5x5 --rows 6 --cols 8
