@@ -14,7 +14,7 @@ from script_runner import ROOT
 
 from jaxzero.cli import config_parser
 from jaxzero.errors import InputError
-from jaxzero.performance import sweep, timing
+from jaxzero.performance import sweep
 from jaxzero.performance.sweep import (
     COLUMNS,
     GAMES,
@@ -180,6 +180,8 @@ def test_the_ways_a_process_dies():
     assert death(-signal.SIGABRT, "terminate: std::bad_alloc\n")["status"] == "out of memory"
     assert death(1, "a\nRESOURCE_EXHAUSTED: 9 bytes\n")["error"] == "RESOURCE_EXHAUSTED: 9 bytes"
     assert death(-signal.SIGSEGV, "oh\n") == {"status": "failed", "error": "SIGSEGV: oh"}
+    odd = grid_of(f"--{GAMES}=33,66").points[0].config  # the tests have two devices
+    assert outcome(odd, 1)["status"] == "invalid"
 
 
 def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):
@@ -193,27 +195,18 @@ def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):
     assert sweep.measure(grid.points[1], tmp_path, 1, 10)["status"] == "out of memory"
 
 
-def test_what_a_point_says_of_itself(monkeypatch):
-    # The tests have two devices.
-    odd = outcome(grid_of(f"--{GAMES}=33", "--seed=0,1").points[0].config, 1)
-    assert odd["status"] == "invalid" and "33 is not divisible by 2" in odd["error"]
-    monkeypatch.setattr(timing, "MATMUL_SIZES", (64, 64))
-    monkeypatch.setattr(timing, "COPY_MEBIBYTES", (1, 1))
-    row = outcome(grid_of(*SMALL, f"--{GAMES}=4", "--seed=0,1").points[0].config, 1)
-    assert row["status"] == "ok" and all(row[name] is not None for name in COLUMNS)
-    assert row["decisions_per_game"] == 7  # of 1 x 2
-    json.dumps(row)
-
-
-def test_a_point_that_cannot_fit_is_a_row_of_the_table(tmp_path, capsys, monkeypatch):
+def test_a_point_that_runs_and_one_that_cannot_fit_are_rows(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     # A busy machine is no reason to give a point up.
-    words = [*TINY, *SMALL, "--point_minutes", "600", "--out", str(tmp_path)]
+    words = [*TINY, *SMALL, "--rounds", "1", "--point_minutes", "600", "--out", str(tmp_path)]
+    main([*words, f"--{GAMES}", "4,999999999"])
+    ok, misfit = json.loads((tmp_path / "results.json").read_text())["points"]
+    assert ok["status"] == "ok" and all(ok[name] is not None for name in COLUMNS)
+    assert ok["decisions_per_game"] == 7  # of 1 x 2
+    assert misfit["status"] == "does not fit" and misfit["error"] in capsys.readouterr().out
     with pytest.raises(SystemExit) as ended:
-        main([*words, "--selfplay.games_per_iteration", "999999999,1000000000"])
+        main([*words, f"--{GAMES}", "999999999,1000000000"])
     assert ended.value.code == 1
-    (row, _) = json.loads((tmp_path / "results.json").read_text())["points"]
-    assert row["status"] == "does not fit" and row["error"] in capsys.readouterr().out
 
 
 # The report
