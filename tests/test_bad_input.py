@@ -216,6 +216,7 @@ fewest: 40 | make_suite.py --fewest 40 --out new.npz
 per_stratum: 1 2 3 | make_suite.py --fewest 9 --most 16 --per_stratum 1 2 3 --out new.npz
 compare: null.json | benchmark.py --config tiny --compare null.json
 compare: pipe | benchmark.py --config tiny --compare pipe
+trace: null.json | benchmark.py --config tiny --trace null.json
 preset: nothing | sweep.py --config tiny --out new
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
 search.simulations: 8,,16 | sweep.py --config tiny --out new --search.simulations 8,,16

@@ -275,7 +275,13 @@ def test_time_for_a_turn_comes_from_the_clock_of_its_player(engine):
     assert engine.clocks[0].left < 50.0 and engine.clock == Clock(100.0, 6.0)
     gtp("clear_board")
     assert engine.clock == Clock(100.0, 6.0) and not engine.clocks
+    engine.clock.left = 1.0
+    # All that was said again is no new game.
+    answer("botzone", engine, json.dumps({"requests": [{"x": -1, "y": -1}], "responses": []}))
+    assert engine.clock.left < 1.0
     gtp("time_settings 0 1 0")
+    gtp("time_left 0")
+    gtp("new_game")
     assert engine.full is None and engine.clock is None
     # Overtime is there when the rest is used up, and never all of it.
     assert 0 < Clock(0.0, 10.0).for_decision(40, 16) < 10.0 < Clock(900.0, 1.0).for_decision(40, 16)
@@ -301,19 +307,6 @@ def test_a_stand_in_decides_while_the_engine_compiles_and_that_is_said(monkeypat
         assert len(said) == 2, "that it compiles, and that another one answers"
     finally:
         gate.set()
-
-
-def test_a_new_game_has_a_full_clock_or_none(engine):
-    answer("gtp", engine, "time_left 0")
-    answer("gtp", engine, "new_game")
-    assert engine.clock is None
-    engine.full = Clock(5.0)
-    engine.new_game()
-    assert engine.clock == Clock(5.0)
-    engine.clock.left = 1.0
-    # All that was said again is no new game.
-    answer("botzone", engine, json.dumps({"requests": [{"x": -1, "y": -1}], "responses": []}))
-    assert engine.clock.left < 1.0
 
 
 def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:

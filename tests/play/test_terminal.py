@@ -100,13 +100,9 @@ def test_a_whole_game_with_its_score():
         "AI (lowest) draws v0,0, v0,2 and closes 2 boxes",
     ]
     assert lines[-1] == "You lose 0 : 2."
-
-
-def test_who_closes_a_box_goes_on():
     record, lines = play(PAIR, "h0,1", "h1,1", "5", "6", sides=SIDES[::-1])
-    assert record.moves == (0, 1, 2, 3, 4, 5, 6)
-    assert record.owners == {0: 1, 1: 1}
-    assert "AI (lowest) 0 : 1 you, 1 box left, your turn" in lines
+    assert record.moves == (0, 1, 2, 3, 4, 5, 6) and record.owners == {0: 1, 1: 1}
+    assert "AI (lowest) 0 : 1 you, 1 box left, your turn" in lines, "who closes a box goes on"
     assert lines[-1] == "You win 2 : 0."
 
 
@@ -177,29 +173,18 @@ def test_a_player_repeats_itself_at_the_same_ply_and_seed():
     assert not record.drawn[list(chosen)].any()
 
 
-def test_a_match_reports_both_players(capsys):
-    players = (LOWEST, make_player("random", PAIR))
-    report_match(PAIR, players, games=20, opening_plies=2, seed=1)
-    lines = capsys.readouterr().out.strip().split("\n")
-    assert lines[0].startswith("20 games on 1x2")
-    own, other = lines[-2].split(), lines[-1].split()
-    assert own[:2] == ["A", "lowest"] and other[:2] == ["B", "random"]
-    assert float(own[2][:-1]) + float(other[2][:-1]) == pytest.approx(100)
-    margins = [float(words[words.index("margin") + 1]) for words in (own, other)]
-    assert margins[0] == -margins[1]
-    assert "[" in lines[-1] and lines[-1].endswith("second)")
-
-
 @pytest.mark.parametrize("name", ["games.jsonl", "games"])
-def test_the_games_of_a_match_are_saved(name, tmp_path):
+def test_a_match_reports_both_players_and_saves_its_games(name, tmp_path, capsys):
     """They give the result of the match: games with swapped seats, openings included."""
     players = (LOWEST, make_player("random", PAIR))
     result, _ = play_recorded_match(PAIR, *players, 12, 2, 1)
     report_match(PAIR, players, 12, 2, 1, tmp_path / name)
+    own, other = (line.split() for line in capsys.readouterr().out.splitlines()[-3:-1])
+    assert own[:2] == ["A", "lowest"] and other[:2] == ["B", "random"]
+    assert float(own[2][:-1]) + float(other[2][:-1]) == pytest.approx(100)
     path = tmp_path / name
     files = sorted(path.iterdir()) if path.is_dir() else [path]
-    texts = [text for file in files for text in file.read_text().splitlines()]
-    games = [read_game(text) for text in texts]
+    games = [read_game(text) for file in files for text in file.read_text().splitlines()]
     assert [file.name for file in files][:2] in (["01.json", "02.json"], ["games.jsonl"])
     assert [game.title for game in games] == [f"game {number} of 12" for number in range(1, 13)]
     margins = []
