@@ -180,6 +180,8 @@ once: | watch.py --run_dir run --web --once
 every: 3 | watch.py --run_dir run --once --every 3
 
 board: 20x20 | solve.py --rows 20 --cols 20 --position h0,0
+seconds: 0 | solve.py --seconds 0
+seconds: nan | solve.py --seconds nan
 board: 5x5 | solve.py --rows 5 --cols 5 --table x.npz
 board: 8x8 | make_suite.py --rows 8 --cols 8 --players greedy --out new.npz
 board: 6x8 | engine.py --weights 5x5 --rows 6 --cols 8
@@ -197,6 +199,8 @@ fewest: 13 | make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz
 fewest: 40 | make_suite.py --fewest 40 --out new.npz
 per_stratum: 1 2 3 | make_suite.py --fewest 9 --most 16 --per_stratum 1 2 3 --out new.npz
 compare: null.json | benchmark.py --config tiny --compare null.json
+compare: pipe | benchmark.py --config tiny --compare pipe
+trace: null.json | benchmark.py --config tiny --trace null.json
 preset: nothing | sweep.py --config tiny --out new
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
 search.simulations: 8,,16 | sweep.py --config tiny --out new --search.simulations 8,,16

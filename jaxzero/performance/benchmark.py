@@ -6,7 +6,6 @@ Network, self-play and learning are timed alone, each at the batch that it has i
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,12 +18,11 @@ from jaxzero.network.layers import compute_dtype
 from jaxzero.performance.report import (
     WIDTH,
     Result,
-    Share,
     count_bytes,
     count_flops,
     describe,
     measures,
-    notes_on,
+    percent,
     setting_lines,
     table,
 )
@@ -63,7 +61,7 @@ def benchmark(
         run.step()
     # Read before the parts are measured, which hold more than a run does.
     peak = max(map(peak_memory_bytes, devices))
-    parts = iteration_parts(work, fraction)
+    parts, notes = iteration_parts(work, fraction)
     if fraction == 1:
         # First: on a busy machine the call after a long one waits for its turn.
         parts = {"iteration": Part(run.step)} | parts
@@ -74,8 +72,8 @@ def benchmark(
     if trace:
         take_trace(run, trace)
     gain = 1 - times["network"] / times.pop("network_of_half")
-    batches = (config, work.learner, work.games, work.samples)
-    limits = count_flops(*batches) | count_bytes(*batches)
+    limits = count_flops(config, work.learner, work.games, work.samples)
+    limits["bytes_per_evaluation"] = count_bytes(config, work.learner, work.games)
     # Of one item, so their seconds are those of an operation and of a byte.
     limits["matmul_ceiling_flops"] = 1 / times.pop("matmul")
     limits["copy_ceiling_bytes"] = 1 / times.pop("copy")
@@ -86,41 +84,9 @@ def benchmark(
         "compile_seconds": run.compile_seconds,
         "replay_ratio": config.replay_ratio,
         "doubling_gain": gain,
-        "notes": [*notes(work, fraction), *notes_on(config)],
+        "notes": notes,
     }
     return result | {"bottleneck": find_bottleneck(result)._asdict()}
-
-
-def take_trace(run: Training, folder: Path) -> None:
-    """Trace one iteration with jax's profiler; what it writes appears in `folder` at once."""
-    profiles = Path("plugins", "profile")
-    make_folder("trace", folder / profiles)
-    with doing("tracing"), temporary_folder(folder) as fresh:
-        with jax.profiler.trace(str(fresh), create_perfetto_trace=True):
-            run.step()
-        for made in (fresh / profiles).iterdir():
-            made.rename(folder / profiles / made.name)
-
-
-def iteration_parts(work: Workload, fraction: float) -> dict[str, Part]:
-    """Return the ceilings and the timed parts of a fraction of an iteration on one device."""
-    moves = moves_of(work, fraction)
-    evaluations = max(1, int(fraction * work.evaluations / work.games / 4))
-    half = work._replace(games=max(1, work.games // 2))
-    parts = {
-        "matmul": matmul_part(compute_dtype(work.config.network)),
-        "copy": copy_part(),
-        "network": network_part(work, evaluations),
-        "network_of_half": network_part(half, evaluations),
-        # Whole games go to their end, which in the quiet game is not the same for all.
-        "selfplay": selfplay_part(work, moves % work.config.decisions_per_lane),
-    }
-    if work.learned:
-        parts["learning"] = learning_part(work, updates_of(work, fraction))
-    return parts
-
-
-# How much to run, so that a benchmark ends in time on any machine
 
 
 def fitting_fraction(work: Workload, seconds: float) -> float:
@@ -134,29 +100,37 @@ def fitting_fraction(work: Workload, seconds: float) -> float:
     return min(1.0, seconds / (3 * whole))
 
 
-def moves_of(work: Workload, fraction: float) -> int:
-    """Return how many moves of self-play are timed."""
-    if work.config.selfplay.late_start_moves:
+def iteration_parts(work: Workload, fraction: float) -> tuple[dict[str, Part], list[str]]:
+    """Return the ceilings and the timed parts of a fraction of an iteration on one device.
+
+    Also returns notes on what is measured on less than the config asks for.
+    """
+    config, notes = work.config, []
+    moves = whole = config.decisions_per_lane
+    if not config.selfplay.late_start_moves:
         # Games that begin late are over after a few moves: only the whole queue keeps lanes busy.
-        return work.config.decisions_per_lane
-    return max(1, int(fraction * work.config.decisions_per_lane))
-
-
-def updates_of(work: Workload, fraction: float) -> int:
-    """Return how many updates are timed."""
-    return max(1, int(fraction * work.config.learner.updates_per_iteration))
-
-
-def notes(work: Workload, fraction: float) -> Iterator[str]:
-    """Say what is measured on less than the config asks for."""
+        moves = max(1, int(fraction * whole))
+    updates = max(1, int(fraction * config.learner.updates_per_iteration))
+    evaluations = max(1, int(fraction * work.evaluations / work.games / 4))
+    half = work._replace(games=max(1, work.games // 2))
+    parts = {
+        "matmul": matmul_part(compute_dtype(config.network)),
+        "copy": copy_part(),
+        "network": network_part(work, evaluations),
+        "network_of_half": network_part(half, evaluations),
+        # Whole games go to their end, which in the quiet game is not the same for all.
+        "selfplay": selfplay_part(work, moves % whole),
+    }
+    if work.learned:
+        parts["learning"] = learning_part(work, updates)
     if fraction < 1:
-        yield (
-            f"no whole iteration is run: self-play over {moves_of(work, fraction)} of "
-            f"{work.config.decisions_per_lane} moves, learning over {updates_of(work, fraction)} "
-            f"of {work.config.learner.updates_per_iteration} updates"
+        notes.append(
+            f"no whole iteration is run: self-play over {moves} of {whole} moves, learning over "
+            f"{updates} of {config.learner.updates_per_iteration} updates"
         )
     if work.devices > 1:
-        yield "parts are timed on one device, the iteration on all: their exchange is unexplained"
+        notes.append("parts are timed on one device, the iteration on all: exchange is unexplained")
+    return parts, notes
 
 
 def games_begun(work: Workload, selfplay: Part) -> int:
@@ -164,6 +138,17 @@ def games_begun(work: Workload, selfplay: Part) -> int:
     if not work.config.selfplay.late_start_moves:
         return work.config.selfplay.games_per_iteration
     return work.devices * round(float(selfplay.call()[1]["selfplay/games"]))
+
+
+def take_trace(run: Training, folder: Path) -> None:
+    """Trace one iteration with jax's profiler; what it writes appears in `folder` at once."""
+    profiles = Path("plugins", "profile")
+    make_folder("trace", folder / profiles)
+    with doing("tracing"), temporary_folder(folder) as fresh:
+        with jax.profiler.trace(str(fresh), create_perfetto_trace=True):
+            run.step()
+        for made in (fresh / profiles).iterdir():
+            made.rename(folder / profiles / made.name)
 
 
 # The bottleneck
@@ -193,13 +178,23 @@ ADVICE = {
         "lower learner.updates_per_iteration",
         "or make fewer updates of a larger learner.batch_size: the optimiser runs less often",
     ),
+    "memory bandwidth": (
+        "set network.compute_dtype bfloat16, except on a CPU: half the bytes, faster products",
+        "try the other network.convolution: shifted writes nine copies of its input",
+        "raise network.pooling_every: it breaks fusion",
+    ),
+    "network": (
+        "below half of the ceiling on a GPU: network.compute_dtype bfloat16, network.channels in "
+        "multiples of 64, and network.channels rather than network.blocks",
+        "else less work: lower search.simulations, network.channels or network.blocks",
+    ),
 }
 
 
 class Bottleneck(NamedTuple):
     """What bounds an iteration, and what to change."""
 
-    name: str  # a key of `ADVICE`, "network" or "memory bandwidth"
+    name: str  # a key of `ADVICE`
     reason: str
     advice: tuple[str, ...]
 
@@ -210,22 +205,22 @@ def find_bottleneck(result: Result) -> Bottleneck:
     unexplained = parts.pop("unexplained") / whole
     flops, moved = result["network_mfu"], result["copy_share"] or 0.0
     name = max(parts, key=parts.get)
-    share = parts[name] / whole
-    if unexplained > max(UNEXPLAINED_SHARE, share):
-        name, share = "unexplained", unexplained
+    reason = f"{percent(parts[name] / whole)} of the iteration"
+    if unexplained > max(UNEXPLAINED_SHARE, parts[name] / whole):
+        name, reason = "unexplained", f"{percent(unexplained)} of the iteration"
     elif result["doubling_gain"] > DOUBLING_GAIN and flops < LOW_FLOPS:
         name = "launches"
+        reason = (
+            f"with twice the games the network took {percent(result['doubling_gain'], 0)} less "
+            f"time an evaluation, at {percent(flops)} of the matmul ceiling"
+        )
     elif name == "network" and MEMORY_SHARE < moved <= CACHED_SHARE and flops < HIGH_FLOPS:
         name = "memory bandwidth"
-    reasons = {
-        "launches": f"with twice the games the network took {result['doubling_gain']:.0%} less "
-        f"time an evaluation, at {Share(flops, 'products')} of the matmul ceiling",
-        "memory bandwidth": "moving the network's bytes at the copy ceiling would take "
-        f"{Share(moved, 'copies')} of its time",
-    }
-    taken = f"{Share(share, 'whole')} of the iteration"
-    advice = ADVICE.get(name) or network_advice(result, name == "memory bandwidth")
-    return Bottleneck(name, reasons.get(name, taken), tuple(advice))
+        reason = (
+            f"moving the network's bytes at the copy ceiling would take {percent(moved)} of its "
+            "time"
+        )
+    return Bottleneck(name, reason, ADVICE[name])
 
 
 def split(seconds: dict[str, float]) -> dict[str, float]:
@@ -234,25 +229,6 @@ def split(seconds: dict[str, float]) -> dict[str, float]:
     parts = {"network": seconds["selfplay"] - tree, "tree": tree}
     parts["learning"] = seconds.get("learning", 0.0)
     return parts | {"unexplained": seconds["iteration"] - sum(parts.values())}
-
-
-def network_advice(result: Result, waits: bool) -> Iterator[str]:
-    """Advise on a network that takes most of the time; `waits` says whether for memory."""
-    on_cpu = result["platform"] == "cpu"
-    convolutional = result["config"]["network"]["trunk"] == "conv"
-    if result["network_mfu"] >= HIGH_FLOPS:
-        yield "little is left to win in its kernels"
-        yield "less work: lower search.simulations, network.channels or network.blocks"
-        return
-    if result["compute_dtype"] == "float32" and not on_cpu:  # a CPU has no fast bfloat16
-        yield "set network.compute_dtype bfloat16: half the bytes, faster products"
-    if convolutional:
-        yield "try the other network.convolution: shifted writes nine copies of its input"
-    if waits and convolutional:
-        yield "raise network.pooling_every: it breaks fusion"
-    if not on_cpu:
-        yield "network.channels in multiples of 64 fill the matrix units"
-    yield "raise network.channels rather than network.blocks: wider products run nearer the ceiling"
 
 
 # For people
@@ -281,21 +257,19 @@ def rate_table(result: Result) -> str:
         ("self-play", "evaluations", "selfplay_evaluations_per_second", "selfplay_mfu"),
         ("learner", "samples", "learner_samples_per_second", "learning_mfu"),
         ("with learning", "evaluations", "evaluations_per_second_with_learning", "iteration_mfu"),
+        ("self-play", "decisions", "decisions_per_second", None),
+        ("self-play", "games", "games_per_second", None),
+        ("with learning", "decisions", "decisions_per_second_with_learning", None),
+        ("with learning", "games", "games_per_second_with_learning", None),
     ):
         rate, used = result[name], result.get(mfu)
-        of_network = Share(rate / alone, "network") if unit == "evaluations" else ""
-        teraflops = f"{used * result['matmul_ceiling_flops'] / 1e12:.3g}" if used else ""
-        of_ceiling = Share(used, "products") if used else ""
-        rows.append([label, rate and f"{rate:,.0f}", unit, of_network, teraflops, of_ceiling])
-    for label, end in (("self-play", ""), ("with learning", "_with_learning")):
-        for unit in ("decisions", "games"):
-            rate = f"{result[f'{unit}_per_second{end}']:,.2f}"
-            rows.append([label, rate, unit, "", "", ""])
+        of_network = percent(rate / alone) if unit == "evaluations" else ""
+        written = rate and f"{rate:,.{2 if unit in ('decisions', 'games') else 0}f}"
+        rows.append([label, written, unit, of_network, percent(used) if used else ""])
     if result["bytes_per_evaluation"]:
         moved, share = f"{result['bytes_per_evaluation']:,.0f}", result["copy_share"]
-        rows.append(["bytes moved", moved, "an evaluation", "", "", Share(share, "copies")])
-    headings = ("", "a second", "", "of network", "TFLOP/s", "of ceiling")
-    return table(headings, rows, "lrlrrr")
+        rows.append(["bytes moved", moved, "an evaluation", "", percent(share)])
+    return table(("", "a second", "", "of network", "of ceiling"), rows, "lrlrr")
 
 
 def time_table(result: Result) -> str:
@@ -310,7 +284,6 @@ def time_table(result: Result) -> str:
     }
     seconds = split(result["seconds"]) | {"iteration": whole}
     rows = (
-        (name, f"{time:.4g}", Share(time / whole, "whole"), about[name])
-        for name, time in seconds.items()
+        (name, f"{time:.4g}", percent(time / whole), about[name]) for name, time in seconds.items()
     )
     return table(("part", "seconds", "share", ""), rows, "lrrl")

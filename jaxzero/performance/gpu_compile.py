@@ -120,15 +120,12 @@ def known_gpus() -> dict[str, Gpu]:
 
 def gpu_named(name: str) -> Gpu:
     """Return a known GPU. Raises: InputError naming those that are known."""
-    known = known_gpus()
-    by_key = {key.lower().replace(" ", ""): gpu for key, gpu in known.items()}
-    found = by_key.get(name.lower().replace(" ", "").removeprefix("nvidia"))
-    if found is None:
-        raise InputError(
-            f"target: {shortened(repr(name))}{nearest(name, known)} is not a known GPU: "
-            f"{', '.join(known)}"
-        )
-    return found
+    known, key = known_gpus(), name.lower().replace(" ", "").removeprefix("nvidia")
+    for gpu in known.values():
+        if gpu.name.lower().replace(" ", "") == key:
+            return gpu
+    said = f"target: {shortened(repr(name))}{nearest(name, known)} is not a known GPU: "
+    raise InputError(said + ", ".join(known))
 
 
 def device_of(gpu: Gpu) -> jax.Device:
@@ -212,12 +209,9 @@ def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
 class Counted(NamedTuple):
     """What one part of a config needs on a GPU."""
 
-    part: str
     unknown: list[str]  # loops of unknown length, by their places in the traced program
     launches: Launches
-    temporary: int  # bytes
-    arguments: int
-    memory: int  # at once, in all
+    memory: int  # bytes, at once
 
 
 def count_part(config: Config, part: str, device: jax.Device) -> Counted:
@@ -225,15 +219,8 @@ def count_part(config: Config, part: str, device: jax.Device) -> Counted:
     with doing(f"preparing and counting {part}"):
         compiled = compile_part(config, part, device)
         program = read_program(compiled.as_text())
-    plan = compiled.memory_analysis()
-    return Counted(
-        part,
-        [loop.source for loop in program.unknown],
-        count_launches(program, partial(rounds_of, config)),
-        plan.temp_size_in_bytes,
-        plan.argument_size_in_bytes,
-        predicted_bytes(compiled),
-    )
+    launches = count_launches(program, partial(rounds_of, config))
+    return Counted([loop.source for loop in program.unknown], launches, predicted_bytes(compiled))
 
 
 def rounds_of(config: Config, loop: Loop) -> int:
@@ -280,44 +267,36 @@ def predict(config: Config, gpu: Gpu, iteration: Launches) -> dict[str, float]:
     return seconds | {"iteration": sum(seconds.values())}
 
 
-# For people
-
-
-def result_of(config: Config, gpu: Gpu, counted: list[Counted]) -> Result:
-    """Return what was counted, and predicted where the iteration was compiled."""
+def result_of(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Result:
+    """Return what was counted of each part, and predicted where the iteration is one of them."""
     result = {"target": gpu._asdict(), "config": asdict(config), "parts": {}}
-    for one in counted:
-        result["parts"][one.part] = {
-            "launches": round(one.launches.total),
-            "launches_of_products": round(one.launches.products),
-            "loops_of_unknown_length": one.unknown,
-            "reads_back": round(one.launches.reads_back),
-            "temporary_bytes": one.temporary,
-            "argument_bytes": one.arguments,
-            "memory_bytes": one.memory,
+    for part, found in counted.items():
+        result["parts"][part] = {
+            "launches": round(found.launches.total),
+            "launches_of_products": round(found.launches.products),
+            "loops_of_unknown_length": found.unknown,
+            "reads_back": round(found.launches.reads_back),
+            "memory_bytes": found.memory,
         }
-        if one.part == "iteration":
-            seconds = predict(config, gpu, one.launches)
-            # As if each game were as long as the longest that begins at the earliest start.
-            games = (
-                config.lanes(config.selfplay.games_per_iteration)
-                * config.steps
-                / config.steps_per_game
-            )
-            speed = games / seconds["iteration"]
-            result["predicted"] = {"seconds": seconds, "games_per_second": speed}
+    if "iteration" in counted:
+        seconds = predict(config, gpu, counted["iteration"].launches)
+        # As if each game were as long as the longest that begins at the earliest start.
+        lanes = config.lanes(config.selfplay.games_per_iteration)
+        games = lanes * config.steps / config.steps_per_game
+        speed = games / seconds["iteration"]
+        result["predicted"] = {"seconds": seconds, "games_per_second": speed}
     return result
 
 
 def report(result: Result) -> str:
     """Lay out what was counted, and the prediction."""
     config, gpu = result["config"], result["target"]
-    network = config["network"]
+    network, search = config["network"], config["search"]
     heading = (
         f"compiled for {gpu['name']} ({gpu['memory_mib']:,} MiB), nothing was run: "
         f"{network['channels']} x {network['blocks']}, "
         f"{config['selfplay']['games_per_iteration']} games, "
-        f"{config['search']['simulations']} simulations, engine {config['search']['engine']}"
+        f"{search['simulations']} simulations, engine {search['engine']}"
     )
     rows = [
         [
@@ -326,21 +305,12 @@ def report(result: Result) -> str:
             f"{part['launches_of_products']:,}",
             len(part["loops_of_unknown_length"]),
             f"{part['reads_back']:,}",
-            *(mebibytes(part[f"{kind}_bytes"]) for kind in ("temporary", "argument", "memory")),
+            mebibytes(part["memory_bytes"]),
         ]
         for name, part in result["parts"].items()
     ]
-    headings = (
-        *("", "launches", "of products", "unknown loops", "reads back"),
-        *("temporary", "arguments", "in all"),
-    )
-    lines = [textwrap.fill(heading, WIDTH), table(headings, rows, "lrrrrrrr")]
-    if any(part["loops_of_unknown_length"] for part in result["parts"].values()):
-        note = (
-            "Loops of unknown length are counted with the decisions of the longest game in "
-            f"self-play, with {INNER_ROUNDS} rounds in a search."
-        )
-        lines.append(textwrap.fill(note, WIDTH))
+    headings = ("", "launches", "of products", "unknown loops", "reads back", "memory")
+    lines = [textwrap.fill(heading, WIDTH), table(headings, rows, "lrrrrr")]
     if "predicted" in result:
         seconds = result["predicted"]["seconds"]
         lines.append(

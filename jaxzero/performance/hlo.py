@@ -38,6 +38,10 @@ class Instruction(NamedTuple):
         found = re.search(rf'\b{name}=(?:%?([\w.\-]+)|"([^"]*)")', self.line)
         return found and (found[1] or found[2])
 
+    @property
+    def called(self) -> str | None:
+        return self.attribute("to_apply") or self.attribute("calls")
+
 
 Computations = dict[str, list[Instruction]]
 
@@ -138,39 +142,26 @@ def read_loop(parts: Computations, names: list[str], source: str, rounds: int | 
         sizes = {one.name: one.bytes for one in inside}
         for one in inside:
             if one.op == "while":
-                loop.loops.append(_read_while(parts, one))
+                known = re.search(r'"known_trip_count":\{"n":"(\d+)"', one.line)
+                bodies = [one.attribute("body")] + ([] if known else [one.attribute("condition")])
+                times = int(known[1]) if known else None
+                loop.loops.append(read_loop(parts, bodies, one.attribute("op_name") or "", times))
             elif one.op in ("call", "async-start"):
-                waiting += [called for called in [_called(one)] if called in parts]
+                waiting += [called for called in [one.called] if called in parts]
             elif one.op == "conditional":
                 loop = loop._replace(branches=loop.branches + 1)
-                waiting += _branches(one)
+                several = re.search(r"branch_computations=\{([^}]*)\}", one.line)
+                two = [one.attribute(f"{truth}_computation") for truth in ("true", "false")]
+                waiting += re.findall(r"[\w.\-]+", several[1]) if several else two
             elif one.op not in FREE and not one.op.endswith(("-done", "-update")):
                 loop.kernels.append(_kernel(parts, one, sizes))
     return loop
 
 
-def _read_while(parts: Computations, one: Instruction) -> Loop:
-    known = re.search(r'"known_trip_count":\{"n":"(\d+)"', one.line)
-    names = [one.attribute("body")] + ([] if known else [one.attribute("condition")])
-    source = one.attribute("op_name") or ""
-    return read_loop(parts, names, source, int(known[1]) if known else None)
-
-
-def _called(one: Instruction) -> str | None:
-    return one.attribute("to_apply") or one.attribute("calls")
-
-
-def _branches(one: Instruction) -> list[str]:
-    several = re.search(r"branch_computations=\{([^}]*)\}", one.line)
-    if several:
-        return re.findall(r"[\w.\-]+", several[1])
-    return [one.attribute("true_computation"), one.attribute("false_computation")]
-
-
 def _kernel(parts: Computations, one: Instruction, sizes: dict[str, int]) -> Kernel:
     target = one.attribute("custom_call_target")
     product = any(name in one.line for name in PRODUCTS)
-    fused = parts.get(_called(one) or "") if one.op.startswith("fusion") else None
+    fused = parts.get(one.called or "") if one.op.startswith("fusion") else None
     if fused:
         moved = _fusion_bytes(fused)
     else:

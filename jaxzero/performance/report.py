@@ -8,14 +8,13 @@ out what it does not measure.
 from __future__ import annotations
 
 import platform
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import tabulate
@@ -35,35 +34,6 @@ Result = dict[str, Any]
 
 WIDTH = 100  # characters of a line, at most
 COMPARED = ("_per_second", "with_learning", "_bytes", "_flops")  # ends of keys
-
-# Why a share can be above its limit, where neither can really be exceeded.
-ABOVE = {
-    "network": "above the network alone: the two were not measured under equal load, or a CPU left "
-    "out evaluations that no game uses",
-    "products": "above the measured ceiling: the two were not measured under equal load, or the "
-    "network takes fewer operations than are counted, as Winograd's convolution does, or a CPU "
-    "left out evaluations that no game uses",
-    "copies": "above the measured ceiling: caches serve a part of the bytes",
-    "whole": "above the whole: parts and whole were not measured under equal load, or a CPU left "
-    "out evaluations that no game uses",
-}
-
-
-class Share(NamedTuple):
-    """A share of one of the limits in `ABOVE`; a star marks one above it in a table."""
-
-    value: float
-    limit: str
-    places: int = 1
-
-    @property
-    def above(self) -> bool:
-        # As it is written: 100.0 % says nothing wrong.
-        return round(100 * self.value, self.places) > 100
-
-    def __str__(self) -> str:
-        return f"{self.value:.{self.places}%}{'*' * self.above}"
-
 
 # What was measured
 
@@ -105,41 +75,37 @@ def count_flops(config: Config, learner: Learner, games: int, samples: int) -> d
     # One step of a CPU's gradient: of a loop only one would be counted.
     samples = min(samples, CPU_CHUNK)
     plain = replace(config, network=replace(config.network, convolution="shifted"))
+    network = Network(config.game.board, plain.network)
+    positions = jax.eval_shape(partial(random_positions, network, samples))
     # Lowered for the CPU: the plugins of other devices do not count what is not compiled.
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        evaluation = lower_evaluation(plain, learner, games)
+        sample = jax.jit(partial(update, network, plain)).lower(_shapes(learner), positions)
         return {
-            f"flops_per_{unit}": program.cost_analysis().get("flops", 0.0) / batch
-            for unit, batch, program in _programs(plain, learner, games, samples)
+            "flops_per_evaluation": evaluation.cost_analysis().get("flops", 0.0) / games,
+            "flops_per_sample": sample.cost_analysis().get("flops", 0.0) / samples,
         }
 
 
-def count_bytes(
-    config: Config, learner: Learner, games: int, samples: int
-) -> dict[str, float | None]:
-    """Count the bytes that the compiled evaluation and update move, per position.
+def count_bytes(config: Config, learner: Learner, games: int) -> float | None:
+    """Count the bytes that a compiled evaluation moves, per position.
 
     Fused operations share their reads. None: the compiler does not say.
     """
-    counts = {}
-    if jax.default_backend() == "cpu":
-        samples = min(samples, CPU_CHUNK)  # as in `count_flops`
-    for unit, batch, program in _programs(config, learner, games, samples):
-        moved = (program.compile().cost_analysis() or {}).get("bytes accessed")
-        counts[f"bytes_per_{unit}"] = moved and moved / batch
-    return counts
+    compiled = lower_evaluation(config, learner, games).compile()
+    moved = (compiled.cost_analysis() or {}).get("bytes accessed")
+    return moved and moved / games
 
 
-def _programs(
-    config: Config, learner: Learner, games: int, samples: int
-) -> Iterator[tuple[str, int, jax.stages.Lowered]]:
-    """Yield an evaluation and an update with their batches; a loop in them would count once."""
+def lower_evaluation(config: Config, learner: Learner, games: int) -> jax.stages.Lowered:
+    """Lower one evaluation of so many games; a loop in it would count once."""
     network = Network(config.game.board, config.network)
     state, found = jax.eval_shape(partial(searched_states, network.game, config.search, games))
-    positions = jax.eval_shape(partial(random_positions, network, samples))
-    learner = jax.eval_shape(lambda learner: learner, learner)
-    yield "evaluation", games, jax.jit(network.apply).lower(learner.params, state.drawn, found)
-    one_update = jax.jit(partial(update, network, config))
-    yield "sample", samples, one_update.lower(learner, positions)
+    return jax.jit(network.apply).lower(_shapes(learner).params, state.drawn, found)
+
+
+def _shapes(learner: Learner) -> Learner:
+    return jax.eval_shape(lambda learner: learner, learner)
 
 
 def measures(
@@ -197,25 +163,8 @@ def measures(
 # For people
 
 
-def notes_on(config: Config) -> Iterator[str]:
-    """Say what the speeds of a config leave out, and which of them compare with other configs."""
-    if config.selfplay.late_start_moves:
-        yield (
-            "games begin late, so each is a part of a whole one: compare decisions/s and "
-            "evaluations/s, not games/s"
-        )
-    if config.selfplay.late_start_until:
-        yield "as at the beginning of a run: later on games begin earlier, are longer and fewer"
-    if config.selfplay.solver_below_edges:
-        yield (
-            "speeds without the solver of selfplay.solver_below_edges, which works on the cores of "
-            "the host; the metric speed/solver_wait_seconds of a run says how long the device waits"
-        )
-
-
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) -> str:
-    """Lay rows out; `align` has l or r for each column. Explains shares above their limit."""
-    rows = list(rows)
+    """Lay rows out; `align` has l or r for each column."""
     cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     sides = [{"l": "left", "r": "right"}[side] for side in align]
     # Headings need no more room than their letters, which tabulate takes from a global.
@@ -224,11 +173,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) ->
         text = tabulate.tabulate(cells, headings, "simple", disable_numparse=True, colalign=sides)
     finally:
         tabulate.MIN_PADDING = before
-    shares = (cell for row in rows for cell in row if isinstance(cell, Share) and cell.above)
-    notes = [f"* {ABOVE[limit]}" for limit in dict.fromkeys(share.limit for share in shares)]
-    lines = [line.rstrip() for line in text.splitlines()]
-    folded = (textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in notes)
-    return "\n".join([*lines, *folded])
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def percent(share: float | None, places: int = 1) -> str | None:
+    return None if share is None else f"{share:.{places}%}"
 
 
 def setting_lines(result: Result) -> str:

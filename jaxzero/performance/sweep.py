@@ -18,8 +18,6 @@ import subprocess
 import sys
 import textwrap
 import traceback
-import typing
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -27,9 +25,9 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, load_config, parse, refuse_given
+from jaxzero.cli import config_of, given_options, load_config, parse, refuse_given
 from jaxzero.config import Config
-from jaxzero.config.files import dotted, save_config
+from jaxzero.config.files import dotted, save_config, typed_fields
 from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
 from jaxzero.host.environment import check_devices
 from jaxzero.host.files import locked_folder, make_folder, write_csv, write_json
@@ -39,9 +37,10 @@ from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import new_folder
 
 SWEEP_FILE, POINTS = "sweep.json", "points"
+GAMES = "selfplay.games_per_iteration"
 PRESETS = {
     # Doubles until it does not fit: the end of the list is out of reach of any device.
-    "batch": {"selfplay.games_per_iteration": [str(2**power) for power in range(6, 25)]},
+    "batch": {GAMES: [str(2**power) for power in range(6, 25)]},
     "update_interval": {"learner.updates_per_iteration": [str(2**power) for power in range(3, 9)]},
 }
 SPEED = "games_per_second_with_learning"
@@ -58,6 +57,7 @@ COLUMNS = {
     "predicted_memory_bytes": "predicted\nMiB",
     "compile_seconds": "compile\ns",
 }
+SHARES = {"selfplay_of_network": 0, "learning_share": 0, "iteration_mfu": 1}  # decimal places
 # The others may be unknown.
 MEASURED = (
     SPEED,
@@ -100,11 +100,7 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
     with new_folder("out", out), locked_folder("out", out):
         open_folder(grid, out)
         for number, point in enumerate(grid.points, start=1):
-            series = {
-                name: v
-                for name, v in point.settings.items()
-                if name != "selfplay.games_per_iteration"
-            }
+            series = {n: v for n, v in point.settings.items() if n != GAMES}
             if series in ended:
                 continue
             row = read_row(out / POINTS / f"{label(point.settings)}.json")
@@ -113,8 +109,8 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
                 print(f"point {place}, {label(point.settings)} ...", flush=True)
                 with doing(f"measuring point {place}"):
                     row = measure(point, out, rounds, point_minutes)
-                print(headline({"settings": point.settings} | row), flush=True)
             rows.append({"settings": point.settings} | row)
+            print(headline(rows[-1]), flush=True)
             if grid.growing and row["status"] not in ("ok", "invalid"):
                 ended.append(series)
     return rows
@@ -162,32 +158,23 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
 
 def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     """Separate the options that hold comma lists from a command line."""
-    rest, lists = [], {}
-    known, remaining = set(sweepable_fields()), iter(arguments)
-    for argument in remaining:
-        option, equals, text = argument.partition("=")
-        name = option.removeprefix("--")
-        if not option.startswith("--") or name not in known:
-            rest.append(argument)
-            continue
-        text = text if equals else next(remaining, "")
-        lists.pop(name, None)  # of options that are given twice the last one counts
-        if "," not in text:
-            rest.append(f"{option}={text}")
-            continue
-        lists[name] = [entry.strip() for entry in text.split(",")]
-        if not all(lists[name]):
-            raise InputError(f"{name}: {shortened(repr(text))} has an empty entry")
+    kinds, given = dict(typed_fields(Config)), given_options(arguments)
+    lists = {
+        name: [entry.strip() for entry in text.split(",")]
+        for name, text in given.items()
+        # Texts and sections may hold commas of their own.
+        if "," in text and not (kinds.get(name, str) is str or is_dataclass(kinds[name]))
+    }
+    for name, entries in lists.items():
+        if not all(entries):
+            raise InputError(f"{name}: {shortened(repr(','.join(entries)))} has an empty entry")
+    rest, name = [], ""
+    for word in arguments:
+        if word.startswith("--"):
+            name = word[2:].partition("=")[0]
+        if name not in lists:
+            rest.append(word)
     return rest, lists
-
-
-def sweepable_fields(cls: type = Config, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted names of fields with one value; texts may hold commas of their own."""
-    for name, hint in typing.get_type_hints(cls).items():
-        if is_dataclass(hint):
-            yield from sweepable_fields(hint, f"{prefix}{name}.")
-        elif hint is not str:
-            yield prefix + name
 
 
 # The folder
@@ -219,7 +206,7 @@ def read_row(file: Path) -> Row | None:
         return check_mapping("out", file, row, {"error": str} | minutes)
     number = int | float
     kinds = dict.fromkeys(COLUMNS, number | None) | dict.fromkeys(MEASURED, number)
-    return check_mapping("out", file, row, kinds | {"device": str, "notes": list})
+    return check_mapping("out", file, row, kinds | {"device": str})
 
 
 def label(settings: dict[str, Any]) -> str:
@@ -279,7 +266,7 @@ def main(stem: str, rounds: str) -> None:
 
 
 def outcome(config: Config, rounds: int) -> Row:
-    """Return the status of a point with its measurements, or with the last line of its error."""
+    """Return the status of a point with its measurements, or why it cannot be measured."""
     from jaxzero.performance.benchmark import benchmark
     from jaxzero.runs.memory import DoesNotFit, mebibytes
 
@@ -290,8 +277,7 @@ def outcome(config: Config, rounds: int) -> Row:
         return {"status": "ok", **result}
     except DoesNotFit as error:
         needed, limit = mebibytes(error.needed), mebibytes(error.limit)
-        said = f"predicted {needed}, device has {limit}"
-        return {"status": "does not fit", "error": said}
+        return {"status": "does not fit", "error": f"predicted {needed}, device has {limit}"}
     except InputError as error:
         return {"status": "invalid", "error": str(error)}
     except Exception as error:
@@ -304,9 +290,7 @@ def outcome(config: Config, rounds: int) -> Row:
 
 def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
     """Write `results.csv` and `results.json`, and print table and choices."""
-    from jaxzero.performance.report import WIDTH
-
-    chosen, ran = choices(rows), [row for row in rows if row["status"] == "ok"]
+    chosen = choices(rows)
     named = {name: row["settings"] for name, row in chosen.items()}
     write_json(out / "results.json", {"base": base, "points": rows, **named})
     flat = [dict(dotted({**row["settings"], **row, "settings": {}})) for row in rows]
@@ -314,9 +298,8 @@ def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
     print("\n" + sweep_table(rows, chosen) + "\n")
     for name, row in chosen.items():
         print(f"{name[0].upper()}  {CHOICES[name]:<24} {headline(row)}")
-    print(f"   {'measured on':<24} {'; '.join(sorted({row['device'] for row in ran})) or '-'}")
-    for note in dict.fromkeys(str(note) for row in ran for note in row["notes"]):
-        print(textwrap.fill(f"note: {note}", WIDTH))
+    devices = {row["device"] for row in rows if row["status"] == "ok"}
+    print(f"   {'measured on':<24} {'; '.join(sorted(devices)) or '-'}")
     print(f"{out / 'results.csv'}, {out / 'results.json'}")
 
 
@@ -330,14 +313,14 @@ def choices(rows: list[Row]) -> dict[str, Row]:
     if not ran:
         return {}
     best = max(ran, key=lambda row: row[SPEED])
-    others = list(best["settings"].values())[1:]
-    enough = [
-        row
-        for row in ran
-        if list(row["settings"].values())[1:] == others and row[SPEED] >= KNEE * best[SPEED]
-    ]
-    knee = min(enough, key=lambda row: next(iter(row["settings"].values())))
-    return {"best": best, "knee": knee}
+
+    def split(row: Row) -> tuple[Any, list[Any]]:
+        first, *others = row["settings"].values()
+        return first, others
+
+    enough = [row for row in ran if split(row)[1] == split(best)[1]]
+    enough = [row for row in enough if row[SPEED] >= KNEE * best[SPEED]]
+    return {"best": best, "knee": min(enough, key=lambda row: split(row)[0])}
 
 
 def headline(row: Row) -> str:
@@ -357,20 +340,14 @@ def headline(row: Row) -> str:
 
 def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
     """Lay rows out, marked B or K where chosen as best or knee; then the failures."""
-    from jaxzero.performance.report import Share, table
+    from jaxzero.performance.report import percent, table
 
-    shares = {  # with their limits and decimal places
-        "selfplay_of_network": ("network", 0),
-        "learning_share": ("whole", 0),
-        "iteration_mfu": ("products", 1),
-    }
-
-    def cell(row: Row, name: str) -> Any:
+    def cell(row: Row, name: str) -> str | None:
         value = row[name]
         if value is None:
             return None
-        if name in shares:
-            return Share(value, *shares[name])
+        if name in SHARES:
+            return percent(value, SHARES[name])
         value = value / 2**20 if name.endswith("bytes") else value
         return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 

@@ -135,28 +135,21 @@ def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workloa
 
 
 def network_part(work: Workload, repeats: int) -> Part:
-    """Return the evaluations of the network alone."""
-    search, params = work.config.search, work.learner.params
-    call = network_call(work.network, search, params, work.games, repeats)
-    return Part(call, work.games * repeats, work.evaluations)
-
-
-def network_call(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, batch: int, repeats: int
-) -> Call:
-    """Return a call that evaluates `repeats` batches one after the other on one device.
+    """Return evaluations of the network alone: `repeats` batches one after the other.
 
     As in a search, the network is given the structure of a position where the rules find it.
     """
+    network, games = work.network, work.games
 
     def evaluate(prepared: chex.ArrayTree, found: Structure | None, drawn: jax.Array) -> jax.Array:
         prediction = network.apply(prepared, drawn, found)
         total = prediction.policy_logits + prediction.margin_logits.sum(-1, keepdims=True)
         return drawn ^ (total > UNREACHED)
 
-    state, found = searched_states(network.game, settings, batch)
-    prepared = jax.jit(partial(inference_copy, network, batch=batch))(params)
-    return repeated(evaluate, state.drawn, repeats, prepared, found)
+    state, found = searched_states(network.game, work.config.search, games)
+    prepared = jax.jit(partial(inference_copy, network, batch=games))(work.learner.params)
+    call = repeated(evaluate, state.drawn, repeats, prepared, found)
+    return Part(call, games * repeats, work.evaluations)
 
 
 def searched_states(

@@ -9,7 +9,7 @@ comes to an end.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,6 +26,7 @@ from jaxzero.solver.endgame import (
     LARGEST_SIDE,
     Solution,
     TranspositionTable,
+    check_board,
     move_bounds,
     new_table,
     solve,
@@ -152,7 +153,9 @@ def stages(
 
     def proven(found: Analysis) -> Analysis:
         if values is not None:
-            return _exact(game, found, drawn, ahead, values)
+            found = _with_bounds(found, int(values.max()), values, values, ahead)
+            cut = found.line == (found.best,)
+            return replace(found, line=_exact_line(game, drawn, found.best)) if cut else found
         return _proven(game, found, drawn, ahead, proof) if proof else found
 
     @cache
@@ -285,32 +288,21 @@ def by_solver(
 
     Slices let bounds show early, and let others have a turn between them.
     """
-    known = replace(known, stage="exact")
-    begin, slice_ = time.monotonic(), FIRST_SLICE
-
-    def left() -> float:
-        return seconds - (time.monotonic() - begin)
-
-    while left() > 0 and known.proven is None:
-        try:
-            with tables.lend() as table:
-                solution = solve(game, drawn, seconds=min(slice_, left()), table=table)
-        except InputError:  # the board is too large
-            return
-        slice_ = min(2 * slice_, LONGEST_SLICE)
-        known = _proven(game, known, drawn, ahead, solution)
-        yield known
-    while left() > 0 and known.proven is not None and not known.is_exact:
+    try:
+        check_board(game)
+    except InputError:
+        return
+    known, slice_ = replace(known, stage="exact"), FIRST_SLICE
+    end = time.monotonic() + seconds
+    while not known.is_exact and (left := end - time.monotonic()) > 0:
         with tables.lend() as table:
-            lower, upper = move_bounds(game, drawn, seconds=min(slice_, left()), table=table)
+            if known.proven is None:
+                solution = solve(game, drawn, seconds=min(slice_, left), table=table)
+                known = _proven(game, known, drawn, ahead, solution)
+            else:
+                bounds = move_bounds(game, drawn, seconds=min(slice_, left), table=table)
+                known = _with_bounds(known, known.proven, *bounds, ahead)
         slice_ = min(2 * slice_, LONGEST_SLICE)
-        exact = (lower == upper) & (lower != ILLEGAL)
-        edges = tuple(
-            _worth(one, int(lower[one.edge]), known.proven) if exact[one.edge] else one
-            for one in known.edges
-        )
-        best = [one.edge for one in edges if one.exact and one.lost == 0]
-        known = _with_best(replace(known, edges=edges), best)
         yield known
 
 
@@ -318,38 +310,34 @@ def _proven(
     game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, solution: Solution
 ) -> Analysis:
     """Return an analysis with what the solver has proven about the position."""
-    value, best = solution.value, solution.best
+    value, best = solution.value, list(solution.best)
     if value is None:
         open_boxes = int(np.sum(~drawn[box_sides_table(game)].all(axis=1)))
         bounds = max(solution.lower, -open_boxes), min(solution.upper, open_boxes)
         return replace(known, bounds=bounds)
-    edges = known.edges
-    if best:  # the others are not best, and values lie two boxes apart
-        edges = tuple(
-            _worth(one, value, value) if one.edge in best else _at_most(one, value - 2, value)
-            for one in edges
-        )
-    known = replace(
-        known,
-        edges=edges,
-        value=float(value),
-        final=((value + ahead, 1.0),),
-        bounds=(value, value),
-    )
-    return _with_best(known, best)
+    lower = np.full(len(drawn), ILLEGAL)
+    upper = np.full(len(drawn), value - 2 if best else value)  # values lie two boxes apart
+    lower[best] = upper[best] = value
+    return _with_bounds(known, value, lower, upper, ahead)
 
 
-def _exact(
-    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, values: np.ndarray
+def _with_bounds(
+    known: Analysis, value: int, lower: np.ndarray, upper: np.ndarray, ahead: int
 ) -> Analysis:
-    """Return an analysis with the exact worth of every edge: [A], boxes of the side to move."""
-    value, best = int(values.max()), np.flatnonzero(values == values.max()).tolist()
-    solution = Solution(value, value, value, tuple(best))
-    known = _proven(game, known, drawn, ahead, solution)
-    edges = tuple(_worth(one, int(values[one.edge]), value) for one in known.edges)
-    if known.line == (known.best,):
-        known = replace(known, line=_exact_line(game, drawn, known.best))
-    return replace(known, edges=edges)
+    """Return an analysis with the proven value of a position, and bounds of its edges: [A]."""
+
+    def bounded(one: EdgeFacts) -> EdgeFacts:
+        worth, exact = float(upper[one.edge]), bool(lower[one.edge] == upper[one.edge])
+        if not exact and one.value is not None:
+            worth = min(one.value, worth)
+        return replace(one, value=worth, lost=value - worth, exact=exact)
+
+    edges = tuple(one if one.exact else bounded(one) for one in known.edges)
+    best = [one.edge for one in edges if one.exact and one.lost == 0]
+    if best and known.best not in best:
+        known = replace(known, best=best[0], line=(best[0],))
+    final, bounds = ((value + ahead, 1.0),), (value, value)
+    return replace(known, edges=edges, value=float(value), final=final, bounds=bounds)
 
 
 def _exact_line(game: DotsAndBoxes, drawn: np.ndarray, first: int) -> tuple[int, ...]:
@@ -360,24 +348,6 @@ def _exact_line(game: DotsAndBoxes, drawn: np.ndarray, first: int) -> tuple[int,
         line.append(int(small_values(game, drawn).argmax()))
         drawn[line[-1]] = True
     return tuple(line)
-
-
-def _with_best(known: Analysis, best: Sequence[int]) -> Analysis:
-    """Return an analysis whose edge to draw is one of the proven `best`, if there are any."""
-    if not best or known.best in best:
-        return known
-    return replace(known, best=best[0], line=(best[0],))
-
-
-def _at_most(one: EdgeFacts, most: int, best: int) -> EdgeFacts:
-    """Return an edge that is proven to be worth `most` at most, where the best is worth `best`."""
-    value = most if one.value is None else min(one.value, most)
-    return replace(one, value=float(value), lost=float(best - value))
-
-
-def _worth(one: EdgeFacts, value: int, best: int) -> EdgeFacts:
-    """Return an edge that is proven to be worth `value`, where the best is worth `best`."""
-    return replace(one, value=float(value), lost=float(best - value), exact=True)
 
 
 def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:

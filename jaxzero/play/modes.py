@@ -46,7 +46,10 @@ def play(options: Namespace, text: str, sources: tuple[Source | None, Source | N
     game = choose_game(options.load, text, options.rows, options.cols, networks)
     board = game.board
     if save is not None and mode != "dual":
-        check_format(game, save)
+        try:  # not every format holds every game
+            write_game(game, format_of_file(save))
+        except InputError as error:
+            raise InputError(f"save: {save}: {error}") from error
     network, network2 = (one and fit(one, board) for one in (network, network2))
     player = choose_player("player", options.player, board, network)
     for one in filter(None, (network, network2)):
@@ -157,14 +160,6 @@ def read_on(path: Path, text: str, boards: list[DotsAndBoxes | None]) -> Recorde
         except InputError as error:
             problem = error
     raise InputError(f"load: {path}: {problem}") from problem
-
-
-def check_format(game: RecordedGame, path: Path) -> None:
-    """Raise an InputError unless the format of the file `path` can hold the game."""
-    try:
-        write_game(game, format_of_file(path))
-    except InputError as error:
-        raise InputError(f"save: {path}: {error}") from error
 
 
 def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[Record], None]:

@@ -16,7 +16,7 @@ from jaxzero.host.status import doing
 from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, draw_turn
 from jaxzero.players.players import Player
 from jaxzero.players.preparation import PATIENCE, STAND_INS, Answer
-from jaxzero.solver.endgame import Solution, solve
+from jaxzero.solver.endgame import solve
 
 PROMPT = "edge> "
 COMMANDS = {
@@ -128,8 +128,12 @@ def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
 def _obey(command: str, record: Record, setup: Setup) -> Record:
     """Carry out one of the COMMANDS; only `undo` changes the game. Raises: EOFError to quit."""
     match command:
-        case "undo":
-            return _undo(record, setup)
+        case "undo":  # to the person's previous decision
+            for plies in reversed(range(len(record.moves))):
+                earlier = record.cut(plies)
+                if setup.sides[earlier.player].is_person:
+                    return earlier
+            setup.write("there is no move of yours to take back")
         case "hint":
             setup.write(hint(record, setup.opponent.player, setup.seed, setup.seconds))
         case "solve":
@@ -146,46 +150,30 @@ def _obey(command: str, record: Record, setup: Setup) -> Record:
     return record
 
 
-def _undo(record: Record, setup: Setup) -> Record:
-    """Return the record at the person's previous decision."""
-    for plies in reversed(range(len(record.moves))):
-        earlier = record.cut(plies)
-        if setup.sides[earlier.player].is_person:
-            return earlier
-    setup.write("there is no move of yours to take back")
-    return record
-
-
 def value_lines(record: Record, seconds: float) -> list[str]:
     """Return lines with the value of a position and its best edges, for the person to move.
 
     Raises: InputError for boards beyond 7x7.
     """
     solution = solve(record.game, record.drawn, seconds=seconds)
-    if solution.value is None:
-        return _bounds(record, solution, seconds)
     left, value = record.boxes_left, solution.value
+    if value is None:
+        proven = "nothing is proven yet; try again when more edges are drawn"
+        lower, upper = max(solution.lower, -left), min(solution.upper, left)
+        if (lower, upper) != (-left, left):
+            proven = f"proven: the value is between {lower:+d} and {upper:+d} boxes for you"
+        return [f"not solved within {seconds:g} seconds; {proven}"]
     gained = (left + value) // 2
     own, other = record.score[record.player], record.score[1 - record.player]
-    lines = [
+    verdict = (
         f"value {value:+d}: of the {boxes_text(left)} left you get {gained} if both "
         f"sides play perfectly, and the game ends {own + gained} : {other + left - gained}"
-    ]
+    )
     if not solution.best:
-        return [*lines, f"the best edges were not all found within {seconds:g} seconds"]
+        return [verdict, f"the best edges were not all found within {seconds:g} seconds"]
     names = ", ".join(edge_name(record.game, edge) for edge in solution.best)
     free = int((~record.drawn).sum())
-    return [*lines, f"best edges, {len(solution.best)} of {free}: {names}"]
-
-
-def _bounds(record: Record, solution: Solution, seconds: float) -> list[str]:
-    left = record.boxes_left
-    lower, upper = max(solution.lower, -left), min(solution.upper, left)
-    if (lower, upper) == (-left, left):
-        proven = "nothing is proven yet; try again when more edges are drawn"
-    else:
-        proven = f"proven: the value is between {lower:+d} and {upper:+d} boxes for you"
-    return [f"not solved within {seconds:g} seconds; {proven}"]
+    return [verdict, f"best edges, {len(solution.best)} of {free}: {names}"]
 
 
 def hint(record: Record, player: Player, seed: int, seconds: float) -> str:

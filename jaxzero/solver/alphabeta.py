@@ -73,36 +73,22 @@ def _tables(game: DotsAndBoxes) -> Tables:
     return Tables(beside, words, np.zeros(_ENTRIES, np.uint64), np.zeros((_ENTRIES, 2), np.int16))
 
 
-@_njit(f"int64({_BOARD}, {_TABLES}, int64)")
-def _draw(drawn, sides, counters, tables, edge):
-    """Draw an edge and return the boxes it closes."""
-    drawn[edge] = True
+@_njit(f"int64({_BOARD}, {_TABLES}, int64, int8)")
+def _draw(drawn, sides, counters, tables, edge, step):
+    """Draw an edge (`step` 1) or erase it (-1); return the boxes that drawing it closes."""
+    drawn[edge] = step > 0
     counters[_HASH] ^= tables[1][edge]
     closed = 0
     for box in tables[0][edge]:
-        sides[box] += 1
+        before, sides[box] = sides[box], sides[box] + step
         if box == len(sides) - 1:
             continue
         if sides[box] == 3:
             counters[_THREES] += np.uint64(1)
-        elif sides[box] == 4:
+        elif before == 3:
             counters[_THREES] -= np.uint64(1)
             closed += 1
     return closed
-
-
-@_njit(f"void({_BOARD}, {_TABLES}, int64)")
-def _erase(drawn, sides, counters, tables, edge):
-    drawn[edge] = False
-    counters[_HASH] ^= tables[1][edge]
-    for box in tables[0][edge]:
-        sides[box] -= 1
-        if box == len(sides) - 1:
-            continue
-        if sides[box] == 2:
-            counters[_THREES] -= np.uint64(1)
-        elif sides[box] == 3:
-            counters[_THREES] += np.uint64(1)
 
 
 @_njit("int64(int8[::1], int16[:, ::1], int64)")
@@ -129,11 +115,11 @@ def _free_boxes(drawn, sides, counters, tables):
     while counters[_THREES] != np.uint64(0):
         for edge in range(len(drawn)):
             if not drawn[edge] and _rank(sides, tables[0], edge) == 0:
-                count += _draw(drawn, sides, counters, tables, edge)
+                count += _draw(drawn, sides, counters, tables, edge, 1)
                 taken[moves] = edge
                 moves += 1
     for move in range(moves):
-        _erase(drawn, sides, counters, tables, taken[move])
+        _draw(drawn, sides, counters, tables, taken[move], -1)
     return count
 
 
@@ -173,14 +159,14 @@ def _value(drawn, sides, counters, tables, depth, alpha, beta):
     low = least
     for move in range(count):
         edge = moves[move]
-        closed = _draw(drawn, sides, counters, tables, edge)
+        closed = _draw(drawn, sides, counters, tables, edge, 1)
         if closed:
             value = closed + _value(
                 drawn, sides, counters, tables, depth - 1, low - closed, most - closed
             )
         else:
             value = -_value(drawn, sides, counters, tables, depth - 1, -most, -low)
-        _erase(drawn, sides, counters, tables, edge)
+        _draw(drawn, sides, counters, tables, edge, -1)
         best = max(best, value)
         low = max(low, best)
         if low >= most or best >= ceiling:
@@ -205,7 +191,7 @@ def _move_values(drawn, sides, counters, tables, depth):
     moves = np.empty(len(drawn), np.int16)
     for move in range(_sort_moves(drawn, sides, tables[0], moves)):
         edge = moves[move]
-        closed = _draw(drawn, sides, counters, tables, edge)
+        closed = _draw(drawn, sides, counters, tables, edge, 1)
         # First a test whether the edge is as good as the best, then its exact value.
         for low, high in ((best - 1, best), (best, _FAR)):
             if low < -_FAR:  # the first edge: nothing to compare it with
@@ -218,7 +204,7 @@ def _move_values(drawn, sides, counters, tables, depth):
                 value = -_value(drawn, sides, counters, tables, depth - 1, -high, -low)
             if value < best:
                 break
-        _erase(drawn, sides, counters, tables, edge)
+        _draw(drawn, sides, counters, tables, edge, -1)
         values[edge] = value
         best = max(best, value)
     return values

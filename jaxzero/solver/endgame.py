@@ -7,7 +7,7 @@ lose, under perfect play. It depends on the drawn edges only, not on the score.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -22,7 +22,7 @@ from jaxzero.solver.later import bitboards, null_window
 from jaxzero.solver.tablebase import ILLEGAL
 
 LARGEST_SIDE = 7  # rows and columns of the largest square board
-_NO_LIMIT = 2**62
+NO_LIMIT = 2**62  # nodes
 _INLINE_NODES = 2**14  # searched in the calling thread, about 10 ms; a new thread costs 0.1 ms
 _NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to the drawn edges
 
@@ -138,16 +138,11 @@ def solve_many(
     best, solved = np.zeros(drawn.shape, bool), np.zeros(len(drawn), bool)
     undrawn, limit = ~drawn, _limit(node_limit)
     work = _work(game, _board_words(game), table or new_table(2**18))
-    control = work[-1]
 
-    def search(first: int = 0) -> int:
-        return null_window.solve_positions(undrawn, first, limit, bits, values, best, solved, *work)
+    def search() -> None:
+        null_window.solve_positions(undrawn, limit, bits, values, best, solved, *work)
 
-    control[null_window.PAUSE] = _INLINE_NODES
-    row = search()
-    if row < len(drawn):
-        control[null_window.PAUSE] = _NO_LIMIT
-        _run_in_thread(lambda: search(row), control, None)
+    _run_in_thread(search, work[-1], None)
     return values, best, solved
 
 
@@ -276,7 +271,7 @@ def _symmetry_words(bits: np.ndarray, permutation: np.ndarray) -> np.ndarray:
 def _limit(node_limit: int | None) -> int:
     if node_limit is not None and node_limit < 1:
         raise InputError(f"node_limit: {node_limit} must be at least 1")
-    return _NO_LIMIT if node_limit is None else node_limit
+    return NO_LIMIT if node_limit is None else node_limit
 
 
 def _run(
@@ -299,18 +294,23 @@ def _run(
 def _run_in_thread(
     search: Callable[[], Result], control: np.ndarray, seconds: float | None
 ) -> Result:
-    """Run a search in a thread of its own; end it when time is up, cancelled or at an interrupt.
+    """Run a search in a thread of its own.
 
     Python handles Ctrl-C in the main thread only, and not within compiled code. The compiled search
     releases the GIL, so the main thread can wait for it and handle the interrupt.
     """
     with ThreadPoolExecutor(1) as pool:
-        try:
-            future = pool.submit(search)
-            return result_of(future, seconds)
-        except TimeoutError:
-            control[null_window.TIME_UP] = 1
-            return future.result()
-        except BaseException:
-            control[null_window.TIME_UP] = 1
-            raise
+        return finish(pool.submit(search), control, seconds)
+
+
+def finish(running: Future[Result], control: np.ndarray, seconds: float | None) -> Result:
+    """Return the result of a search; end it when time is up, cancelled or at an interrupt."""
+    try:
+        return result_of(running, seconds)
+    except TimeoutError:
+        control[null_window.TIME_UP] = 1
+        return running.result()
+    except BaseException:
+        control[null_window.TIME_UP] = 1
+        wait([running])
+        raise

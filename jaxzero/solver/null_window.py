@@ -45,9 +45,8 @@ _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _MIX_3 = np.uint64(0xFF51AFD7ED558CCD)
 
-# `control` [int64]: `solve_positions` ends at the row in which NODES passes PAUSE; another thread
-# writes TIME_UP.
-NODES, NODE_LIMIT, STOP, TIME_UP, PAUSE, CONTROL_WORDS = range(6)
+# `control` [int64]; another thread writes TIME_UP.
+NODES, NODE_LIMIT, STOP, TIME_UP, CONTROL_WORDS = range(5)
 
 
 @njit(cache=True, nogil=True)
@@ -310,21 +309,15 @@ def solve_position(across, down, bits, best, board, work, table, control):
 
 
 @njit(cache=True, nogil=True)
-def solve_positions(undrawn, first, limit, bits, values, best, solved, board, work, table, control):
-    """Solve the rows of `undrawn` [B, A] from `first` on with at most `limit` nodes each.
-
-    Returns the row at which the search paused, or B if it finished.
-    """
-    for row in range(first, len(undrawn)):
+def solve_positions(undrawn, limit, bits, values, best, solved, board, work, table, control):
+    """Solve the rows of `undrawn` [B, A] with at most `limit` nodes each."""
+    for row in range(len(undrawn)):
         control[STOP] = 0
-        control[NODE_LIMIT] = min(control[NODES] + limit, control[PAUSE])
+        control[NODE_LIMIT] = control[NODES] + limit
         across, down = pack(undrawn[row], bits)
         bound = solve_position(across, down, bits, best[row], board, work, table, control)
         values[row] = bound[0]
         solved[row] = control[STOP] == 0
-        if control[NODES] > control[PAUSE]:
-            return row
-    return len(undrawn)
 
 
 @njit(cache=True, nogil=True)

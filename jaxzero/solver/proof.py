@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver import endgame
-from jaxzero.solver.cancellation import result_of
-from jaxzero.solver.endgame import TranspositionTable
+from jaxzero.solver.endgame import NO_LIMIT, Result, TranspositionTable
 from jaxzero.solver.later import bitboards, null_window
 
-NO_LIMIT = 2**62  # nodes
 GLANCE_NODES = 2_000  # about a millisecond; enough to find again what the table knows
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -123,13 +118,7 @@ def finish(problem: Problem, running: Future[Result], deadline: float) -> Result
     cancelling of this thread's work. Afterwards the problem is ready for another proof.
     """
     try:
-        return result_of(running, max(0.0, deadline - time.monotonic()))
-    except TimeoutError:
-        problem.stop()
-        return running.result()
-    except BaseException:
-        problem.stop()
-        wait([running])
-        raise
+        seconds = max(0.0, deadline - time.monotonic())
+        return endgame.finish(running, problem.control, seconds)
     finally:
         problem.control[[null_window.TIME_UP, null_window.STOP]] = 0

@@ -130,49 +130,39 @@ def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
 
 def describe(game: DotsAndBoxes, solved: SolvedPosition) -> str:
     """Return board, value and best moves as text; undrawn edges show their values."""
+
+    def names(edges: Iterable[int]) -> str:
+        return " ".join(edge_name(game, edge) for edge in edges)
+
     free = np.flatnonzero(~solved.drawn)
     proven = free[solved.lower[free] == solved.upper[free]]
     labels = {edge: f"{solved.lower[edge]:+d}" for edge in proven.tolist()}
-    lines = [render(game, solved.drawn, labels=labels), "", _value_line(game, solved, len(free))]
-    if solved.value is not None:
-        best = _names(game, solved.best) or "not proven"
+    lines = [render(game, solved.drawn, labels=labels), ""]
+    lower, upper = solved.bounds
+    about = f"{game}, {len(free)} edges free:"
+    if solved.value is None:
+        lines.append(
+            f"{about} not solved in time; proven: the value for the side to move is between "
+            f"{lower:+d} and {upper:+d} boxes"
+        )
+    else:
+        outcome = "the rest is shared equally"
+        if lower:
+            wins = "wins" if lower > 0 else "loses"
+            outcome = f"the side to move {wins} the rest by {abs(lower)}"
+        lines.append(f"{about} value {lower:+d} ({outcome}), by {solved.method}")
+        best = names(solved.best) or "not proven"
         if not len(free):
             best = "none, the game is over"
         elif len(free) > 1 and len(solved.best) == len(free):
             best = "every edge"
         lines.append(f"best: {best}")
-    return "\n".join(lines + _bounds_of_moves(game, solved))
-
-
-def _value_line(game: DotsAndBoxes, solved: SolvedPosition, free: int) -> str:
-    """Return one line with the value or its bounds."""
-    lower, upper = solved.bounds
-    if solved.value is None:
-        return (
-            f"{game}, {free} edges free: not solved in time; proven: the value for the side to "
-            f"move is between {lower:+d} and {upper:+d} boxes"
-        )
-    outcome = (
-        f"the side to move wins the rest by {lower}"
-        if lower > 0
-        else f"the side to move loses the rest by {-lower}"
-        if lower < 0
-        else "the rest is shared equally"
-    )
-    return f"{game}, {free} edges free: value {lower:+d} ({outcome}), by {solved.method}"
-
-
-def _bounds_of_moves(game: DotsAndBoxes, solved: SolvedPosition) -> list[str]:
-    """Return one line for the unproven moves of each pair of bounds."""
-    unproven = np.flatnonzero(solved.lower < solved.upper)
-    bounds = sorted({(int(solved.lower[e]), int(solved.upper[e])) for e in unproven}, reverse=True)
-    lines = []
-    for low, high in bounds:
-        edges = [e for e in unproven if (solved.lower[e], solved.upper[e]) == (low, high)]
-        text = f"between {low:+d} and {high:+d}: {_names(game, edges)}"
+    # The moves that are not proven, by their bounds.
+    unproven: dict[tuple[int, int], list[int]] = {}
+    for edge in np.flatnonzero(solved.lower < solved.upper).tolist():
+        bounds = int(solved.lower[edge]), int(solved.upper[edge])
+        unproven.setdefault(bounds, []).append(edge)
+    for (low, high), edges in sorted(unproven.items(), reverse=True):
+        text = f"between {low:+d} and {high:+d}: {names(edges)}"
         lines += textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False)
-    return lines
-
-
-def _names(game: DotsAndBoxes, edges: Iterable[int]) -> str:
-    return " ".join(edge_name(game, edge) for edge in edges)
+    return "\n".join(lines)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, box_sides, box_sides_table
+from jaxzero.game import DotsAndBoxes, box_sides_table
 from jaxzero.host.files import atomic_write, make_folder
 from jaxzero.host.memory import available_host_bytes
 from jaxzero.host.readers import read_arrays
@@ -113,19 +113,19 @@ def _move_value(game: DotsAndBoxes, values: jax.Array, codes: jax.Array, edge: i
 
 def table_value(table: Table, drawn: jax.Array) -> jax.Array:
     """Return the remaining margin of one position [A] bool: [] int32."""
-    number = jnp.sum(drawn.astype(jnp.int32) << jnp.arange(drawn.shape[-1], dtype=jnp.int32))
-    return table.values[number].astype(jnp.int32)
+    return table.values[_code(drawn)].astype(jnp.int32)
 
 
 def move_values(game: DotsAndBoxes, table: Table, drawn: jax.Array) -> jax.Array:
     """Return the value of every move in one position for its mover: [A] int32, ILLEGAL if drawn."""
     chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")
-    after = drawn[None, :] | jnp.eye(game.num_edges, dtype=bool)
-    closed = jnp.sum(jax.vmap(partial(box_sides, game))(after) == 4, axis=(1, 2), dtype=jnp.int32)
-    closed -= jnp.sum(box_sides(game, drawn) == 4, dtype=jnp.int32)
-    value = jax.vmap(partial(table_value, table))(after)
-    value = jnp.where(closed > 0, closed + value, -value)
-    return jnp.where(drawn, ILLEGAL, value)
+    worth = partial(_move_value, game, table.values, _code(drawn))
+    return jnp.stack([worth(edge) for edge in range(game.num_edges)]).astype(jnp.int32)
+
+
+def _code(drawn: jax.Array) -> jax.Array:
+    """Return the number of a position [A] bool."""
+    return jnp.sum(drawn.astype(jnp.int32) << jnp.arange(drawn.shape[-1], dtype=jnp.int32))
 
 
 def save_table(table: Table, game: DotsAndBoxes, path: Path) -> None:

@@ -14,16 +14,16 @@ from script_runner import ROOT
 
 from jaxzero.cli import config_parser
 from jaxzero.errors import InputError
-from jaxzero.performance import sweep, timing
+from jaxzero.performance import sweep
 from jaxzero.performance.sweep import (
     COLUMNS,
+    GAMES,
     SPEED,
     choices,
     death,
     outcome,
     read_grid,
     run_sweep,
-    sweep_table,
     write_report,
 )
 
@@ -35,6 +35,9 @@ SMALL = (
 ).split()
 
 
+main = runpy.run_path(str(ROOT / "scripts" / "sweep.py"))["main"]
+
+
 def grid_of(*arguments: str):
     parser = config_parser("")
     parser.add_argument("--preset", default="none")
@@ -42,33 +45,20 @@ def grid_of(*arguments: str):
 
 
 def test_lists_multiply_out_in_the_order_of_the_command_line():
-    grid = grid_of(
-        "--selfplay.games_per_iteration=16,32", "--network.trunk", "dense,conv", "--seed", "7"
-    )
-    assert grid.fields == ("selfplay.games_per_iteration", "network.trunk")
+    grid = grid_of(f"--{GAMES}=16,32", "--network.trunk", "dense,conv", "--seed", "7")
+    assert grid.fields == (GAMES, "network.trunk")
     combinations = [tuple(point.settings.values()) for point in grid.points]
     assert combinations == [(16, "dense"), (16, "conv"), (32, "dense"), (32, "conv")]
     for point in grid.points:
-        assert (
-            point.config.selfplay.games_per_iteration
-            == point.settings["selfplay.games_per_iteration"]
-        )
-        assert point.config.network.trunk == point.settings["network.trunk"]
-        assert point.config.seed == 7
-        assert point.config.network.channels == 128  # of the file
-
-
-def test_numbers_and_truths_are_typed_and_repetitions_are_one_point():
-    grid = grid_of(
-        "--learner.learning_rate", "1e-3,0.001,2e-3", "--learner.augmentation=true,false"
-    )
+        config = point.config
+        set_ = (config.selfplay.games_per_iteration, config.network.trunk)
+        assert set_ == tuple(point.settings.values())
+        assert (config.seed, config.network.channels) == (7, 128)  # given alone; of the file
+    # Entries are typed, so two that are equal are one point; texts keep their commas.
+    words = "--learner.learning_rate 1e-3,0.001,2e-3 --learner.augmentation=true,false"
+    grid = grid_of(*words.split(), "--evaluation.opponents", "random,greedy")
     values = {tuple(point.settings.values()) for point in grid.points}
     assert values == {(r, s) for r in (1e-3, 2e-3) for s in (True, False)}
-
-
-def test_texts_keep_their_commas():
-    grid = grid_of("--evaluation.opponents", "random,greedy", "--seed=1,2")
-    assert grid.fields == ("seed",) and len(grid.points) == 2
     assert grid.base.evaluation.opponents == "random,greedy"
 
 
@@ -86,24 +76,26 @@ def test_of_a_grid_one_point_has_to_be_possible():
     ("options", "field"),
     [
         ("--selfplay.gamez 1,2", "selfplay.gamez"),
-        ("--selfplay.games_per_iteration ,", "selfplay.games_per_iteration"),
-        ("--selfplay.games_per_iteration 16,,32", "selfplay.games_per_iteration"),
-        ("--selfplay.games_per_iteration 16,many", "selfplay.games_per_iteration"),
-        ("--selfplay.games_per_iteration 0,-1", "selfplay.games_per_iteration"),
+        (f"--{GAMES} ,", GAMES),
+        (f"--{GAMES} 16,,32", GAMES),
+        (f"--{GAMES} 16,many", GAMES),
+        (f"--{GAMES} 0,-1", GAMES),
         ("--selfplay 16,32", "selfplay"),
-        ("--selfplay.games_per_iteration 8", "preset"),  # nothing varies
-        ("--preset batch --selfplay.games_per_iteration 8,16", "selfplay.games_per_iteration"),
-        ("--preset batch --selfplay.games_per_iteration 8", "selfplay.games_per_iteration"),
+        (f"--{GAMES} 8", "preset"),  # nothing varies
+        (f"--preset batch --{GAMES} 8,16", GAMES),
+        (f"--preset batch --{GAMES} 8", GAMES),
     ],
 )
-def test_wrong_lists_are_refused_before_anything_runs(options, field):
+def test_wrong_lists_are_refused_before_anything_runs(options, field, tmp_path):
+    words = [*TINY, "--out", str(tmp_path / "new"), *options.split()]
     with pytest.raises(InputError, match=f"^{field}: "):
-        grid_of(*options.split())
+        main(words)
+    assert not list(tmp_path.iterdir())
 
 
 def test_presets_give_lists():
     batch = grid_of("--preset", "batch")
-    games = [point.settings["selfplay.games_per_iteration"] for point in batch.points]
+    games = [point.settings[GAMES] for point in batch.points]
     assert batch.growing and games[0] == 64
     assert all(after == 2 * before for before, after in itertools.pairwise(games))
     interval = grid_of("--preset", "update_interval")
@@ -116,7 +108,7 @@ def test_presets_give_lists():
 
 def ok(games_per_second: float, **more) -> dict:
     numbers = dict.fromkeys(COLUMNS, 0.5) | {"learner_samples_per_second": None}
-    about = {"status": "ok", "device": "cpu", "notes": ["a note"], SPEED: games_per_second}
+    about = {"status": "ok", "device": "cpu", SPEED: games_per_second}
     bytes_ = {"peak_memory_bytes": 2**30, "predicted_memory_bytes": 2**20}
     return numbers | about | bytes_ | more
 
@@ -146,23 +138,21 @@ def asked(monkeypatch) -> dict:
 
 def test_a_sweep_goes_on_where_it_stopped(tmp_path, asked):
     asked[32] = {"status": "failed", "error": "x"}
-    run_sweep(grid_of("--selfplay.games_per_iteration=16,32"), tmp_path)
-    rows = run_sweep(grid_of("--selfplay.games_per_iteration=64,16,32"), tmp_path)
+    run_sweep(grid_of(f"--{GAMES}=16,32"), tmp_path)
+    rows = run_sweep(grid_of(f"--{GAMES}=64,16,32"), tmp_path)
     assert asked["asked"] == [16, 32, 64]
     assert [row["status"] for row in rows] == ["ok", "ok", "failed"]
     (tmp_path / "points" / "games_per_iteration=32.json").unlink()
     del asked[32]
-    rows = run_sweep(grid_of("--selfplay.games_per_iteration=16,32"), tmp_path)
+    rows = run_sweep(grid_of(f"--{GAMES}=16,32"), tmp_path)
     assert asked["asked"] == [16, 32, 64, 32]
-    assert [row["settings"]["selfplay.games_per_iteration"] for row in rows] == [16, 32]
+    assert [row["settings"][GAMES] for row in rows] == [16, 32]
 
 
 def test_a_point_that_timed_out_is_measured_again_with_more_time(tmp_path, asked):
     asked[32] = {"status": "timed out"}
     for minutes in (1.0, 1.0, 2.0):
-        rows = run_sweep(
-            grid_of("--selfplay.games_per_iteration=16,32"), tmp_path, point_minutes=minutes
-        )
+        rows = run_sweep(grid_of(f"--{GAMES}=16,32"), tmp_path, point_minutes=minutes)
     assert asked["asked"] == [16, 32, 32] and rows[1]["status"] == "timed out"
 
 
@@ -173,11 +163,9 @@ def test_a_growing_sweep_ends_where_it_does_not_fit(tmp_path, asked):
 
 
 def test_another_sweep_in_the_same_folder_is_refused(tmp_path, asked):
-    run_sweep(grid_of("--selfplay.games_per_iteration=16,32"), tmp_path)
+    run_sweep(grid_of(f"--{GAMES}=16,32"), tmp_path)
     with pytest.raises(InputError, match=r"^network\.channels: 64 contradicts 128"):
-        run_sweep(
-            grid_of("--selfplay.games_per_iteration=16,32", "--network.channels=64"), tmp_path
-        )
+        run_sweep(grid_of(f"--{GAMES}=16,32", "--network.channels=64"), tmp_path)
     with pytest.raises(
         InputError, match=r"^out: .* sweeps selfplay\.games_per_iteration, not search"
     ):
@@ -192,10 +180,12 @@ def test_the_ways_a_process_dies():
     assert death(-signal.SIGABRT, "terminate: std::bad_alloc\n")["status"] == "out of memory"
     assert death(1, "a\nRESOURCE_EXHAUSTED: 9 bytes\n")["error"] == "RESOURCE_EXHAUSTED: 9 bytes"
     assert death(-signal.SIGSEGV, "oh\n") == {"status": "failed", "error": "SIGSEGV: oh"}
+    odd = grid_of(f"--{GAMES}=33,66").points[0].config  # the tests have two devices
+    assert outcome(odd, 1)["status"] == "invalid"
 
 
 def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):
-    grid = grid_of("--selfplay.games_per_iteration=16,32")
+    grid = grid_of(f"--{GAMES}=16,32")
     sweep.open_folder(grid, tmp_path)
     assert sweep.measure(grid.points[0], tmp_path, 1, 1e-4)["status"] == "timed out"
     killer = tmp_path / "killer"
@@ -205,86 +195,40 @@ def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):
     assert sweep.measure(grid.points[1], tmp_path, 1, 10)["status"] == "out of memory"
 
 
-def test_what_a_point_says_of_itself(monkeypatch):
-    # The tests have two devices.
-    odd = outcome(grid_of("--selfplay.games_per_iteration=33", "--seed=0,1").points[0].config, 1)
-    assert odd["status"] == "invalid" and "33 is not divisible by 2" in odd["error"]
-    monkeypatch.setattr(timing, "MATMUL_SIZES", (64, 64))
-    monkeypatch.setattr(timing, "COPY_MEBIBYTES", (1, 1))
-    row = outcome(
-        grid_of(*SMALL, "--selfplay.games_per_iteration=4", "--seed=0,1").points[0].config, 1
-    )
-    assert row["status"] == "ok" and all(row[name] is not None for name in COLUMNS)
-    assert row["decisions_per_game"] == 7  # of 1 x 2
-    json.dumps(row)
-
-
-main = runpy.run_path(str(ROOT / "scripts" / "sweep.py"))["main"]
-
-
-def test_a_point_that_cannot_fit_is_a_row_of_the_table(tmp_path, capsys, monkeypatch):
+def test_a_point_that_runs_and_one_that_cannot_fit_are_rows(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     # A busy machine is no reason to give a point up.
-    words = [*TINY, *SMALL, "--point_minutes", "600", "--out", str(tmp_path)]
+    words = [*TINY, *SMALL, "--rounds", "1", "--point_minutes", "600", "--out", str(tmp_path)]
+    main([*words, f"--{GAMES}", "4,999999999"])
+    ok, misfit = json.loads((tmp_path / "results.json").read_text())["points"]
+    assert ok["status"] == "ok" and all(ok[name] is not None for name in COLUMNS)
+    assert ok["decisions_per_game"] == 7  # of 1 x 2
+    assert misfit["status"] == "does not fit" and misfit["error"] in capsys.readouterr().out
     with pytest.raises(SystemExit) as ended:
-        main([*words, "--selfplay.games_per_iteration", "999999999,1000000000"])
+        main([*words, f"--{GAMES}", "999999999,1000000000"])
     assert ended.value.code == 1
-    (row, _) = json.loads((tmp_path / "results.json").read_text())["points"]
-    assert row["status"] == "does not fit" and row["error"] in capsys.readouterr().out
-
-
-def test_bad_input_leaves_nothing_behind(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    for field, *arguments in (
-        ("out", "--out", tmp_path / "file" / "below", "--selfplay.games_per_iteration", "8,16"),
-        (
-            "selfplay.games_per_iteration",
-            "--out",
-            tmp_path / "new",
-            "--selfplay.games_per_iteration",
-            "8,",
-        ),
-        ("rounds", "--out", tmp_path / "new", "--rounds", "0"),
-    ):
-        with pytest.raises(InputError, match=f"^{field}: "):
-            main([*TINY, *map(str, arguments)])
-    assert not (tmp_path / "new").exists()
 
 
 # The report
 
 
 def rows_of(speeds: dict[tuple, float]) -> list[dict]:
+    fields = (GAMES, "search.simulations")
     return [
-        {
-            "settings": dict(
-                zip(("selfplay.games_per_iteration", "search.simulations"), values, strict=False)
-            )
-        }
+        {"settings": dict(zip(fields, values, strict=False))}
         | (MISFIT if speed is None else ok(speed))
         for values, speed in speeds.items()
     ]
 
 
-def test_best_and_knee():
+def test_best_and_knee_are_chosen_and_every_row_is_shown(tmp_path, capsys):
     rows = rows_of({(8, 4): 50, (16, 4): 91, (32, 4): 100, (64, 4): 99, (8, 2): 95, (99, 4): None})
     chosen = {name: tuple(row["settings"].values()) for name, row in choices(rows).items()}
     assert chosen == {"best": (32, 4), "knee": (16, 4)}
     assert choices(rows_of({(8,): None})) == {}
-
-
-def test_the_report_shows_every_row_and_explains_shares_above_their_limit(tmp_path, capsys):
-    rows = rows_of({(8, 4): 50, (16, 4): 91, (8, 8): 20, (1_000_000_000, 4): None})
-    rows[0]["iteration_mfu"] = 1.1
-    text = sweep_table(rows, choices(rows))
-    assert max(map(len, text.splitlines())) <= 130 and "110.0%*" in text
-    assert MISFIT["error"] in text.splitlines()[-1]
     write_report(tmp_path, {}, rows)
-    printed = capsys.readouterr().out
-    assert "best games/s" in printed and printed.count("note: a note") == 1
+    table = capsys.readouterr().out.partition("\nB  ")[0]
+    assert max(map(len, table.splitlines())) <= 130 and MISFIT["error"] in table
     with (tmp_path / "results.csv").open() as file:
         assert [line["status"] for line in csv.DictReader(file)] == [r["status"] for r in rows]
-    assert (
-        json.loads((tmp_path / "results.json").read_text())["best"]["selfplay.games_per_iteration"]
-        == 16
-    )
+    assert json.loads((tmp_path / "results.json").read_text())["knee"][GAMES] == 16

@@ -76,8 +76,9 @@ def test_edges_drawn_before_the_game_belong_to_nobody():
         record = record.draw(edge)
     assert (record.owners, record.score, record.is_over) == ({1: 0}, (1, 0), True)
     assert record.cut(1) == Record(PAIR, (1,), start)
-    with pytest.raises(InputError, match="edge h0,0 is already drawn"):
-        record.draw(0)
+    for edge in (0, -1, 7, 10**9):  # drawn already, or none of the board
+        with pytest.raises(InputError):
+            record.draw(edge)
 
 
 def test_a_game_goes_on_from_its_record_and_is_saved_at_every_turn():
@@ -99,37 +100,29 @@ def test_a_whole_game_with_its_score():
         "AI (lowest) draws v0,0, v0,2 and closes 2 boxes",
     ]
     assert lines[-1] == "You lose 0 : 2."
-
-
-def test_who_closes_a_box_goes_on():
     record, lines = play(PAIR, "h0,1", "h1,1", "5", "6", sides=SIDES[::-1])
-    assert record.moves == (0, 1, 2, 3, 4, 5, 6)
-    assert record.owners == {0: 1, 1: 1}
-    assert "AI (lowest) 0 : 1 you, 1 box left, your turn" in lines
+    assert record.moves == (0, 1, 2, 3, 4, 5, 6) and record.owners == {0: 1, 1: 1}
+    assert "AI (lowest) 0 : 1 you, 1 box left, your turn" in lines, "who closes a box goes on"
     assert lines[-1] == "You win 2 : 0."
 
 
 def test_undo_returns_to_the_previous_decision_exactly():
-    straight, _ = play(SQUARE, "v0,0", "v1,0")
+    straight, _ = play(SQUARE, "v0,0", "v1,0", "quit")  # the others end with their input
     there_and_back, lines = play(SQUARE, "v0,0", "v0,1", "undo", "undo", "undo", "v0,0", "v1,0")
     assert there_and_back == straight
+    assert lines[-2:] == ["", "Stopped at you 0 : 0 AI (lowest)."]
     assert "there is no move of yours to take back" in lines
 
 
 def test_what_cannot_be_drawn_is_refused_in_one_line_and_asked_again():
-    wrong = {
-        "h0,0": "edge h0,0 is already drawn",
-        "h0,1": "edge h0,1 is already drawn",
-        "v0,3": "edge v0,3 is not on a 1x2 board (v rows 0 to 0, columns 0 to 2)",
-        "7": "edge 7 is not on a 1x2 board (0 to 6)",
-        "x1": "edge 'x1' is neither a number nor a name such as h2,1 or v0,3",
-        "udno": "'udno' is neither an edge nor a command, did you mean undo?",
-        "": "enter an edge such as h0,0, or help",
-    }
+    wrong = ["h0,0", "h0,1", "v0,3", "7", "x1", "udno", ""]
+    wrong += ["x" * 10**6, "7" * 10**6, "h" + "7" * 10**6, "h1," * 10**6]
     record, lines = play(PAIR, "h0,0", *wrong)
     assert record.moves == (0, 1)
-    for message in wrong.values():
-        assert sum(line.startswith(message) for line in lines) == 1, message
+    refused = lines[-2 - len(wrong) : -2]
+    for entry, line in zip(wrong, refused, strict=True):
+        assert entry[:9] in line and len(line) < 300
+    assert "undo?" in refused[5]
 
 
 def test_commands_answer_and_leave_the_game_alone():
@@ -141,13 +134,6 @@ def test_commands_answer_and_leave_the_game_alone():
     best = [edge_name(PAIR, edge) for edge in solve(PAIR, []).best]
     assert f"hint: {best[0]} (" in "\n".join(lines)
     assert any(line.endswith(": " + ", ".join(best)) for line in lines)
-
-
-@pytest.mark.parametrize("ending", [["quit"], []])
-def test_stopping_is_polite(ending):
-    record, lines = play(PAIR, "h0,0", *ending)
-    assert record.moves == (0, 1)
-    assert lines[-2:] == ["", "Stopped at you 0 : 0 AI (lowest)."]
 
 
 @pytest.mark.parametrize("plies", [3, 7, 10])
@@ -173,13 +159,10 @@ def test_without_a_proof_the_hint_is_what_the_opponent_would_draw(size):
 
 
 def test_two_players_are_shown_turn_by_turn():
-    sides = (Side("A", LOWEST), Side("B", LOWEST))
-    record, lines = play(PAIR, sides=sides)
-    assert record.is_over
-    assert lines[-1] == "B (lowest) wins 2 : 0."
-    boards = [line for line in lines if line.startswith("  +")]
-    turns = [line for line in lines if " draws " in line]
-    assert len(boards) == 2 * (len(turns) + 1)
+    record, lines = play(PAIR, sides=(Side("A", LOWEST), Side("B", LOWEST)))
+    assert record.is_over and lines[-1] == "B (lowest) wins 2 : 0."
+    boards, turns = (sum(sign in line for line in lines) for sign in ("  +", " draws "))
+    assert boards == 2 * (turns + 1)
 
 
 def test_a_player_repeats_itself_at_the_same_ply_and_seed():
@@ -190,29 +173,18 @@ def test_a_player_repeats_itself_at_the_same_ply_and_seed():
     assert not record.drawn[list(chosen)].any()
 
 
-def test_a_match_reports_both_players(capsys):
-    players = (LOWEST, make_player("random", PAIR))
-    report_match(PAIR, players, games=20, opening_plies=2, seed=1)
-    lines = capsys.readouterr().out.strip().split("\n")
-    assert lines[0].startswith("20 games on 1x2")
-    own, other = lines[-2].split(), lines[-1].split()
-    assert own[:2] == ["A", "lowest"] and other[:2] == ["B", "random"]
-    assert float(own[2][:-1]) + float(other[2][:-1]) == pytest.approx(100)
-    margins = [float(words[words.index("margin") + 1]) for words in (own, other)]
-    assert margins[0] == -margins[1]
-    assert "[" in lines[-1] and lines[-1].endswith("second)")
-
-
 @pytest.mark.parametrize("name", ["games.jsonl", "games"])
-def test_the_games_of_a_match_are_saved(name, tmp_path):
+def test_a_match_reports_both_players_and_saves_its_games(name, tmp_path, capsys):
     """They give the result of the match: games with swapped seats, openings included."""
     players = (LOWEST, make_player("random", PAIR))
     result = play_match(PAIR, *players, 12, 2, 1)
     report_match(PAIR, players, 12, 2, 1, tmp_path / name)
+    own, other = (line.split() for line in capsys.readouterr().out.splitlines()[-3:-1])
+    assert own[:2] == ["A", "lowest"] and other[:2] == ["B", "random"]
+    assert float(own[2][:-1]) + float(other[2][:-1]) == pytest.approx(100)
     path = tmp_path / name
     files = sorted(path.iterdir()) if path.is_dir() else [path]
-    texts = [text for file in files for text in file.read_text().splitlines()]
-    games = [read_game(text) for text in texts]
+    games = [read_game(text) for file in files for text in file.read_text().splitlines()]
     assert [file.name for file in files][:2] in (["01.json", "02.json"], ["games.jsonl"])
     assert [game.title for game in games] == [f"game {number} of 12" for number in range(1, 13)]
     margins = []
@@ -225,35 +197,31 @@ def test_the_games_of_a_match_are_saved(name, tmp_path):
 
 def test_a_game_to_go_on_with_has_the_board_asked_for():
     path = Path("game.txt")
-    assert choose_game(path, "h0,0", 2, 3, []).board == DotsAndBoxes(2, 3)
-    assert choose_game(path, "h0,0", None, None, []).board == DotsAndBoxes(1, 1)
-    assert choose_game(None, "", None, None, []).board == DotsAndBoxes(3, 3)
-    with pytest.raises(InputError, match=r"^load: game.txt: line 1: 'x' begins none of the"):
-        choose_game(path, "x", None, None, [])
-    with pytest.raises(InputError, match=r"^load: game.txt: board: the text holds .* 2x2, not on"):
-        choose_game(path, "2x2", 3, 3, [])
-    with pytest.raises(InputError, match=r"^rows: 3 contradicts 2 of load game.txt"):
-        choose_game(path, "2x2", 3, None, [])
+    for given, board in (
+        ((path, "h0,0", 2, 3), (2, 3)),
+        ((path, "h0,0", None, None), (1, 1)),
+        ((None, "", None, None), (3, 3)),
+        ((None, "", None, 4), (3, 4)),
+    ):
+        assert choose_game(*given, []).board == DotsAndBoxes(*board)
+    for given, field in (
+        ((path, "x", None, None), "load: game.txt: line 1"),
+        ((path, "2x2", 3, 3), "load: game.txt: board"),
+        ((path, "2x2", 3, None), "rows: 3 "),
+        ((None, "", 99, None), "rows: 99 "),
+    ):
+        with pytest.raises(InputError, match=f"^{field}"):
+            choose_game(*given, [])
 
 
-def test_boards_and_players_that_do_not_exist_are_named():
-    assert choose_game(None, "", None, 4, []).board == DotsAndBoxes(3, 4)
-    for rows in (0, 99):
-        with pytest.raises(InputError, match=f"^rows: {rows} must be"):
-            choose_game(None, "", rows, None, [])
-    with pytest.raises(InputError, match=r"^player2: 'greedi' is unknown, did you mean greedy"):
-        choose_player("player2", "greedi", PAIR, None)
-    with pytest.raises(InputError, match=r"^player: 'policy' needs a trained network"):
-        choose_player("player", "policy", PAIR, None)
-    with pytest.raises(InputError, match=r"^player: 'perfect' cannot be used here \(board: 8x8"):
-        choose_player("player", None, DotsAndBoxes(8, 8), None)
-
-
-@pytest.mark.parametrize("entry", ["x" * 10**6, "7" * 10**6, "h" + "7" * 10**6, "h1," * 10**6])
-def test_a_very_long_line_is_not_echoed(entry):
-    with pytest.raises(InputError) as caught:
-        find_entry(DotsAndBoxes(2, 3), entry)
-    assert len(str(caught.value)) < 300
+def test_players_that_do_not_exist_are_named():
+    for field, name, board in (
+        ("player2", "greedi", PAIR),
+        ("player", "policy", PAIR),  # without a network
+        ("player", "perfect", DotsAndBoxes(8, 8)),
+    ):
+        with pytest.raises(InputError, match=f"^{field}: '{name}' "):
+            choose_player(field, None if name == "perfect" else name, board, None)
 
 
 def test_a_stand_in_answers_once_for_a_player_that_compiles_and_one_line_says_so():
