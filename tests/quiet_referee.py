@@ -42,6 +42,10 @@ def board(referee: Referee) -> np.ndarray:
 
 def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
     """Open what leads to `quiet` with `player` to move, give out the boxes; was any declined?"""
+    new = np.flatnonzero(quiet & ~board(referee))
+    if len(new) == 1:  # a move of the plain game, or a safe one
+        referee.play(int(new[0]))
+        return False
     moves, behind = jax.device_get(openings(board(referee)))
     mover = referee.player
     (edge, *_) = np.flatnonzero(moves & (behind == quiet).all(axis=1))
@@ -52,6 +56,26 @@ def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
     while len(referee.drawn) < quiet.sum():
         referee.play(int(close(board(referee), np.asarray(False))))
     return declined
+
+
+def steps_of(decisions: Decisions, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps and lanes of the decisions of a game, in order."""
+    return np.nonzero(decisions.played & (decisions.game == number))
+
+
+def replay(decisions: Decisions, number: int) -> tuple[Referee, int]:
+    """Play a game to its last decision before the referee; how often were boxes declined?"""
+    where, referee, declined = steps_of(decisions, number), Referee(GAME), 0
+    boards, players, leads = (
+        x[where] for x in (decisions.drawn, decisions.player, decisions.ahead)
+    )
+    referee.drawn = set(np.flatnonzero(boards[0]).tolist())
+    referee.player, referee.scores = int(players[0]), [int(leads[0]), 0]
+    for quiet, player, lead in zip(boards[1:], players[1:], leads[1:], strict=True):
+        declined += play_to(referee, quiet, player)
+        assert set(np.flatnonzero(quiet)) == referee.drawn
+        assert (player, lead) == (referee.player, referee.scores[0] - referee.scores[1])
+    return referee, declined
 
 
 class Played(NamedTuple):
