@@ -259,37 +259,30 @@ def test_nothing_that_is_not_finite_is_saved(tmp_path):
         assert checkpoints.iterations() == []
 
 
-def test_a_checkpoint_waits_for_an_update_that_was_taken(tmp_path, monkeypatch):
-    real = trainer_module.run_iteration
-
-    def last_update_skipped(*arguments):
-        progress, metrics = real(*arguments)
-        if progress.iteration in (2, 6):
-            metrics["learn/skipped_at_end"] = 1.0
-        return progress, metrics
-
-    monkeypatch.setattr(trainer_module, "run_iteration", last_update_skipped)
-    assert train(short_config("--keep_checkpoints=9"), tmp_path)
-    kept = sorted(int(path.name) for path in (tmp_path / "checkpoints").iterdir())
-    assert kept == [3, 4, 7]
-    rate = short_config().learner.learning_rate
-    assert load_config(tmp_path / "config.yaml").learner.learning_rate == rate
-
-
-@pytest.mark.parametrize(("stop", "kept"), [(None, [3, 5, 7]), (Stop(max_iterations=1), [2])])
-def test_a_run_ends_where_every_iteration_ends_with_a_skipped_update(
-    stop, kept, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+    ("skipped", "stop", "kept"),
+    [
+        ((2, 6), None, [3, 4, 7]),
+        (range(9), None, [3, 5, 7]),  # a run ends all the same
+        (range(9), Stop(max_iterations=1), [2]),
+    ],
+)
+def test_a_checkpoint_waits_for_an_update_that_was_taken(
+    skipped, stop, kept, tmp_path, monkeypatch
 ):
     real = trainer_module.run_iteration
 
     def last_update_skipped(*arguments):
         progress, metrics = real(*arguments)
         assert progress.iteration < 9, "it goes on for ever"
-        return progress, metrics | {"learn/skipped_at_end": 1.0}
+        return progress, metrics | {"learn/skipped_at_end": float(progress.iteration in skipped)}
 
     monkeypatch.setattr(trainer_module, "run_iteration", last_update_skipped)
-    assert train(short_config("--keep_checkpoints=9"), tmp_path, stop=stop) == (stop is None)
+    config = short_config("--keep_checkpoints=9")
+    assert train(config, tmp_path, stop=stop) == (stop is None)
     assert sorted(int(path.name) for path in (tmp_path / "checkpoints").iterdir()) == kept
+    rate = config.learner.learning_rate
+    assert load_config(tmp_path / "config.yaml").learner.learning_rate == rate
 
 
 @pytest.mark.parametrize(

@@ -31,23 +31,26 @@ def decisions_of(**fields) -> Decisions:
     return Decisions(**(given | rest | fields))
 
 
-def known_of(random: list, game: list | None = None) -> np.ndarray:
-    fields = {"random": jnp.array(random, bool)}
-    fields |= {"game": jnp.array(game)} if game else {}
-    _, known = totals(SelfplayConfig(), decisions_of(**fields), jnp.zeros(3, jnp.int32))
-    return np.asarray(known)
-
-
-def test_results_speak_of_what_comes_after_the_last_random_move():
-    known = [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]]
-    random = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
-    np.testing.assert_array_equal(known_of(random), np.array(known, bool))
-
-
-def test_random_moves_of_the_next_game_in_a_lane_hide_nothing():
-    random, game = [[1, 0], [0, 0], [1, 0], [0, 1]], [[0, 1], [0, 1], [2, 1], [2, 1]]
-    known = [[0, 0], [1, 0], [0, 0], [1, 0]]
-    np.testing.assert_array_equal(known_of(random, game), np.array(known, bool))
+@pytest.mark.parametrize(
+    ("random", "game", "known"),
+    [
+        (
+            [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]],
+            [[0, 1, 2]] * 4,
+            [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]],
+        ),
+        # Random moves of the next game in a lane hide nothing.
+        (
+            [[1, 0], [0, 0], [1, 0], [0, 1]],
+            [[0, 1], [0, 1], [2, 1], [2, 1]],
+            [[0, 0], [1, 0], [0, 0], [1, 0]],
+        ),
+    ],
+)
+def test_results_speak_of_what_comes_after_the_last_random_move(random, game, known):
+    decisions = decisions_of(random=jnp.array(random, bool), game=jnp.array(game))
+    found = totals(SelfplayConfig(), decisions, jnp.zeros(3, jnp.int32))[1]
+    np.testing.assert_array_equal(found, np.array(known, bool))
 
 
 def test_early_targets_are_lambda_returns_and_late_ones_results():
@@ -88,13 +91,10 @@ def test_early_targets_are_lambda_returns_and_late_ones_results():
                         sure &= not fields["random"][here, lane]
                         break
                     # What comes later is known unless a random move is met before a search is.
-                    later = own[(own > here)]
                     met = True
-                    for after in later:
-                        if fields["random"][after, lane]:
-                            met = False
-                            break
-                        if early[after, lane]:
+                    for after in own[own > here]:
+                        if fields["random"][after, lane] or early[after, lane]:
+                            met = not fields["random"][after, lane]
                             break
                     share = settings.td_lambda if early[here, lane] else 1.0
                     sure &= met or share < 1

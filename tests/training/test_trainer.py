@@ -36,11 +36,8 @@ from jaxzero.training.trainer import train
 # Another program than that of the short run, one for all that differs.
 OTHER = (
     *("--learner.optimizer=muon", "--evaluation.gate_threshold=0.01"),
-    *(
-        "--selfplay.games_per_iteration=32",
-        "--evaluation.evaluate_every=1",
-        "--evaluation.games=32",
-    ),
+    *("--selfplay.games_per_iteration=32", "--evaluation.evaluate_every=1"),
+    "--evaluation.games=32",
 )
 TINY = load_config(
     "configs/tiny.yaml",
