@@ -77,13 +77,13 @@ def soak(monkeypatch, run_dir: Path, *options: str) -> list[Taken]:
 def test_a_long_run_takes_no_more_at_its_end(options, tmp_path, monkeypatch):
     found = soak(monkeypatch, tmp_path / "run", *options)
     settled = found[int(SETTLED * len(found)) :]
-    halves = settled[: len(settled) // 2], settled[len(settled) // 2 :]
-    print(f"\n{'most after':<28} {len(found) - len(halves[1]):>10} {len(found):>10} iterations")
+    middle = len(settled) // 2
     # The most, not the usual: a checkpoint on its way to the disk holds a copy for a while.
-    most = {}
-    for name in found[0]:
-        most[name] = [max(each[name] for each in part) for part in halves]
-        print(f"{name:<28} {most[name][0]:>10,.1f} {most[name][1]:>10,.1f}")
+    most = {
+        name: [max(each[name] for each in part) for part in (settled[:middle], settled[middle:])]
+        for name in found[0]
+    }
+    print("", *(f"{name:<28} {most[name]}" for name in most), sep="\n")
     grown = {name: after - before for name, (before, after) in most.items()}
     assert grown["memory of its own, MiB"] < GROWTH
     assert grown["objects of Python"] < 0.02 * most["objects of Python"][0]
