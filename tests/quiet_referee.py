@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,8 +91,8 @@ class Played(NamedTuple):
     longest: np.ndarray | None  # [N], decisions that each game of a queue may have
 
 
-def play_all(config: Config, evaluate: Evaluate, games: int, key: jax.Array) -> Played:
-    """Play games as an iteration does, in one program."""
+def player(config: Config, evaluate: Evaluate, games: int) -> Callable[..., Played]:
+    """Return the function of a key and a fraction of the run that plays as an iteration does."""
     functions = (selfplay.play_to_the_end, targets.label, queue.make_queue)
     modules = (selfplay, targets, queue)
     seen = {}
@@ -98,15 +100,16 @@ def play_all(config: Config, evaluate: Evaluate, games: int, key: jax.Array) -> 
     def noted(function):
         return lambda *inputs: seen.setdefault(function.__name__, function(*inputs))
 
-    def run(key: jax.Array) -> Played:
+    def run(key: jax.Array, fraction: chex.Numeric = 0.0) -> Played:
         with pytest.MonkeyPatch.context() as patch:
             for module, function in zip(modules, functions, strict=True):
                 patch.setattr(module, function.__name__, noted(function))
-            stored, metrics = selfplay.play_games(config, evaluate, (), key, games)
+            stored, metrics = selfplay.play_games(config, evaluate, (), key, games, fraction)
         longest = seen["make_queue"].longest if "make_queue" in seen else None
         return Played(*seen["play_to_the_end"], seen["label"], stored, metrics, longest)
 
-    return jax.device_get(jax.jit(run)(key))
+    program = jax.jit(run)
+    return lambda *inputs: jax.device_get(program(*inputs))
 
 
 def hashed(_params, state: State, _found) -> Evaluation:
