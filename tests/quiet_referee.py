@@ -91,7 +91,7 @@ class Played(NamedTuple):
     longest: np.ndarray | None  # [N], decisions that each game of a queue may have
 
 
-def player(config: Config, evaluate: Evaluate, games: int) -> Callable[..., Played]:
+def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[..., Played]:
     """Return the function of a key and a fraction of the run that plays as an iteration does."""
     functions = (selfplay.play_to_the_end, targets.label, queue.make_queue)
     modules = (selfplay, targets, queue)

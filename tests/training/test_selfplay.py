@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse, table_of
-from quiet_referee import GAME, Played, hashed, play_to, player, replay, steps_of
+from quiet_referee import GAME, Played, hashed, play_program, play_to, replay, steps_of
 
 from jaxzero.cli import load_config
 from jaxzero.game import State
@@ -48,7 +48,7 @@ refilled = pytest.mark.parametrize("form", ["late", "fallen"])
 
 @cache
 def program(kind: str):
-    return player(CONFIGS[kind], hashed, GAMES[kind])
+    return play_program(CONFIGS[kind], hashed, GAMES[kind])
 
 
 @cache
@@ -233,7 +233,7 @@ def test_the_value_of_a_decision_is_what_is_won_from_there_on():
         value = values_of(state.drawn) / game.num_boxes
         return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
 
-    decisions = player(config, evaluate, 24)(KEY).decisions
+    decisions = play_program(config, evaluate, 24)(KEY).decisions
     exact = values_of(decisions.drawn[decisions.played])
     assert np.ptp(exact) > 4
     np.testing.assert_allclose(decisions.value[decisions.played], exact, atol=1e-3)
