@@ -79,7 +79,8 @@ def test_a_run_of_a_minute_ends_decayed_and_resumes_with_its_minutes(tmp_path, m
 
     capsys.readouterr()
     assert not train(config, tmp_path / "parts", stop=Stop(max_iterations=4))
-    assert "4 of 80 iterations, 0.5 of 1 minutes" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "0.5/1 min" in said and "4 of 80 iterations, 0.5 of 1 minutes" in said
     assert train(config, tmp_path / "parts", resume=True)
     rates, params = [], []
     for name in ("whole", "parts"):
