@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,6 +44,10 @@ def board(referee: Referee) -> np.ndarray:
 
 def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
     """Open what leads to `quiet` with `player` to move, give out the boxes; was any declined?"""
+    new = np.flatnonzero(quiet & ~board(referee))
+    if len(new) == 1:  # a move of the plain game, or a safe one
+        referee.play(int(new[0]))
+        return False
     moves, behind = jax.device_get(openings(board(referee)))
     mover = referee.player
     (edge, *_) = np.flatnonzero(moves & (behind == quiet).all(axis=1))
@@ -52,6 +58,26 @@ def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
     while len(referee.drawn) < quiet.sum():
         referee.play(int(close(board(referee), np.asarray(False))))
     return declined
+
+
+def steps_of(decisions: Decisions, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the steps and lanes of the decisions of a game, in order."""
+    return np.nonzero(decisions.played & (decisions.game == number))
+
+
+def replay(decisions: Decisions, number: int) -> tuple[Referee, int]:
+    """Play a game to its last decision before the referee; how often were boxes declined?"""
+    where, referee, declined = steps_of(decisions, number), Referee(GAME), 0
+    boards, players, leads = (
+        x[where] for x in (decisions.drawn, decisions.player, decisions.ahead)
+    )
+    referee.drawn = set(np.flatnonzero(boards[0]).tolist())
+    referee.player, referee.scores = int(players[0]), [int(leads[0]), 0]
+    for quiet, player, lead in zip(boards[1:], players[1:], leads[1:], strict=True):
+        declined += play_to(referee, quiet, player)
+        assert set(np.flatnonzero(quiet)) == referee.drawn
+        assert (player, lead) == (referee.player, referee.scores[0] - referee.scores[1])
+    return referee, declined
 
 
 class Played(NamedTuple):
@@ -65,8 +91,8 @@ class Played(NamedTuple):
     longest: np.ndarray | None  # [N], decisions that each game of a queue may have
 
 
-def play_all(config: Config, evaluate: Evaluate, games: int, key: jax.Array) -> Played:
-    """Play games as an iteration does, in one program."""
+def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[..., Played]:
+    """Return the function of a key and a fraction of the run that plays as an iteration does."""
     functions = (selfplay.play_to_the_end, targets.label, queue.make_queue)
     modules = (selfplay, targets, queue)
     seen = {}
@@ -74,15 +100,16 @@ def play_all(config: Config, evaluate: Evaluate, games: int, key: jax.Array) -> 
     def noted(function):
         return lambda *inputs: seen.setdefault(function.__name__, function(*inputs))
 
-    def run(key: jax.Array) -> Played:
+    def run(key: jax.Array, fraction: chex.Numeric = 0.0) -> Played:
         with pytest.MonkeyPatch.context() as patch:
             for module, function in zip(modules, functions, strict=True):
                 patch.setattr(module, function.__name__, noted(function))
-            stored, metrics = selfplay.play_games(config, evaluate, (), key, games)
+            stored, metrics = selfplay.play_games(config, evaluate, (), key, games, fraction)
         longest = seen["make_queue"].longest if "make_queue" in seen else None
         return Played(*seen["play_to_the_end"], seen["label"], stored, metrics, longest)
 
-    return jax.device_get(jax.jit(run)(key))
+    program = jax.jit(run)
+    return lambda *inputs: jax.device_get(program(*inputs))
 
 
 def hashed(_params, state: State, _found) -> Evaluation:

@@ -24,7 +24,7 @@ from jaxzero.game.quiet import (
     whole_value,
 )
 from jaxzero.game.structure import structure
-from jaxzero.solver.tablebase import Table, table_value
+from jaxzero.solver.tablebase import table_value
 
 CHUNK = 1 << 13
 
@@ -48,39 +48,36 @@ def drawn_in(game: DotsAndBoxes, code: jax.Array) -> jax.Array:
     return (code >> jnp.arange(game.num_edges)) & 1 > 0
 
 
-def proof(game: DotsAndBoxes, table: Table, code: jax.Array) -> tuple[jax.Array, ...]:
-    """Check one quiet position: its value, openings and best move by the table."""
-    drawn = drawn_in(game, code)
-    found = structure(game, drawn)
-    same = equivalence(game, found)
-    after = after_each_edge(game, drawn)
-    there = jax.vmap(partial(structure, game))(after)
-    behind = jax.vmap(partial(table_value, table))(there.quiet)
-    worth = -whole_value(there, behind, declines(there, behind))
-    equal = worth == -jax.vmap(partial(table_value, table))(after)
-    best = jnp.max(jnp.where(same.moves, worth, -game.num_boxes - 1))
-    stands = same.moves[same.canonical] & (worth <= worth[same.canonical])
-    return (
-        drawn.all() | (best == table_value(table, drawn)),
-        jnp.all(drawn | equal),
-        jnp.all(drawn | stands),
-    )
-
-
 def prove(game: DotsAndBoxes) -> None:
+    """Check every quiet position: its value, openings and best move by the table."""
     table = table_of(game)
-    check = jax.jit(jax.vmap(partial(proof, game, table)))
+
+    @jax.jit
+    @jax.vmap
+    def claims(code: jax.Array) -> tuple[jax.Array, ...]:
+        drawn = drawn_in(game, code)
+        found = structure(game, drawn)
+        same = equivalence(game, found)
+        after = after_each_edge(game, drawn)
+        there = jax.vmap(partial(structure, game))(after)
+        behind = jax.vmap(partial(table_value, table))(there.quiet)
+        worth = -whole_value(there, behind, declines(there, behind))
+        equal = worth == -jax.vmap(partial(table_value, table))(after)
+        best = jnp.max(jnp.where(same.moves, worth, -game.num_boxes - 1))
+        stands = same.moves[same.canonical] & (worth <= worth[same.canonical])
+        return (
+            drawn.all() | (best == table_value(table, drawn)),
+            jnp.all(drawn | equal),
+            jnp.all(drawn | stands),
+        )
+
     is_quiet = jax.jit(jax.vmap(lambda code: structure(game, drawn_in(game, code)).taken == 0))
     chunk = min(CHUNK, 1 << game.num_edges)
-    quiet = np.concatenate(
-        [
-            first + np.flatnonzero(is_quiet(jnp.arange(first, first + chunk)))
-            for first in range(0, 1 << game.num_edges, chunk)
-        ]
-    )
+    firsts = range(0, 1 << game.num_edges, chunk)
+    quiet = np.concatenate([i + np.flatnonzero(is_quiet(jnp.arange(i, i + chunk))) for i in firsts])
     quiet = np.concatenate([quiet, np.full(-len(quiet) % chunk, quiet[0])])  # to whole chunks
     for codes in quiet.reshape(-1, chunk):
-        for claim in jax.device_get(check(jnp.asarray(codes))):
+        for claim in jax.device_get(claims(jnp.asarray(codes))):
             assert claim.all()
 
 

@@ -11,7 +11,7 @@ import pytest
 from compiled import analyse
 from referee import boxes_of
 
-from jaxzero.game import DotsAndBoxes, automorphisms, box_sides
+from jaxzero.game import DotsAndBoxes, automorphisms, box_sides, box_sides_table
 from jaxzero.game.structure import structure
 from jaxzero.network.features import (
     BOX_CLASSES,
@@ -21,6 +21,7 @@ from jaxzero.network.features import (
     STRUCTURE_PLANES,
     board_planes,
     edges_from_planes,
+    margin_mask,
     structure_features,
     structure_planes,
     unpack_planes,
@@ -48,20 +49,15 @@ class Plain:
     def __init__(self, game: DotsAndBoxes, drawn: np.ndarray):
         self.boxes = boxes_of(game)
         self.edges = set(range(game.num_edges))
-        self.quiet = set(np.flatnonzero(drawn).tolist())
-        self.free = set()
-        while ready := [i for i, box in enumerate(self.boxes) if len(box - self.quiet) == 1]:
-            self.free.add(ready[0])
-            self.quiet |= self.boxes[ready[0]]
-        self.free |= {
-            i for i, box in enumerate(self.boxes) if box <= self.quiet and box - self._drawn(drawn)
+        at_first = set(np.flatnonzero(drawn).tolist())
+        self.quiet = set(at_first)
+        while ready := [box for box in self.boxes if len(box - self.quiet) == 1]:
+            self.quiet |= ready[0]
+        self.free = {
+            i for i, box in enumerate(self.boxes) if at_first < at_first | box <= self.quiet
         }
         self.open = [box - self.quiet for box in self.boxes]
         self.chained = {i for i, sides in enumerate(self.open) if len(sides) == 2}
-
-    @staticmethod
-    def _drawn(drawn: np.ndarray) -> set[int]:
-        return set(np.flatnonzero(drawn).tolist())
 
     def safe(self) -> set[int]:
         touched = set().union(*(self.boxes[i] for i in self.chained))
@@ -117,15 +113,29 @@ def test_what_closed_chains_and_stars_leave():
         assert (int(found.taken[0]), int(found.declined[0])) == (4, declined)
 
 
-def test_symmetric_boards_have_symmetric_structure():
+def test_symmetric_boards_have_symmetric_inputs():
+    """Of the image of a position each input is the image of the input."""
     game = DotsAndBoxes(3, 3)
-    drawn = jnp.asarray(boards(game, 60))
-    codes = jax.jit(jax.vmap(lambda x: structure_features(game, x, structure(game, x))))
-    here = codes(drawn)
+    drawn, sides = jnp.asarray(boards(game, 60)), box_sides_table(game)
+    box_with = {frozenset(edges): box for box, edges in enumerate(sides.tolist())}
+
+    @jax.jit
+    @jax.vmap
+    def look(drawn):
+        seen = structure_features(game, drawn, structure(game, drawn))
+        raw = unpack_planes(board_planes(game, drawn), len(PLANES)).astype(float)
+        edges = edges_from_planes(game, jnp.stack([raw[..., 0:2], raw[..., 2:4]]))
+        parts = seen.boxes, seen.joined, seen.lengths[..., None], raw[:3, :3, 4:]
+        boxes = jnp.concatenate(parts, axis=-1).reshape(game.num_boxes, -1)
+        edges = jnp.concatenate([seen.edges, edges.T], axis=-1)
+        return edges, boxes, seen.counts, margin_mask(game, drawn)
+
+    edges, boxes, *others = look(drawn)
     for permutation in automorphisms(game)[::3]:
-        there = codes(drawn[:, permutation])
-        np.testing.assert_array_equal(there.counts, here.counts)
-        np.testing.assert_array_equal(there.edges, here.edges[:, permutation])
+        box_permutation = [box_with[frozenset(edges)] for edges in permutation[sides].tolist()]
+        there = look(drawn[:, permutation])
+        expected = edges[:, permutation], boxes[:, np.array(box_permutation)], *others
+        jax.tree.map(np.testing.assert_array_equal, there, expected)
 
 
 def test_classes_exclude_each_other_and_cover_all_that_is_open():
@@ -153,32 +163,21 @@ def test_classes_exclude_each_other_and_cover_all_that_is_open():
     np.testing.assert_array_equal(on_grid, np.moveaxis(seen.edges, -1, 0))
 
 
-def test_counts_tell_parities_apart():
-    """Two chains of three against one, on boards alike but for the second chain."""
+def test_chains_joints_and_counts_by_hand():
+    """One chain of three against two, then three arms of one box around a joint."""
     game = DotsAndBoxes(3, 3)
-    drawn = np.ones((2, game.num_edges), bool)
-    start = game.num_horizontal
-    drawn[0, start : start + 4] = False
-    drawn[1, start : start + 4] = False
-    drawn[1, start + 8 : start + 12] = False
+    drawn, vertical = np.ones((4, game.num_edges), bool), game.num_horizontal
+    drawn[:2, vertical : vertical + 4] = False
+    drawn[1, vertical + 8 : vertical + 12] = False
+    drawn[2:, [1, 4, 7, 10]] = False  # down the middle column
+    drawn[2, [vertical + 4, vertical + 5]] = False  # to the left of it
     found = analyse(game)(drawn)
-    assert found.length[0].tolist() == [[3] * 3, [0] * 3, [0] * 3]
-    assert found.length[1].tolist() == [[3] * 3, [0] * 3, [3] * 3]
+    assert found.length[:2].tolist() == [[[3] * 3, [0] * 3, [i] * 3] for i in (0, 3)]
+    assert found.joined[2].tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
+    assert found.length[3].ravel().tolist() == [0, 3, 0] * 3 and not found.joined[3].any()
     seen = features_of(game)(drawn, found)
     assert (seen.counts[0] != seen.counts[1]).sum() >= 5
-
-
-def test_what_ends_at_a_joint_is_told_from_what_does_not():
-    """Three arms of one box each around a joint; then the joint loses one and is a chain of 3."""
-    game = DotsAndBoxes(3, 3)
-    drawn = np.ones((2, game.num_edges), bool)
-    drawn[:, [1, 4, 7, 10]] = False  # down the middle column
-    drawn[0, [game.num_horizontal + 4, game.num_horizontal + 5]] = False  # to the left of it
-    found = analyse(game)(drawn)
-    assert found.joined[0].tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
-    assert found.length[1].ravel().tolist() == [0, 3, 0] * 3 and not found.joined[1].any()
-    seen = features_of(game)(drawn, found)
-    assert seen.joined.sum(axis=(1, 2)).tolist() == [[3, 0], [0, 0]]
+    assert seen.joined.sum(axis=(1, 2)).tolist() == [[0, 0], [0, 0], [3, 0], [0, 0]]
 
 
 def test_planes_hold_what_they_say():

@@ -42,6 +42,7 @@ FORMS = {
     "graph": {"trunk": "graph", "pooling_every": 1},
     "raw graph, attention": {"trunk": "graph", "attention_heads": 2, **RAW},
     "bfloat16": {"trunk": "conv", "compute_dtype": "bfloat16", **RAW},
+    "winograd": {"trunk": "conv", "convolution": "winograd", **RAW},
 }
 
 
@@ -55,7 +56,7 @@ def boards(count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_shapes_types_and_masks(form):
+def test_shapes_types_masks_and_the_copy_for_inference(form):
     network, drawn = small(**FORMS[form]), boards(9)
     params = any_params(network)
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype("float32")}
@@ -68,6 +69,13 @@ def test_shapes_types_and_masks(form):
     chex.assert_tree_all_finite(out)
     np.testing.assert_array_equal(out.policy_logits == IMPOSSIBLE, drawn)
     assert np.asarray(expected_margin(GAME, out))[-1] == 0  # a full board has nothing left
+
+    @jax.jit
+    def run_copy(params, drawn):
+        return network.apply(inference_copy(network, params, len(drawn)), drawn)
+
+    same = partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4)
+    jax.tree.map(same, run_copy(params, drawn), out)
 
 
 @pytest.mark.parametrize("features", ["raw", "structure"])
@@ -115,9 +123,8 @@ def test_margins_that_cannot_be_have_no_probability():
 @pytest.mark.parametrize("form", ["shifted", "winograd"])
 def test_all_forms_of_the_convolution_are_equal(form):
     direct, other = (small(convolution=name, **RAW) for name in ("direct", form))
-    params, drawn = any_params(direct), boards(9)
-    for a, b in zip(apply(direct)(params, drawn), apply(other)(params, drawn), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3)
+    found = (apply(network)(any_params(direct), boards(9)) for network in (direct, other))
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-3), *found)
 
 
 @pytest.mark.parametrize("height, width", [(2, 3), (4, 4), (6, 6), (7, 5), (13, 2)])
@@ -145,20 +152,6 @@ def test_winograd_is_refused_where_numbers_are_short(monkeypatch):
     assert convolution_form(replace(config, compute_dtype="float32"), 4) == "winograd"
 
 
-@pytest.mark.parametrize("form", [*FORMS, "winograd"])
-def test_the_inference_copy_evaluates_alike(form):
-    network = small(**FORMS.get(form, {"convolution": "winograd", **RAW}))
-    params, drawn = any_params(network), boards(9)
-
-    @jax.jit
-    def run(params, drawn):
-        return network.apply(inference_copy(network, params, len(drawn)), drawn)
-
-    ours, theirs = run(params, drawn), apply(network)(params, drawn)
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
-
-
 def test_the_inference_copy_holds_what_evaluation_wants():
     def copied(network: Network):
         return jax.eval_shape(partial(inference_copy, network, batch=4), any_params(network))
@@ -183,13 +176,11 @@ def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
     assert {kernel.any() for kernel in kernels} == {True, False}
 
 
-def test_wrong_shapes_fail_at_trace_time_with_the_name():
+@pytest.mark.parametrize("drawn", [np.zeros((2, 12), bool), np.zeros((2, 17), np.int32)])
+def test_wrong_shapes_fail_at_trace_time_with_the_name(drawn):
     network = small(trunk="dense")
-    params = any_params(network)
     with pytest.raises(AssertionError, match="drawn"):
-        jax.eval_shape(network.apply, params, jnp.zeros((2, 12), bool))
-    with pytest.raises(AssertionError, match="drawn"):
-        jax.eval_shape(network.apply, params, jnp.zeros((2, 17), jnp.int32))
+        jax.eval_shape(network.apply, any_params(network), drawn)
 
 
 def test_searches_value_a_position_by_its_share_of_the_boxes():

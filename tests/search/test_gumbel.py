@@ -77,10 +77,8 @@ def compare(game: DotsAndBoxes, settings: SearchConfig, count: int, most_kinds: 
     table = schedule(settings).sum(axis=1)
 
     def run(settings: SearchConfig):
-        run = jax.jit(
-            lambda: search(game, settings, chaotic(game), (), KEY, state)._replace(tree=())
-        )
-        return jax.device_get(run())
+        run = jax.jit(lambda: search(game, settings, chaotic(game), (), KEY, state))
+        return jax.device_get(run()._replace(tree=()))
 
     ours, compared = run(settings), 0
     kinds, sizes = np.unique(considered[considered > 0], return_counts=True)
@@ -100,31 +98,28 @@ def compare(game: DotsAndBoxes, settings: SearchConfig, count: int, most_kinds: 
     return compared
 
 
+LARGE = [
+    pytest.param(nodes, size, simulations, 16, 2, marks=pytest.mark.slow)
+    for nodes in ("quiet", "all")
+    for size in ((3, 3), (5, 5))
+    for simulations in (16, 32, 50, 64)
+]
+
+
 @pytest.mark.parametrize(
-    ("nodes", "simulations", "considered", "kinds"), [("quiet", 24, 4, 1), ("all", 12, 4, 1)]
+    ("nodes", "size", "simulations", "considered", "kinds"),
+    [("quiet", (2, 3), 24, 4, 1), ("all", (2, 3), 12, 4, 1), *LARGE],
 )
 def test_visits_moves_and_policies_equal_those_of_mctx(
-    nodes, simulations, considered, kinds, monkeypatch
+    nodes, size, simulations, considered, kinds, monkeypatch
 ):
-    settings = SearchConfig(
-        nodes=nodes,
-        simulations=simulations,
-        max_considered_actions=considered,
-    )
-    if nodes == "quiet":  # as on a GPU, where the rounds are counted before
+    settings = SearchConfig(nodes=nodes, simulations=simulations, max_considered_actions=considered)
+    if (nodes, size) == ("quiet", (2, 3)):  # as on a GPU, where the rounds are counted before
         monkeypatch.setattr(
             jax.lax, "platform_dependent", lambda *carry, default, **_others: default(*carry)
         )
-    assert compare(DotsAndBoxes(2, 3), settings, count=400, most_kinds=kinds) > 250
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(3, 3), (5, 5)])
-@pytest.mark.parametrize("nodes", ["quiet", "all"])
-@pytest.mark.parametrize(("simulations", "considered"), [(16, 16), (32, 16), (50, 16), (64, 16)])
-def test_large_trees_equal_those_of_mctx(size, nodes, simulations, considered):
-    settings = SearchConfig(nodes=nodes, simulations=simulations, max_considered_actions=considered)
-    assert compare(DotsAndBoxes(*size), settings, count=1000, most_kinds=2) > 300
+    count = 400 if size == (2, 3) else 1000
+    assert compare(DotsAndBoxes(*size), settings, count, kinds) > 250
 
 
 def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(monkeypatch):

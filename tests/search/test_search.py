@@ -61,27 +61,22 @@ def test_every_choice_is_optimal_and_every_value_exact(nodes):
     np.testing.assert_array_equal(chosen, worth.max(axis=1))
 
 
-def test_a_hard_coded_sign_is_wrong(monkeypatch):
-    monkeypatch.setattr(plain_game, "discount", lambda _state, _again: -1.0)
-    _, worth, chosen = choices(look_ahead("all"), prior_weight=0.0)
-    assert (chosen < worth.max(axis=1)).mean() > 0.05
-
-
-def move_from(state: State, edge: int) -> plain_game.Node:
-    return plain_game.expand(PLAIN, plain_game.root(state, state.drawn), jnp.int32(edge))[0]
-
-
 def test_capturing_keeps_the_turn_and_nothing_follows_the_end():
-    zero = jnp.int32(0)
-    drawn = np.isin(np.arange(PLAIN.num_edges), [0, 2, 6])  # three sides of the first box
-    for edge, outcome in ((7, (0.25, 1.0)), (1, (0.0, -1.0))):
-        node = move_from(State(jnp.asarray(drawn), zero, zero), edge)
+    def move_from(drawn, edge: int) -> plain_game.Node:
+        state = State(jnp.asarray(drawn), jnp.int32(0), jnp.int32(0))
+        return plain_game.expand(PLAIN, plain_game.root(state, drawn), jnp.int32(edge))[0]
+
+    edges = np.arange(PLAIN.num_edges)
+    three_sides, all_but_the_last = np.isin(edges, [0, 2, 6]), edges < 11
+    end = move_from(all_but_the_last, 11)
+    found = {
+        (0.25, 1.0): move_from(three_sides, 7),
+        (0.0, -1.0): move_from(three_sides, 1),
+        (0.25, 0.0): end,
+        (0.0, 0.0): move_from(end.state.drawn, 11),
+    }
+    for outcome, node in found.items():
         assert (node.reward, node.discount) == outcome
-    last = State(jnp.arange(PLAIN.num_edges) < 11, zero, zero)
-    end = move_from(last, 11)
-    assert (end.reward, end.discount) == (0.25, 0.0)
-    past = move_from(end.state, 11)
-    assert (past.reward, past.discount) == (0.0, 0.0)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -1,4 +1,4 @@
-"""A complete run of six iterations, shared by the tests of a file."""
+"""A complete run of six iterations, shared by all tests of this folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from short_run import short_config
 from jaxzero.training.trainer import train
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def whole(tmp_path_factory) -> Path:
     """A complete short run."""
     run_dir = tmp_path_factory.mktemp("whole") / "run"

@@ -12,6 +12,8 @@ from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints, Restored
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner, saved_shapes
+from jaxzero.training.parallel import replicate, spread_actor
+from jaxzero.training.progress import Progress
 
 SHORT = (
     "--devices=1",
@@ -46,3 +48,11 @@ def saved(config, run_dir: Path, iteration: int) -> Restored:
         return checkpoints.restore(
             iteration, partial(saved_shapes, init_learner(network, config)), actor.replay
         )
+
+
+def beginning(config, devices: list[jax.Device]) -> tuple[Progress, jax.Array]:
+    """Return the state of a run before its first iteration, and its key, on the devices."""
+    network = Network(config.game.board, config.network)
+    learner = replicate(init_learner(network, config), devices)
+    actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
+    return Progress(learner, actor), replicate(jax.random.key(config.seed), devices)

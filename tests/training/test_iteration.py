@@ -6,14 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from short_run import short_config
+from short_run import beginning, short_config
 
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
 from jaxzero.training import progress as progress_module
-from jaxzero.training.iteration import init_actor, input_shapes, make_iteration
-from jaxzero.training.learner import init_learner
+from jaxzero.training.iteration import input_shapes, make_iteration
 from jaxzero.training.parallel import (
     DEVICE_AXIS,
     assert_replicated,
@@ -22,7 +21,6 @@ from jaxzero.training.parallel import (
     parallelize,
     parallelize_by_shard_map,
     replicate,
-    spread_actor,
 )
 from jaxzero.training.progress import Progress, run_iteration
 
@@ -32,19 +30,15 @@ CONFIG = short_config("--devices=2", "--replay.capacity=384")
 @pytest.fixture(scope="module")
 def ran():
     """Run four iterations on two devices under a transfer guard; return all there is to see."""
-    devices = choose_devices(2)
-    network = Network(CONFIG.game.board, CONFIG.network)
-    program, traces = make_iteration(CONFIG, network, len(devices)), []
+    devices, traces, history, reads = choose_devices(2), [], [], []
+    program = make_iteration(CONFIG, Network(CONFIG.game.board, CONFIG.network), 2)
 
     def counted(*arguments):
         traces.append(1)
         return program(*arguments)
 
     iterate = parallelize(counted, devices)
-    learner = replicate(init_learner(network, CONFIG), devices)
-    actor = spread_actor(lambda: init_actor(CONFIG, len(devices)), devices)
-    run_key = replicate(jax.random.key(CONFIG.seed), devices)
-    progress, history, reads = Progress(learner, actor), [], []
+    progress, run_key = beginning(CONFIG, devices)
     read = jax.device_get
 
     def counted_read(tree):
@@ -57,24 +51,19 @@ def ran():
             for _ in range(4):
                 progress, metrics = run_iteration(CONFIG, iterate, run_key, progress)
                 history.append(metrics)
+        first, metrics = run_iteration(CONFIG, iterate, run_key, beginning(CONFIG, devices)[0])
+        first = jax.device_get((first.learner, first.actor, metrics))
         # The same learner in another iteration.
-        blocks = []
-        for number in (0, 1):
-            learner = replicate(init_learner(network, CONFIG), devices)
-            learner = learner._replace(iteration=replicate(jnp.int32(number), devices))
-            actor = spread_actor(lambda: init_actor(CONFIG, len(devices)), devices)
-            found, _ = run_iteration(CONFIG, iterate, run_key, Progress(learner, actor))
-            blocks.append(np.asarray(found.actor.replay.drawn))
-    return progress, history, traces, reads[:4], blocks
+        learner, actor = beginning(CONFIG, devices)[0][:2]
+        learner = learner._replace(iteration=replicate(jnp.int32(1), devices))
+        other, _ = run_iteration(CONFIG, iterate, run_key, Progress(learner, actor))
+        other = np.asarray(other.actor.replay.drawn)
+    return progress, history, traces, reads[:4], first, other
 
 
-def test_the_program_is_traced_once(ran):
-    assert len(ran[2]) == 1
-
-
-def test_the_host_reads_scalars_once_per_iteration(ran):
-    reads = ran[3]
-    assert len(reads) == 4
+def test_the_program_is_traced_once_and_the_host_reads_scalars_once_per_iteration(ran):
+    _, _, traces, reads, *_ = ran
+    assert len(traces) == 1 and len(reads) == 4
     assert all(shape == () for read in reads for shape in read.values())
 
 
@@ -83,13 +72,10 @@ def test_devices_hold_the_same_learner_and_different_games(ran):
     assert_replicated(learner)
     assert len(learner.step.addressable_shards) == 2
     replay = np.asarray(actor.replay.drawn)
-    assert replay.shape[0] == 2
-    assert (replay[0] != replay[1]).any()
-
-
-def test_an_iteration_plays_other_games_than_the_one_before(ran):
-    first, second = ran[4]
-    assert (first != second).any()
+    assert replay.shape[0] == 2 and (replay[0] != replay[1]).any()
+    # And an iteration has other games than the one before.
+    *_, (_, first, _), other = ran
+    assert (first.replay.drawn != other).any()
 
 
 def test_counters_and_ring_move_on(ran):
@@ -130,17 +116,10 @@ def test_indivisible_settings_are_refused_by_name():
 @pytest.mark.parametrize("below", [pytest.param(0, marks=pytest.mark.slow), 8])
 def test_an_iteration_learns_safe_ends(below):
     """Traced only: the kinds of positions must fit together, and shapes go round."""
-    late = (
-        *(
-            "--game.rows=3",
-            "--game.cols=3",
-            "--search.nodes=quiet",
-            "--selfplay.late_start_moves=5",
-        ),
-    )
-    options = (*late, f"--selfplay.solver_below_edges={below}", "--replay.capacity=3000")
     config = load_config(
-        *("configs/tiny.yaml", *options, "--network.trunk=conv", "--network.channels=8"),
+        *("configs/tiny.yaml", "--game.rows=3", "--game.cols=3", "--search.nodes=quiet"),
+        *("--selfplay.late_start_moves=5", f"--selfplay.solver_below_edges={below}"),
+        *("--replay.capacity=3000", "--network.trunk=conv", "--network.channels=8"),
         "--network.safe_end=true",
     )
     network, devices = Network(config.game.board, config.network), choose_devices(1)
@@ -153,16 +132,14 @@ def test_an_iteration_learns_safe_ends(below):
         assert jax.tree.structure(before) == jax.tree.structure(after)
 
 
-def test_shard_map_gives_what_pmap_gives():
+def test_shard_map_gives_what_pmap_gives(ran):
     network, devices = Network(CONFIG.game.board, CONFIG.network), choose_devices(2)
-    shapes, ends = input_shapes(CONFIG, network, 2), []
-    for mapping in (parallelize, parallelize_by_shard_map):
-        program = compile_shapes(mapping(make_iteration(CONFIG, network, 2), devices), shapes)
-        learner = replicate(init_learner(network, CONFIG), devices)
-        actor = spread_actor(lambda: init_actor(CONFIG, 2), devices)
-        run_key = replicate(jax.random.key(3), devices)
-        progress, metrics = run_iteration(CONFIG, program, run_key, Progress(learner, actor))
-        speeds = {name for name in metrics if name.startswith("speed/")}
-        metrics = {name: value for name, value in metrics.items() if name not in speeds}
-        ends.append(jax.device_get((progress.learner, progress.actor, metrics)))
-    jax.tree.map(np.testing.assert_array_equal, *ends)
+    mapped = parallelize_by_shard_map(make_iteration(CONFIG, network, 2), devices)
+    program = compile_shapes(mapped, input_shapes(CONFIG, network, 2))
+    progress, run_key = beginning(CONFIG, devices)
+    progress, metrics = run_iteration(CONFIG, program, run_key, progress)
+    found, expected = jax.device_get((progress.learner, progress.actor, metrics)), ran[4]
+    for metrics in (found[2], expected[2]):
+        for name in [name for name in metrics if name.startswith("speed/")]:
+            del metrics[name]
+    jax.tree.map(np.testing.assert_array_equal, found, expected)

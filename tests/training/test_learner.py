@@ -105,7 +105,7 @@ def test_the_end_of_the_safe_moves_is_learnt_by_hand():
     assert "safe_end_loss" not in jax.eval_shape(losses, unasked, one)
 
 
-def test_a_network_learns_how_the_safe_moves_end():
+def test_learning_fits_a_batch_and_the_loss_is_the_sum_of_its_parts():
     config = replace(
         CONFIG, network=replace(CONFIG.network, trunk="conv", safe_end=True, channels=8)
     )
@@ -116,6 +116,7 @@ def test_a_network_learns_how_the_safe_moves_end():
         learner, metrics = step_of(config)(learner, batch)
         losses.append(metrics)
     first, last = losses[0], losses[-1]
+    assert float(last["margin_loss"]) < 0.5 * float(first["margin_loss"])
     assert float(last["safe_end_loss"]) < 0.8 * float(first["safe_end_loss"])
     total = sum(float(last[name]) for name in ("policy_loss", "margin_loss"))
     extra = LOGIT_SIZE_WEIGHT * float(last["logit_size"])
@@ -157,37 +158,27 @@ def test_the_learning_rate_rises_stays_and_falls():
     rate = np.asarray(learning_rate(settings, steps, steps / 100))
     np.testing.assert_allclose(rate[:10], np.arange(1, 11) / 10, rtol=1e-5)
     np.testing.assert_allclose(rate[10:60], 1)
-    assert (np.diff(rate[60:]) < 0).all()
-    assert rate[100] == pytest.approx(0.1)
     # What it has been since there are runs: the cosine of optax by updates.
     cosine = optax.cosine_decay_schedule(1.0, 40, 0.1)
     np.testing.assert_allclose(rate[60:], [float(cosine(step)) for step in range(41)], rtol=1e-5)
+    settings = replace(settings, warmup_updates=0, decay_fraction=0.0)
+    np.testing.assert_array_equal(learning_rate(settings, steps, steps / 100), 1)
 
 
-def test_without_warmup_and_decay_the_learning_rate_is_constant():
-    settings = LearnerConfig(warmup_updates=0, learning_rate=2.0, decay_fraction=0.0)
-    np.testing.assert_array_equal(learning_rate(settings, np.arange(3), np.array([0, 0.5, 1])), 2)
-
-
-def learning(**settings) -> tuple:
-    """Return a fresh learner, and a function of a span that takes one update from it."""
+def learning(span: jax.Array, **settings) -> Learner:
+    """Take one update from a fresh learner."""
     config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=1, **settings))
-    network = Network(GAME, config.network)
-    learner = learner_of(config)
-    replay = jax.jit(add)(empty_replay(64, GAME.num_edges), batch_of(64))
+    replay = add(empty_replay(64, GAME.num_edges), batch_of(64))
     key = jax.random.key(0)
-    return learner, lambda span: learn(network, config, learner, replay, key, 64, span=span)
+    return learn(NETWORK, config, learner_of(config), replay, key, 64, span=span)[0]
 
 
 def test_steps_get_smaller_as_the_run_goes_on():
     settings = {"warmup_updates": 0, "decay_fraction": 1.0, "final_rate_fraction": 0.0}
-    learner, one = learning(**settings)
-    one = jax.jit(one)
-    (at_start, _), (at_end, _) = (one(jnp.array([done, done])) for done in (0.0, 1.0))
-    jax.tree.map(np.testing.assert_array_equal, at_end.params, learner.params)
-    moved = jax.tree.map(
-        lambda a, b: np.any(a != b), jax.device_get(at_start.params), learner.params
-    )
+    one = jax.jit(partial(learning, **settings))
+    start = learner_of(CONFIG).params
+    jax.tree.map(np.testing.assert_array_equal, one(jnp.ones(2)).params, start)
+    moved = jax.tree.map(lambda a, b: np.any(a != b), one(jnp.zeros(2)).params, start)
     assert any(jax.tree.leaves(moved))
 
 
@@ -197,8 +188,7 @@ def test_positions_are_turned_where_that_is_asked_for(asked, monkeypatch):
     monkeypatch.setattr(
         learner_module, "augment", lambda _, key, batch: turned.append(key) or batch
     )
-    _, one = learning(augmentation=asked)
-    jax.eval_shape(one, jnp.zeros(2))
+    jax.eval_shape(partial(learning, augmentation=asked), jnp.zeros(2))
     assert len(turned) == asked
 
 
@@ -294,14 +284,6 @@ def test_unknown_margins_do_not_weaken_the_loss_of_the_known():
     assert float(parts["margin_loss"]) == 0 and float(total) == pytest.approx(rest, rel=1e-6)
 
 
-def test_the_loss_is_the_sum_of_its_parts():
-    total, parts = jax.device_get(loss_of(any_params(NETWORK), batch_of(64)))
-    weighed = parts["policy_loss"] + parts["margin_loss"]
-    assert float(total) == pytest.approx(
-        float(weighed + LOGIT_SIZE_WEIGHT * parts["logit_size"]), rel=1e-6
-    )
-
-
 def test_what_all_logits_share_does_not_drift_away():
     """A softmax does not see it, so without a price nothing would bring it back."""
     params, batch = any_params(NETWORK), batch_of(64)
@@ -317,12 +299,3 @@ def test_what_all_logits_share_does_not_drift_away():
     assert float(slope["params"]["policy"]["bias"].sum()) > LOGIT_SIZE_WEIGHT * 50
     finished = batch._replace(drawn=np.ones_like(batch.drawn), margin=np.zeros(64, np.int32))
     assert np.isfinite(float(slope_of(params, finished)[1]["loss"]))
-
-
-def test_learning_fits_a_batch():
-    learner, batch = learner_of(CONFIG), batch_of(64)
-    losses = []
-    for _ in range(60):
-        learner, metrics = step_of(CONFIG)(learner, batch)
-        losses.append(float(metrics["margin_loss"]))
-    assert losses[-1] < losses[0] / 2

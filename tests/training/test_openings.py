@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,58 +24,56 @@ KEY = jax.random.key(2)
 count_closed = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
 
 
-class Opened(NamedTuple):
-    """Games after their opening, and the structure of their positions."""
-
-    facing: State
-    found: Structure
+@jax.jit
+def games_at(plies: jax.Array) -> State:
+    return open_games(GAME, KEY, GAMES, plies)
 
 
 @pytest.fixture(scope="module")
-def opened():
-    state = jax.jit(partial(open_games, GAME, games=GAMES, plies=PLIES))(KEY)
-    return jax.device_get(Opened(state, analyse(GAME)(state.drawn)))
+def opened() -> tuple[State, Structure, np.ndarray]:
+    """Games after their opening, the structure of their positions, and the boxes closed."""
+    state = games_at(PLIES)
+    return jax.device_get((state, analyse(GAME)(state.drawn), count_closed(state.drawn)))
 
 
-@pytest.fixture(scope="module")
-def closed(opened):
-    return np.asarray(count_closed(opened.facing.drawn))
-
-
-def test_careful_games_give_nothing_away_while_they_need_not(opened, closed):
-    given = (closed > 0) | (opened.found.taken > 0)
-    could = opened.found.safe.any(axis=1)  # a safe edge now was one all along
+def test_careful_games_give_nothing_away_while_they_need_not(opened):
+    state, found, closed = opened
+    given = (closed > 0) | (found.taken > 0)
+    could = found.safe.any(axis=1)  # a safe edge now was one all along
     assert (CAREFUL & WHOLE & could).sum() > GAMES / 4
     assert not given[CAREFUL & WHOLE & could].any()
-    careless = ~CAREFUL & could & (opened.facing.drawn.sum(axis=1) - closed > PLIES)
+    careless = ~CAREFUL & could & (state.drawn.sum(axis=1) - closed > PLIES)
     assert given[careless].mean() > 0.5
 
 
 def test_half_of_the_games_begin_at_the_ply_and_half_at_any_later(opened):
+    state, *_ = opened
     # Eleven moves can be safe on a board of 40 edges, whatever they are.
-    plies = opened.facing.drawn.sum(axis=1)[CAREFUL & WHOLE]
+    plies = state.drawn.sum(axis=1)[CAREFUL & WHOLE]
     assert plies.min() == PLIES
     assert (plies == PLIES).mean() == pytest.approx(0.5 + 0.5 / 14, abs=0.05)
     assert set(range(PLIES, PLIES + 8)) <= set(plies.tolist())
 
 
-def test_every_other_game_is_played_on_what_closed_boxes_leave(opened, closed):
+def test_every_other_game_is_played_on_what_closed_boxes_leave(opened):
+    state, found, closed = opened
     # All but 0 to 15 of the 16 boxes are closed, evenly, where that is no later than the opening.
-    played = opened.facing.drawn.sum(axis=1) - closed
+    played = state.drawn.sum(axis=1) - closed
     assert played.min() >= PLIES - 1  # a loop that was closed counts for one less
     open_boxes = 16 - closed[~WHOLE]
     assert set(range(1, 17)) <= set(open_boxes.tolist())
     # Small boards nobody has moved on yet: no careful game of whole boards leads there.
-    fresh = opened.found.safe.sum(axis=1) >= 8
+    fresh = found.safe.sum(axis=1) >= 8
     assert (fresh & (closed >= 8))[~WHOLE].mean() > 0.05
     assert not (fresh & (closed >= 8))[CAREFUL & WHOLE].any()
 
 
-def test_sides_alternate_and_scores_add_up(opened, closed):
-    calm = CAREFUL & WHOLE & opened.found.safe.any(axis=1)  # there every edge was a move
-    assert (opened.facing.player == opened.facing.drawn.sum(axis=1) % 2)[calm].all()
-    assert set(opened.facing.player[calm].tolist()) == {0, 1}
-    settled = jax.jit(jax.vmap(settle))(opened.facing, opened.found, jnp.zeros(GAMES, bool))
+def test_sides_alternate_and_scores_add_up(opened):
+    state, found, _ = opened
+    calm = CAREFUL & WHOLE & found.safe.any(axis=1)  # there every edge was a move
+    assert (state.player == state.drawn.sum(axis=1) % 2)[calm].all()
+    assert set(state.player[calm].tolist()) == {0, 1}
+    settled = jax.jit(jax.vmap(settle))(state, found, jnp.zeros(GAMES, bool))
     behind = np.asarray(count_closed(settled.drawn))
     margin = np.asarray(settled.margin)
     assert (abs(margin) <= behind).all() and ((margin - behind) % 2 == 0).all()
@@ -84,7 +81,8 @@ def test_sides_alternate_and_scores_add_up(opened, closed):
 
 
 def test_boards_fill_evenly_or_from_anywhere(opened):
-    drawn = opened.facing.drawn[CAREFUL & WHOLE].astype(np.float64)
+    state, *_ = opened
+    drawn = state.drawn[CAREFUL & WHOLE].astype(np.float64)
     drawn = drawn[drawn.sum(axis=1) == PLIES]
     middle = drawn @ (edge_centres(GAME) - 2) / PLIES
     # No direction is favoured, yet single boards lean by far more than chance has it.
@@ -97,10 +95,9 @@ def test_boards_fill_evenly_or_from_anywhere(opened):
 
 
 def test_no_ply_leaves_the_start_and_the_last_leaves_a_move():
-    start = jax.jit(partial(open_games, GAME, games=4, plies=0))(KEY)
+    start = open_games(GAME, KEY, games=4, plies=0)
     assert not start.drawn.any() and not start.player.any()
-    last = fewest_decisions(GAME) - 1
-    end = analyse(GAME)(jax.jit(partial(open_games, GAME, games=64, plies=last))(KEY).drawn)
+    end = analyse(GAME)(games_at(fewest_decisions(GAME) - 1).drawn)
     assert (~end.quiet).any(axis=1).all()
 
 
@@ -112,7 +109,7 @@ def test_the_start_falls_to_the_first_move_and_stays_there():
 
 
 def test_a_start_that_has_fallen_is_the_start_of_the_game_for_half_of_the_games():
-    state = jax.jit(partial(open_games, GAME, KEY, GAMES))(jnp.int32(0))
+    state = games_at(0)
     plies = np.asarray(state.drawn.sum(1))
     assert 0.45 < (plies == 0).mean() < 0.6
     late = analyse(GAME)(state.drawn)

@@ -13,7 +13,7 @@ import optax
 import pytest
 
 from jaxzero.config import LearnerConfig
-from jaxzero.training.optimizer import ADAM_SIZE, by_shape, make_optimizer, muon_step, which_step
+from jaxzero.training.optimizer import ADAM_SIZE, make_optimizer, which_step
 
 MUON = LearnerConfig(optimizer="muon", warmup_updates=0, decay_fraction=0.0, weight_decay=0.0)
 WEIGHTS = {
@@ -79,16 +79,6 @@ def test_kernels_alone_decay():
     for name, layer in found.items():
         for part, step in layer.items():
             assert np.any(np.asarray(step) != 0) == (part == "kernel"), (name, part)
-
-
-def test_stacks_of_one_shape_change_nothing():
-    kernels = {name: layer["kernel"] for name, layer in arrays(0).items() if name != "Attention_0"}
-    stacked = by_shape(muon_step())
-    update = jax.jit(lambda kernels: stacked.update(kernels, stacked.init(kernels))[0])
-    together = update(kernels)
-    for name, kernel in kernels.items():
-        alone = update({name: kernel})
-        np.testing.assert_allclose(together[name], alone[name], rtol=1e-4, atol=1e-6)
 
 
 def test_the_state_of_adamw_has_the_layout_of_older_checkpoints():

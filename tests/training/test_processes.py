@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -65,28 +66,15 @@ def ended(*processes: subprocess.Popen) -> list[int]:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
     """A folder with a run `two` of two processes x one device and a run `one` of one x two."""
-    folder, port = tmp_path_factory.mktemp("runs"), free_port()
+    folder = tmp_path_factory.mktemp("runs")
     # As SLURM starts them: nothing on the command line says who they are.
-    slurm = {
-        "SLURM_JOB_ID": 1,
-        "SLURM_STEP_NODELIST": "localhost",
-        "SLURM_NTASKS": 2,
-        "JAX_COORDINATOR_PORT": port,
-    }
+    slurm = {"SLURM_JOB_ID": 1, "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": 2}
+    slurm["JAX_COORDINATOR_PORT"] = free_port()
     command = [*OPTIONS, *GATE, *EXACT, "--run_dir"]
+    two = [*command, folder / "two", "--distributed"]
     processes = [
-        start(
-            folder,
-            f"two{number}",
-            1,
-            *command,
-            folder / "two",
-            "--distributed",
-            SLURM_PROCID=number,
-            SLURM_LOCALID=number,
-            **slurm,
-        )
-        for number in range(2)
+        start(folder, f"two{i}", 1, *two, SLURM_PROCID=i, SLURM_LOCALID=i, **slurm)
+        for i in range(2)
     ]
     alone = run_here("train.py", *command, folder / "one")
     codes = [*ended(*processes), alone.returncode]
@@ -97,10 +85,8 @@ def runs(tmp_path_factory) -> Path:
 
 def test_two_processes_of_one_device_equal_one_of_two(runs):
     two, one = (load_agent(runs / name).agent.params for name in ("two", "one"))
-    difference = max(
-        jax.tree.leaves(jax.tree.map(lambda a, b: float(np.abs(a - b).max()), two, one))
-    )
-    assert difference < 1e-6  # after six updates that move the weights by up to 4e-3 each
+    # After six updates that move the weights by up to 4e-3 each.
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=0, atol=1e-6), two, one)
     first, second = (read_metrics(runs / name) for name in ("two", "one"))
     same = [name for name in second[0] if name.startswith(("selfplay/", "learn/"))]
     assert [line["gate/accepted"] for line in first if "gate/accepted" in line] == [1.0]
@@ -192,24 +178,17 @@ def test_a_process_that_dies_ends_the_job_with_the_reason(runs, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--process_id 1", "process_id: 1 needs --coordinator_address beside it"),
-        ("--num_processes 0", "num_processes: 0 must be a whole number >= 1"),
-    ],
-)
-def test_half_a_job_is_refused(options, message, tmp_path):
+@pytest.mark.parametrize("options", ["--process_id 1", "--num_processes 0"])
+def test_half_a_job_is_refused(options, tmp_path):
     done = run_here("train.py", *OPTIONS, "--run_dir", tmp_path / "run", *options.split())
     assert done.returncode == 2
-    assert message in done.stderr
+    assert done.stderr.startswith(f"error: {options[2:].replace(' ', ': ')} ")
     assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_job_that_nothing_describes_is_refused(tmp_path):
-    assert ended(
-        start(tmp_path, "0", 1, *OPTIONS, "--run_dir", tmp_path / "run", "--distributed")
-    ) == [2]
+    command = [*OPTIONS, "--run_dir", tmp_path / "run", "--distributed"]
+    assert ended(start(tmp_path, "0", 1, *command)) == [2]
     said = (tmp_path / "0.err").read_text()
-    assert said == "error: distributed: coordinator_address should be defined.\n"
+    assert said.startswith("error: distributed: ") and said.count("\n") == 1
     assert not (tmp_path / "run").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from jaxzero.training.replay import Replay, empty_replay, relayout, with_sets
 from jaxzero.training.targets import Positions
 
 EDGES, BLOCK, CAPACITY = 12, 8, 24
+new_ring = partial(empty_replay, num_edges=EDGES, safe_end=True)
 add = jax.jit(replay_module.add)
 sample = jax.jit(replay_module.sample, static_argnums=2)
 
@@ -21,7 +24,8 @@ def block_of(first: int) -> Positions:
     """Return a block whose entries carry their number in every field."""
     number = np.arange(first, first + BLOCK, dtype=np.int32)
     bits = (number[:, None] >> np.arange(EDGES)) & 1 > 0
-    return Positions(bits, bits.astype(np.float32), number, number % 3 == 0, number % 5 == 0)
+    flags = number % 3 == 0, number % 5 == 0
+    return Positions(bits, bits.astype(np.float32), number, *flags, number % 7 - 1)
 
 
 def numbers(positions: Positions) -> np.ndarray:
@@ -32,11 +36,12 @@ def numbers(positions: Positions) -> np.ndarray:
     np.testing.assert_array_equal(np.asarray(positions.policy) @ weights, number)
     np.testing.assert_array_equal(positions.margin_known, number % 3 == 0)
     np.testing.assert_array_equal(positions.policy_is_set, number % 5 == 0)
+    np.testing.assert_array_equal(positions.safe_end, number % 7 - 1)
     return number
 
 
 def test_entries_survive_and_the_oldest_go_on_wrap_around():
-    replay = empty_replay(CAPACITY, EDGES)
+    replay = new_ring(CAPACITY)
     for count in range(1, 8):
         replay = add(replay, block_of(BLOCK * (count - 1)))
         seen = set(numbers(sample(replay, jax.random.key(count), 2000)).tolist())
@@ -45,27 +50,8 @@ def test_entries_survive_and_the_oldest_go_on_wrap_around():
         assert int(replay.size) == kept
 
 
-def test_safe_ends_go_where_their_positions_go():
-    def with_ends(first: int) -> Positions:
-        block = block_of(first)
-        return block._replace(safe_end=block.margin % 7 - 1)
-
-    replay = empty_replay(CAPACITY, EDGES, safe_end=True)
-    for first in range(0, 5 * BLOCK, BLOCK):
-        replay = add(replay, with_ends(first))
-    drawn = sample(replay, jax.random.key(0), 100)
-    np.testing.assert_array_equal(drawn.safe_end, drawn.margin % 7 - 1)
-    assert (np.asarray(drawn.safe_end) < 0).any()
-    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], replay)
-    half = empty_replay(CAPACITY // 2, EDGES, safe_end=True)
-    shapes = jax.tree.map(lambda leaf: leaf[None].repeat(2, 0), half)
-    moved = relayout(one, shapes, BLOCK // 2)
-    np.testing.assert_array_equal(moved.safe_end, moved.margin % 7 - 1)
-    assert (moved.margin >= 2 * BLOCK).all()
-
-
 def test_draws_are_uniform():
-    replay = empty_replay(CAPACITY, EDGES)
+    replay = new_ring(CAPACITY)
     for first in (0, 8):
         replay = add(replay, block_of(first))
     count = 16_000
@@ -76,14 +62,14 @@ def test_draws_are_uniform():
 
 
 def test_formats_are_narrow_and_stay():
-    replay = empty_replay(CAPACITY, EDGES)
+    replay = new_ring(CAPACITY)
     chex.assert_shape(replay.drawn, (CAPACITY, 2))
     chex.assert_trees_all_equal_shapes_and_dtypes(replay, jax.eval_shape(add, replay, block_of(0)))
 
 
 def test_writes_are_in_place():
     """A donated ring is updated where it lies: the program needs no second one."""
-    replay = empty_replay(80_000, EDGES)
+    replay = new_ring(80_000)
     program = jax.jit(replay_module.add, donate_argnums=0).lower(replay, block_of(0)).compile()
     plan = program.memory_analysis()
     ring = sum(leaf.nbytes for leaf in jax.tree.leaves(replay))
@@ -93,7 +79,7 @@ def test_writes_are_in_place():
 
 def test_misfits_are_refused_by_name():
     with pytest.raises(ValueError, match="8 positions does not divide the capacity 20"):
-        add(empty_replay(20, EDGES), block_of(0))
+        add(new_ring(20), block_of(0))
     with pytest.raises(AssertionError, match=r"positions\.policy"):
         jax.eval_shape(add, empty_replay(CAPACITY, 17), block_of(0))
 
@@ -102,7 +88,7 @@ def rings(devices: int, capacity: int, blocks: int) -> Replay:
     """Return the rings of some devices [D, ...], each device with numbers of its own."""
     replays = []
     for device in range(devices):
-        replay = empty_replay(capacity, EDGES)
+        replay = new_ring(capacity)
         for count in range(blocks):
             replay = add(replay, block_of(BLOCK * (devices * count + device)))
         replays.append(replay)
@@ -114,15 +100,13 @@ def rings(devices: int, capacity: int, blocks: int) -> Replay:
 def test_rings_move_to_other_devices_and_keep_the_newest(blocks, devices, block):
     before = rings(2, CAPACITY, blocks)
     capacity = 2 * CAPACITY // devices
-    shapes = jax.tree.map(lambda leaf: leaf[None].repeat(devices, 0), empty_replay(capacity, EDGES))
+    shapes = jax.tree.map(lambda leaf: leaf[None].repeat(devices, 0), new_ring(capacity))
     after = relayout(before, shapes, block)
     kept = []
     for device in range(devices):
-        drawn, policy, margin, known, is_set = (
-            ring[device][: int(after.size[device])] for ring in after[:5]
-        )
-        bits = np.unpackbits(drawn, axis=-1, count=EDGES)
-        kept.append(numbers(Positions(bits, policy.astype(np.float32), margin, known, is_set)))
+        ring = after._replace(size=(), cursor=())
+        drawn, *rest = (field[device][: int(after.size[device])] for field in jax.tree.leaves(ring))
+        kept.append(numbers(Positions(np.unpackbits(drawn, axis=-1, count=EDGES), *rest)))
     # Both devices played at the same time: a position is as old as its row.
     number = np.arange(2 * BLOCK * blocks)
     age = np.argsort(number // (2 * BLOCK) * BLOCK + number % BLOCK, kind="stable")

@@ -1,72 +1,260 @@
-"""Self-play: targets by hand, whole games that obey the rules."""
+"""Self-play: games obey the rules, targets are what was won, and what is stored was played.
+
+In four forms: each edge a decision, whole games of the quiet game, and lanes that play one late
+game after another, at both ends of a run.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from referee import Referee
+from compiled import analyse, table_of
+from quiet_referee import GAME, Played, hashed, play_program, play_to, replay, steps_of
 
 from jaxzero.cli import load_config
-from jaxzero.game import DotsAndBoxes, State
+from jaxzero.game import State
+from jaxzero.game.quiet import fewest_decisions, fold, most_decisions
 from jaxzero.search.search import Evaluation
-from jaxzero.training.selfplay import play_games
+from jaxzero.solver.tablebase import table_value
+from jaxzero.training.games import new_games, start_lanes
+from jaxzero.training.selfplay import play_step
+from jaxzero.training.targets import resample, sampling_weights
 
-GAMES = 32
+GAMES, KEY = {"plain": 24, "whole": 24, "late": 96}, jax.random.key(5)
+SMALL = ("configs/tiny.yaml", "--game.rows=3", "--game.cols=3", "--search.simulations=4")
+CONFIGS = {
+    "plain": load_config(*SMALL, "--search.nodes=all", "--selfplay.random_opening_moves=3"),
+    "whole": load_config(
+        *(*SMALL, "--search.nodes=quiet", "--selfplay.random_opening_moves=3"),
+        "--selfplay.surprise_weight=1",
+    ),
+    "late": load_config(
+        *(*SMALL, "--search.nodes=quiet", "--selfplay.late_start_moves=10"),
+        *("--selfplay.late_start_until=0.5", "--selfplay.random_opening_moves=2"),
+        *("--selfplay.random_move_fraction=1", "--selfplay.games_per_iteration=96"),
+    ),
+}
+# The last is what late games are at the end of the run, when their start has fallen.
+FORMS = {"plain": ("plain", 0.0), "whole": ("whole", 0.0), "late": ("late", 0.0)}
+FORMS["fallen"] = ("late", 1.0)
+every_form = pytest.mark.parametrize("form", FORMS)
+refilled = pytest.mark.parametrize("form", ["late", "fallen"])
 
 
-@pytest.fixture(scope="module")
-def played():
-    """Positions [T, B, ...] of games with a flat evaluator, and the metrics."""
-    config = load_config(
-        "configs/tiny.yaml", "--search.simulations=4", "--selfplay.random_opening_moves=3"
-    )
-
-    def flat(_params, state: State, _found) -> Evaluation:
-        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), jnp.zeros(len(state.margin)))
-
-    run = jax.jit(partial(play_games, config, flat, games=GAMES))
-    positions, metrics = run((), jax.random.key(7))
-    assert len(positions.margin) == GAMES * config.positions_per_game
-    by_ply = jax.tree.map(lambda x: np.asarray(x).reshape(-1, GAMES, *x.shape[1:]), positions)
-    return config, by_ply, metrics
+@cache
+def program(kind: str):
+    return play_program(CONFIGS[kind], hashed, GAMES[kind])
 
 
-def test_games_obey_the_rules_and_targets_are_what_was_won(played):
-    config, positions, metrics = played
-    game: DotsAndBoxes = config.game.board
-    margins = []
-    for number in range(GAMES):
-        referee, boards = Referee(game), positions.drawn[:, number]
-        movers, scores = [], []
-        for ply in range(game.num_edges):
-            assert set(np.flatnonzero(boards[ply])) == referee.drawn
-            movers.append(referee.player)
-            scores.append(referee.scores[0] - referee.scores[1])
-            after = boards[ply + 1] if ply + 1 < game.num_edges else np.ones(game.num_edges, bool)
-            (edge,) = np.flatnonzero(after & ~boards[ply])
-            referee.play(int(edge))
+@cache
+def played(form: str) -> Played:
+    kind, fraction = FORMS[form]
+    return program(kind)(KEY, fraction)
+
+
+@every_form
+def test_games_obey_the_rules_and_targets_are_what_was_won(form):
+    decisions, results, positions, _, metrics, _ = played(form)
+    shape = decisions.played.shape
+    margins, known = (x.reshape(shape) for x in (positions.margin, positions.margin_known))
+    begun, declined, calm = np.unique(decisions.game[decisions.played]), 0, 0
+    for number in begun.tolist():
+        where = steps, lanes = steps_of(decisions, number)
+        # A game has a lane to itself from its first decision to its last.
+        assert len(set(lanes)) == 1 and (np.diff(steps) == 1).all()
+        if form in ("plain", "whole"):
+            assert steps[0] == 0 and not decisions.drawn[0, number].any()
+            assert decisions.player[0, number] == decisions.ahead[0, number] == 0
+        referee, times = replay(decisions, number)
+        declined += times
+        # The last free boxes are all taken.
+        play_to(referee, np.ones(GAME.num_edges, bool), 1 - referee.player)
         final = referee.scores[0] - referee.scores[1]
-        margins.append(final)
-        still = [(final - s) * (1 - 2 * p) for s, p in zip(scores, movers, strict=True)]
-        assert positions.margin[:, number].tolist() == still
-    assert float(metrics["selfplay/first_margin"]) == pytest.approx(np.mean(margins))
-    assert float(metrics["selfplay/first_wins"]) == pytest.approx(np.mean(np.array(margins) > 0))
+        assert final == results[number]
+        sign = 1 - 2 * decisions.player[where]
+        np.testing.assert_array_equal(margins[where], (final - decisions.ahead[where]) * sign)
+        # A result speaks of what comes after the last random move, if the game came so far.
+        random = decisions.random[where]
+        np.testing.assert_array_equal(known[where], ~(np.cumsum(random[::-1])[::-1] > 0))
+        calm += not random.any()
+    assert (declined > 0) == (form != "plain")
+    assert calm > 1
+    for name, share in (("wins", results > 0), ("margin", results)):
+        assert metrics[f"selfplay/first_{name}"] == pytest.approx(share[begun].mean(), abs=1e-5)
 
 
-def test_openings_are_random_and_of_every_length(played):
-    config, positions, _ = played
-    lengths = (~positions.margin_known).sum(0)
-    assert set(lengths.tolist()) == set(range(config.selfplay.random_opening_moves + 1))
-    # What is unknown comes first.
-    np.testing.assert_array_equal(positions.margin_known, np.sort(positions.margin_known, axis=0))
-    assert len({tuple(board) for board in positions.drawn[3]}) > GAMES / 2
+@every_form
+def test_policies_lie_on_legal_edges_of_searched_positions(form):
+    decisions = played(form).decisions
+    drawn, policy = (x[decisions.played] for x in (decisions.drawn, decisions.policy))
+    np.testing.assert_allclose(policy.sum(-1), 1, rtol=1e-5)
+    assert policy[drawn].max() == 0
+    assert form == "plain" or analyse(GAME)(drawn).taken.max() == 0
 
 
-def test_policies_lie_on_legal_edges(played):
-    _, positions, _ = played
-    np.testing.assert_allclose(positions.policy.sum(-1), 1, rtol=1e-5)
-    assert positions.policy[positions.drawn].max() < 1e-6
+@every_form
+def test_each_stored_position_was_played(form):
+    decisions, _, labelled, stored, *_ = played(form)
+    kind, _ = FORMS[form]
+    assert len(stored.margin) == GAMES[kind] * CONFIGS[kind].positions_per_game
+
+    def rows(positions) -> set[bytes]:
+        fields = [np.asarray(field) for field in jax.tree.leaves(positions)]
+        return {b"".join(field[i].tobytes() for field in fields) for i in range(len(fields[0]))}
+
+    flat = decisions.played.ravel()
+    there, taken = rows(jax.tree.map(lambda x: x[flat], labelled)), rows(stored)
+    assert taken <= there
+    # By their surprise few positions are stored often.
+    assert len(taken) > (0.3 if form == "whole" else 0.6) * len(stored.margin)
+
+
+@every_form
+def test_games_and_decisions_are_counted_as_played(form):
+    decisions, metrics = played(form).decisions, played(form).metrics
+    simulations = decisions.simulations[decisions.played]
+    assert 1 <= simulations.min() < simulations.max() == 4
+    expected = {
+        "games": len(np.unique(decisions.game[decisions.played])),
+        "moves": decisions.played.sum(),
+        "simulations": simulations.mean(),
+        "evaluations": (simulations + 1).sum(),
+        "used": decisions.played[: int(metrics["selfplay/steps"])].mean(),
+    }
+    for name, value in expected.items():
+        assert metrics[f"selfplay/{name}"] == pytest.approx(value), name
+
+
+@pytest.mark.parametrize("form", ["plain", "whole"])
+def test_games_are_as_long_as_settings_say(form):
+    decisions, config = played(form).decisions, CONFIGS[form]
+    lengths = decisions.played.sum(0)
+    assert lengths.min() == config.positions_per_game
+    assert lengths.max() <= config.steps_per_game
+    opening = config.selfplay.random_opening_moves
+    assert set(decisions.random.sum(0).tolist()) == set(range(opening + 1))
+
+
+@refilled
+def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
+    decisions, longest = played(form).decisions, played(form).longest
+    config, ply = CONFIGS["late"], {"late": 10, "fallen": 0}[form]
+    lengths = np.bincount(decisions.game[decisions.played], minlength=96)
+    assert lengths.max() <= most_decisions(GAME) - ply
+    # Half of the games on the whole board begin at the ply.
+    assert (lengths[lengths > 0] >= fewest_decisions(GAME) - ply).mean() >= 0.2
+    # Positions of the quiet game: at least a move is behind each, and each edge drawn counts once.
+    drawn = decisions.drawn[decisions.played].sum(1)
+    assert drawn.min() >= ply and drawn.max() > 12
+    assert decisions.played.shape == (config.steps, config.lanes(96))
+    assert decisions.played.mean() > 0.85
+    assert max(len(np.unique(lane)) for lane in decisions.game.T) >= 3
+    # The queue leaves out only the shortest.
+    assert (np.diff(longest) <= 0).all() and (lengths <= longest).all()
+    left_out = lengths == 0
+    assert left_out.sum() == 0 or longest[left_out].max() <= np.median(longest)
+
+
+def test_a_decision_that_is_stored_twice_is_one_new_position():
+    """A lane has 2 x 12 decisions in which to play 4 games, of which 7 each are stored."""
+    late = ("--search.nodes=quiet", "--selfplay.late_start_moves=5")
+    config = load_config(*SMALL, *late)
+    assert config.positions_per_game == 7
+    assert config.new_positions_per_iteration == config.lanes(64) * 24 == 16 * 24
+    samples = config.learner.batch_size * config.learner.updates_per_iteration
+    assert config.replay_ratio == samples / config.new_positions_per_iteration
+    assert config.replay_ratio > samples / config.positions_per_iteration
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.6, 0.999])
+@pytest.mark.parametrize(("rows", "count"), [(10, 1), (10, 7), (10, 20), (200, 3000)])
+def test_picks_are_in_proportion_to_their_weights_and_in_order(rows, count, offset):
+    numbers = np.arange(rows)
+    uneven = np.random.default_rng(0).integers(0, 40, rows, np.int32) * (numbers % 3 > 0)
+    for weights in (uneven, uneven > 0):
+        picked = resample(numbers, jnp.asarray(weights), count, offset)
+        assert (np.diff(picked) >= 0).all()
+        times = np.bincount(picked, minlength=rows)
+        assert np.abs(times - count * weights / weights.sum()).max() < 1.01
+        assert times[weights == 0].max() == 0
+
+
+def test_weights_of_picking_follow_the_surprise():
+    decisions = played("whole").decisions
+    there, surprise = decisions.played.ravel(), decisions.surprise.ravel()
+    np.testing.assert_array_equal(sampling_weights(decisions, 0.0), there)
+    assert surprise[there].min() > -1e-6 and surprise[there].std() > 0.01
+    calm = decisions._replace(surprise=np.zeros_like(decisions.surprise))
+    mixed = there * (0.75 + 0.25 * surprise / surprise[there].mean())
+    for given, share, expected in ((decisions, 0.25, mixed), (calm, 1.0, there)):
+        weights = np.asarray(sampling_weights(given, share), float)
+        np.testing.assert_allclose(weights / weights[there].mean(), expected, atol=1e-4)
+
+
+def test_what_surprises_is_stored_more_often():
+    """In proportion to the surprise, where it has all of the weight."""
+    decisions, stored = played("whole").decisions, played("whole").stored
+    drawn, surprise = decisions.drawn[decisions.played], decisions.surprise[decisions.played]
+    boards, row = np.unique(drawn, axis=0, return_inverse=True)
+    total = np.bincount(row.ravel(), surprise)
+    times = (boards[:, None] == stored.drawn).all(-1).sum(1)
+    expected = len(stored.drawn) * total / total.sum()
+    assert (np.abs(times - expected) < np.bincount(row.ravel()) + 0.01).all()
+
+
+def test_the_surprise_is_the_divergence_from_the_network():
+    """Its priors are flat over edges, so that those that are one move count together."""
+    decisions = played("whole").decisions
+    step, game = np.argwhere(decisions.played & (decisions.drawn.sum(-1) > 8))[0]
+    drawn, policy = decisions.drawn[step, game], decisions.policy[step, game]
+    found = jax.tree.map(lambda field: field[0], jax.device_get(analyse(GAME)(drawn[None])))
+    folded = jax.jit(partial(fold, GAME, found))
+    prior, moves = np.asarray(folded(~drawn / (~drawn).sum())), np.asarray(folded(policy))
+    expected = sum(p * np.log(p / q) for p, q in zip(moves, prior, strict=True) if p > 1e-9)
+    assert decisions.surprise[step, game] == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_value_of_a_decision_is_what_is_won_from_there_on():
+    """Boxes, for the side to move, once free boxes are taken: the table's, if leaves are."""
+    # A visit of every move is a look at all leaves.
+    config = load_config(
+        *("configs/tiny.yaml", "--search.simulations=12", "--search.max_considered_actions=12"),
+        *("--search.nodes=quiet", "--search.value_scale_per_box=0.5"),
+    )
+    game = config.game.board
+    values_of = jax.jit(jax.vmap(partial(table_value, table_of(game))))
+
+    def evaluate(_params, state: State, _found) -> Evaluation:
+        value = values_of(state.drawn) / game.num_boxes
+        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
+
+    decisions = play_program(config, evaluate, 24)(KEY).decisions
+    exact = values_of(decisions.drawn[decisions.played])
+    assert np.ptp(exact) > 4
+    np.testing.assert_allclose(decisions.value[decisions.played], exact, atol=1e-3)
+
+
+@pytest.mark.parametrize("form", ["plain", "whole"])
+def test_settings_state_what_is_evaluated(form):
+    """Games are cut after the fewest decisions there can be: settings count no others."""
+    # In whole rounds, as on a GPU: a CPU leaves out what no game uses.
+    config, evaluated = CONFIGS[form], []
+    config = replace(config, search=replace(config.search, evaluation_batch=10**6))
+
+    def counted(params, state: State, _found) -> Evaluation:
+        jax.debug.callback(lambda drawn: evaluated.append(len(drawn)), state.drawn)
+        return hashed(params, state, _found)
+
+    @jax.jit
+    def one_step(key):
+        play = start_lanes(config, new_games(config, key, config.selfplay.games_per_iteration))
+        return play_step(config, counted, (), key, play)
+
+    jax.block_until_ready(one_step(KEY))
+    jax.effects_barrier()
+    assert sum(evaluated) * config.positions_per_game == config.evaluations_per_iteration

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import jax
@@ -22,22 +20,6 @@ COMPILED = "/jax/core/compile/backend_compile_duration"  # an event of jax
 SETTLED = 0.2
 GROWTH = 32  # MiB; allocators keep some of what was freed
 Taken = dict[str, float]
-
-
-@contextmanager
-def counted_compilations() -> Iterator[list[str]]:
-    """Count the programs that jax compiles in a block."""
-    seen: list[str] = []
-
-    def listen(event: str, _seconds: float, **_more: object) -> None:
-        if event == COMPILED and threading.current_thread() is threading.main_thread():
-            seen.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield seen
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 def taken(compiled: list[str]) -> Taken:
@@ -59,16 +41,23 @@ def taken(compiled: list[str]) -> Taken:
 
 def soak(monkeypatch, run_dir: Path, *options: str) -> list[Taken]:
     """Train, and return what the process had taken after each iteration."""
-    run, found = trainer_module.run_iteration, []
-    with counted_compilations() as compiled:
+    run, found, compiled = trainer_module.run_iteration, [], []
 
-        def watched(*arguments, **more):
-            out = run(*arguments, **more)
-            found.append(taken(compiled))
-            return out
+    def listen(event: str, _seconds: float, **_more: object) -> None:
+        if event == COMPILED and threading.current_thread() is threading.main_thread():
+            compiled.append(event)
 
-        monkeypatch.setattr(trainer_module, "run_iteration", watched)
+    def watched(*arguments, **more):
+        out = run(*arguments, **more)
+        found.append(taken(compiled))
+        return out
+
+    monkeypatch.setattr(trainer_module, "run_iteration", watched)
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
         assert train(load_config(*options), run_dir)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
     return found
 
 
@@ -88,13 +77,13 @@ def soak(monkeypatch, run_dir: Path, *options: str) -> list[Taken]:
 def test_a_long_run_takes_no_more_at_its_end(options, tmp_path, monkeypatch):
     found = soak(monkeypatch, tmp_path / "run", *options)
     settled = found[int(SETTLED * len(found)) :]
-    halves = settled[: len(settled) // 2], settled[len(settled) // 2 :]
-    print(f"\n{'most after':<28} {len(found) - len(halves[1]):>10} {len(found):>10} iterations")
+    middle = len(settled) // 2
     # The most, not the usual: a checkpoint on its way to the disk holds a copy for a while.
-    most = {}
-    for name in found[0]:
-        most[name] = [max(each[name] for each in part) for part in halves]
-        print(f"{name:<28} {most[name][0]:>10,.1f} {most[name][1]:>10,.1f}")
+    most = {
+        name: [max(each[name] for each in part) for part in (settled[:middle], settled[middle:])]
+        for name in found[0]
+    }
+    print("", *(f"{name:<28} {most[name]}" for name in most), sep="\n")
     grown = {name: after - before for name, (before, after) in most.items()}
     assert grown["memory of its own, MiB"] < GROWTH
     assert grown["objects of Python"] < 0.02 * most["objects of Python"][0]

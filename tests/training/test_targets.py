@@ -31,23 +31,26 @@ def decisions_of(**fields) -> Decisions:
     return Decisions(**(given | rest | fields))
 
 
-def known_of(random: list, game: list | None = None) -> np.ndarray:
-    fields = {"random": jnp.array(random, bool)}
-    fields |= {"game": jnp.array(game)} if game else {}
-    _, known = totals(SelfplayConfig(), decisions_of(**fields), jnp.zeros(3, jnp.int32))
-    return np.asarray(known)
-
-
-def test_results_speak_of_what_comes_after_the_last_random_move():
-    known = [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]]
-    random = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
-    np.testing.assert_array_equal(known_of(random), np.array(known, bool))
-
-
-def test_random_moves_of_the_next_game_in_a_lane_hide_nothing():
-    random, game = [[1, 0], [0, 0], [1, 0], [0, 1]], [[0, 1], [0, 1], [2, 1], [2, 1]]
-    known = [[0, 0], [1, 0], [0, 0], [1, 0]]
-    np.testing.assert_array_equal(known_of(random, game), np.array(known, bool))
+@pytest.mark.parametrize(
+    ("random", "game", "known"),
+    [
+        (
+            [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]],
+            [[0, 1, 2]] * 4,
+            [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]],
+        ),
+        # Random moves of the next game in a lane hide nothing.
+        (
+            [[1, 0], [0, 0], [1, 0], [0, 1]],
+            [[0, 1], [0, 1], [2, 1], [2, 1]],
+            [[0, 0], [1, 0], [0, 0], [1, 0]],
+        ),
+    ],
+)
+def test_results_speak_of_what_comes_after_the_last_random_move(random, game, known):
+    decisions = decisions_of(random=jnp.array(random, bool), game=jnp.array(game))
+    found = totals(SelfplayConfig(), decisions, jnp.zeros(3, jnp.int32))[1]
+    np.testing.assert_array_equal(found, np.array(known, bool))
 
 
 def test_early_targets_are_lambda_returns_and_late_ones_results():
@@ -75,39 +78,28 @@ def test_early_targets_are_lambda_returns_and_late_ones_results():
     total, known = jax.device_get(totals(settings, decisions, jnp.asarray(results)))
     expected = fields["ahead"] + np.where(fields["player"], -1, 1) * fields["value"]
     early = (~fields["drawn"]).sum(-1) > settings.td_above_edges
-    both = 0
+    random, compared = fields["random"], 0
+
+    def taught(lane: int, here: int, *later: int) -> tuple[float, bool]:
+        """Return what the first of these decisions of a game learns, and whether it is known."""
+        if not later:
+            return results[game[here, lane]], not random[here, lane]
+        total, is_known = taught(lane, *later)
+        share = settings.td_lambda if early[here, lane] else 1.0
+        share = share if is_known else 0.0
+        mean = share * total + (1 - share) * expected[later[0], lane]
+        return mean, not random[here, lane] and (is_known or early[here, lane])
+
     for lane in range(lanes):
         for number in {lane, lane + lanes}:
             own = np.flatnonzero((game[:, lane] == number) & fields["played"][:, lane])
-            for step in own:
-                # Forward: the k-th search ahead with its weight, the result with what is left.
-                weight, mean, sure = 1.0, 0.0, not fields["random"][step, lane]
-                for here in own[own >= step]:
-                    if here == own[-1]:
-                        mean += weight * results[number]
-                        sure &= not fields["random"][here, lane]
-                        break
-                    # What comes later is known unless a random move is met before a search is.
-                    later = own[(own > here)]
-                    met = True
-                    for after in later:
-                        if fields["random"][after, lane]:
-                            met = False
-                            break
-                        if early[after, lane]:
-                            break
-                    share = settings.td_lambda if early[here, lane] else 1.0
-                    sure &= met or share < 1
-                    share = share if met else 0.0
-                    mean += weight * (1 - share) * expected[here + 1, lane]
-                    weight *= share
-                    if not weight:
-                        break
-                assert known[step, lane] == sure
-                if sure:
+            for first, step in enumerate(own):
+                mean, is_known = taught(lane, *own[first:])
+                assert known[step, lane] == is_known
+                if is_known:
                     assert total[step, lane] == pytest.approx(mean, abs=1e-4)
-                    both += early[step, lane] and own[-1] > step
-    assert both > 50
+                    compared += early[step, lane] and own[-1] > step
+    assert compared > 50
 
 
 def board_of(*rows: str) -> np.ndarray:

@@ -36,11 +36,8 @@ from jaxzero.training.trainer import train
 # Another program than that of the short run, one for all that differs.
 OTHER = (
     *("--learner.optimizer=muon", "--evaluation.gate_threshold=0.01"),
-    *(
-        "--selfplay.games_per_iteration=32",
-        "--evaluation.evaluate_every=1",
-        "--evaluation.games=32",
-    ),
+    *("--selfplay.games_per_iteration=32", "--evaluation.evaluate_every=1"),
+    "--evaluation.games=32",
 )
 TINY = load_config(
     "configs/tiny.yaml",
@@ -263,3 +260,11 @@ def test_tiny_learns(tmp_path, monkeypatch):
     assert summary["suite"]["policy"]["all"][key] > 0.1 + untrained["policy"]["all"][key]
     errors = [line["learn/margin_error"] for line in read_metrics(tmp_path / "tiny")]
     assert errors[-1] < 0.8 * errors[0]
+
+
+@pytest.mark.slow
+def test_the_preset_tiny_learns_perfect_play(tmp_path):
+    measured = ("--evaluation.evaluate_every=0", "--evaluation.simulations=0")
+    assert train(load_config("configs/tiny.yaml", "--devices=1", *measured), tmp_path / "tiny")
+    summary = json.loads((tmp_path / "tiny" / "summary.json").read_text())
+    assert summary["suite"]["policy"]["all"]["optimal_share"] > 0.98
