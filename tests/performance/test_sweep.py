@@ -55,7 +55,7 @@ def test_lists_multiply_out_in_the_order_of_the_command_line():
         assert set_ == tuple(point.settings.values())
         assert (config.seed, config.network.channels) == (7, 128)  # given alone; of the file
     # Entries are typed, so two that are equal are one point; texts keep their commas.
-    words = "--learner.learning_rate 1e-3,0.001,2e-3 --learner.augmentation=true,false"
+    words = "--learner.learning_rate 1e-3,0.001,2e-3 --save_replay=true,false"
     grid = grid_of(*words.split(), "--evaluation.opponents", "random,greedy")
     values = {tuple(point.settings.values()) for point in grid.points}
     assert values == {(r, s) for r in (1e-3, 2e-3) for s in (True, False)}

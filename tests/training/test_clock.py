@@ -16,10 +16,11 @@ from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import progress as progress_module
 from jaxzero.training.learner import learning_rate
+from jaxzero.training.optimizer import FINAL_RATE
 from jaxzero.training.progress import Progress, next_span
 from jaxzero.training.trainer import train
 
-SETTINGS = LearnerConfig(learning_rate=1.0, warmup_updates=0, final_rate_fraction=0.02)
+SETTINGS = LearnerConfig(learning_rate=1.0, warmup_updates=0)
 
 
 def spans(config: Config, seconds: np.ndarray) -> np.ndarray:
@@ -48,7 +49,7 @@ def test_the_learning_rate_at_the_end_of_the_time_is_the_final_rate(mean):
     assert len(found) == pytest.approx(600 / mean, rel=0.1, abs=1)
     np.testing.assert_allclose(found[2:, 0], found[1:-1, 1], atol=0.5 / len(found))
     rate = learning_rate(SETTINGS, 0, found[-1, 1])
-    assert float(rate) == pytest.approx(0.02, abs=0.005)
+    assert float(rate) == pytest.approx(FINAL_RATE, abs=0.005)
 
 
 def test_iterations_end_a_run_whose_time_is_not_up():
@@ -72,8 +73,8 @@ def test_a_run_of_a_minute_ends_decayed_and_resumes_with_its_minutes(tmp_path, m
     assert train(config, tmp_path / "whole")
     records = read_metrics(tmp_path / "whole")
     assert [line["iteration"] for line in records] == list(range(1, 10))
-    peak, final = config.learner.learning_rate, config.learner.final_rate_fraction
-    assert records[-1]["learn/learning_rate"] == pytest.approx(final * peak, abs=0.01 * peak)
+    peak = config.learner.learning_rate
+    assert records[-1]["learn/learning_rate"] == pytest.approx(FINAL_RATE * peak, abs=0.01 * peak)
     summary = json.loads((tmp_path / "whole" / "summary.json").read_text())
     assert summary["minutes"] == pytest.approx(1.05)
 

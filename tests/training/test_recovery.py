@@ -286,16 +286,16 @@ def test_a_checkpoint_waits_for_an_update_that_was_taken(
 @pytest.mark.parametrize(
     ("rows", "diverges"),
     [
-        ([(0, 2, 2), (1, 0, 1)], False),  # three in a row
-        ([(0, 2, 2), (2, 0, 2)], True),  # four
-        ([(0, 2, 2), (0, 0, 0), (2, 0, 2)], False),
-        ([(0, 1, 1), (1, 2, 2), (1, 0, 1)], False),
-        ([(0, 0, 4)], True),
-        ([(3, 3, 3)], False),
+        ([(0, 10, 10), (9, 0, 9)], False),  # 19 in a row
+        ([(0, 10, 10), (10, 0, 10)], True),  # 20
+        ([(0, 10, 10), (0, 0, 0), (10, 0, 10)], False),
+        ([(0, 5, 5), (5, 10, 10), (9, 0, 9)], False),
+        ([(0, 0, 20)], True),
+        ([(19, 19, 19)], False),
     ],
 )
 def test_updates_that_are_skipped_in_a_row_count_across_iterations(rows, diverges):
-    config = short_config("--learner.skipped_updates=4", "--learner.updates_per_iteration=9")
+    config = short_config("--learner.updates_per_iteration=90")
     names = ("skipped_at_start", "skipped_at_end", "skipped_in_a_row")
     played = {"selfplay/games": 16, "selfplay/moves": 100, "selfplay/evaluations": 500}
     results = iter(rows)
