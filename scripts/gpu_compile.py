@@ -38,11 +38,11 @@ def main(arguments: list[str]) -> None:
 
     from jaxzero.performance.gpu_compile import (
         PARTS,
+        compile_result,
         count_part,
         device_of,
         gpu_named,
         report,
-        result_of,
     )
 
     parts = split_list("parts", options.parts) or list(PARTS)
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
             raise InputError(f"parts: {shortened(repr(part))} is none of {', '.join(PARTS)}")
     gpu = gpu_named(options.target)
     device = device_of(gpu)
-    result = result_of(config, gpu, {part: count_part(config, part, device) for part in parts})
+    result = compile_result(config, gpu, {part: count_part(config, part, device) for part in parts})
     print(report(result))
     if options.json:
         write_json(options.json, result)

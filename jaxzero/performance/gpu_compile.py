@@ -219,11 +219,11 @@ def count_part(config: Config, part: str, device: jax.Device) -> Counted:
     with doing(f"preparing and counting {part}"):
         compiled = compile_part(config, part, device)
         program = read_program(compiled.as_text())
-    launches = count_launches(program, partial(rounds_of, config))
+    launches = count_launches(program, partial(trip_count, config))
     return Counted([loop.source for loop in program.unknown], launches, predicted_bytes(compiled))
 
 
-def rounds_of(config: Config, loop: Loop) -> int:
+def trip_count(config: Config, loop: Loop) -> int:
     """Guess the rounds of a loop of unknown length.
 
     The loop of self-play evaluates the network, once for each decision of the longest game; the
@@ -267,7 +267,7 @@ def predict(config: Config, gpu: Gpu, iteration: Launches) -> dict[str, float]:
     return seconds | {"iteration": sum(seconds.values())}
 
 
-def result_of(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Result:
+def compile_result(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Result:
     """Return what was counted of each part, and predicted where the iteration is one of them."""
     result = {"target": gpu._asdict(), "config": asdict(config), "parts": {}}
     for part, found in counted.items():

@@ -103,14 +103,14 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
             series = {n: v for n, v in point.settings.items() if n != GAMES}
             if series in ended:
                 continue
-            row = read_row(out / POINTS / f"{label(point.settings)}.json")
+            row = read_row(out / POINTS / f"{point_label(point.settings)}.json")
             if row is None or row.get("point_minutes", point_minutes) < point_minutes:
                 place = f"{number} of {len(grid.points)}"
-                print(f"point {place}, {label(point.settings)} ...", flush=True)
+                print(f"point {place}, {point_label(point.settings)} ...", flush=True)
                 with doing(f"measuring point {place}"):
                     row = measure(point, out, rounds, point_minutes)
             rows.append({"settings": point.settings} | row)
-            print(headline(rows[-1]), flush=True)
+            print(row_line(rows[-1]), flush=True)
             if grid.growing and row["status"] not in ("ok", "invalid"):
                 ended.append(series)
     return rows
@@ -209,7 +209,7 @@ def read_row(file: Path) -> Row | None:
     return check_mapping("out", file, row, kinds | {"device": str})
 
 
-def label(settings: dict[str, Any]) -> str:
+def point_label(settings: dict[str, Any]) -> str:
     """Name a point by its settings, e.g. games=256,simulations=16."""
     return ",".join(f"{name.split('.')[-1]}={value}" for name, value in settings.items())
 
@@ -221,7 +221,7 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
     """Measure a point in its own process; return and keep its status with numbers or an error."""
     if point.config is None:
         return {"status": "invalid", "error": point.error}
-    stem = str(out / POINTS / label(point.settings))
+    stem = str(out / POINTS / point_label(point.settings))
     config, log, result = (Path(f"{stem}.{kind}") for kind in ("yaml", "log", "json"))
     result.unlink(missing_ok=True)
     save_config(point.config, config)
@@ -262,10 +262,10 @@ def main(stem: str, rounds: str) -> None:
     # Let the out-of-memory killer choose this process, not the parent that keeps the results.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    write_json(Path(f"{stem}.json"), outcome(load_config(f"{stem}.yaml"), int(rounds)))
+    write_json(Path(f"{stem}.json"), measured_row(load_config(f"{stem}.yaml"), int(rounds)))
 
 
-def outcome(config: Config, rounds: int) -> Row:
+def measured_row(config: Config, rounds: int) -> Row:
     """Return the status of a point with its measurements, or why it cannot be measured."""
     from jaxzero.performance.benchmark import benchmark
     from jaxzero.runs.memory import DoesNotFit, mebibytes
@@ -297,7 +297,7 @@ def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
     write_csv(out / "results.csv", list(dict.fromkeys(name for row in flat for name in row)), flat)
     print("\n" + sweep_table(rows, chosen) + "\n")
     for name, row in chosen.items():
-        print(f"{name[0].upper()}  {CHOICES[name]:<24} {headline(row)}")
+        print(f"{name[0].upper()}  {CHOICES[name]:<24} {row_line(row)}")
     devices = {row["device"] for row in rows if row["status"] == "ok"}
     print(f"   {'measured on':<24} {'; '.join(sorted(devices)) or '-'}")
     print(f"{out / 'results.csv'}, {out / 'results.json'}")
@@ -323,11 +323,11 @@ def choices(rows: list[Row]) -> dict[str, Row]:
     return {"best": best, "knee": min(enough, key=lambda row: split(row)[0])}
 
 
-def headline(row: Row) -> str:
+def row_line(row: Row) -> str:
     """Say how a point went, in one line."""
     from jaxzero.runs.memory import mebibytes
 
-    name = label(row["settings"])
+    name = point_label(row["settings"])
     if row["status"] != "ok":
         return f"{name}: {row['status']} ({row['error']})"
     return (
@@ -361,7 +361,7 @@ def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
         cells.append([*row["settings"].values(), *written, marks])
     fields = [name.split(".")[-1].replace("_", "\n") for name in rows[0]["settings"]]
     headings = [*fields, *COLUMNS.values(), ""]
-    failures = [headline(row) for row in rows if row["status"] != "ok"]
+    failures = [row_line(row) for row in rows if row["status"] != "ok"]
     return "\n".join([table(headings, cells, "r" * (len(headings) - 1) + "l"), *failures])
 
 

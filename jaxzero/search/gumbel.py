@@ -186,7 +186,7 @@ def plan(
     first = jnp.asarray(rounds.first)
 
     def play_round(width: int, levels: int | None, number: jax.Array, tree: Tree) -> Tree:
-        chosen, there = choose(weigh, tree, root.legal, gumbel, number - 1, width)
+        chosen, there = choose_moves(weigh, tree, root.legal, gumbel, number - 1, width)
         chosen = jnp.where(number == 0, NO_MOVE, chosen)
         used = (there | (number == 0)) & (jnp.arange(width)[None, :] < quota[:, number][:, None])
         paths = simulate(tree, chosen, used)
@@ -209,7 +209,7 @@ def plan(
     moves = root_moves(tree, root.legal)
     most_visits = jnp.max(moves.visits, axis=-1, keepdims=True)
     weights = weigh(moves, tree.first_values[:, ROOT], most_visits)
-    best = score(root.legal & (moves.visits == most_visits), gumbel, moves.logits, weights)
+    best = scores(root.legal & (moves.visits == most_visits), gumbel, moves.logits, weights)
     edge = jnp.argmax(best, axis=-1).astype(jnp.int32)
     # What has no visits keeps its share of the prior, completed by the mixed value.
     improved = jnp.where(root.legal, moves.logits + weights, jnp.finfo(weights.dtype).min)
@@ -230,7 +230,7 @@ def root_moves(tree: Tree, legal: jax.Array) -> Moves:
     return moves._replace(logits=jnp.where(legal, logits, jnp.finfo(logits.dtype).min))
 
 
-def choose(
+def choose_moves(
     weigh: Callable, tree: Tree, legal: jax.Array, gumbel: jax.Array, visits: jax.Array, width: int
 ) -> tuple[jax.Array, jax.Array]:
     """Choose the moves of the root for their next visit: [B, W], and which there are.
@@ -244,7 +244,7 @@ def choose(
 
     def scores(eligible: jax.Array, most_visits: jax.Array) -> jax.Array:
         weights = weigh(moves, tree.first_values[:, ROOT], most_visits)
-        return score(eligible, gumbel, moves.logits, weights)
+        return scores(eligible, gumbel, moves.logits, weights)
 
     best = jnp.argmax(scores(eligible, visits), axis=-1).astype(jnp.int32)[:, None]
     others = eligible & (jnp.arange(eligible.shape[-1])[None, :] != best)
@@ -255,7 +255,7 @@ def choose(
     return jnp.pad(chosen, missing), jnp.pad(there, missing)
 
 
-def score(
+def scores(
     eligible: jax.Array, gumbel: jax.Array, logits: jax.Array, weights: jax.Array
 ) -> jax.Array:
     """Return the score of root moves [B, A]; the best of those that are eligible is chosen."""

@@ -18,7 +18,7 @@ from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.game.board import box_sides_table
 from jaxzero.solver.endgame import TranspositionTable, new_table, solve_many
 from jaxzero.training.adjudication import OF_ENDS, Adjudication, Answers, no_answers
-from jaxzero.training.parallel import own_devices, own_slices, spread_own
+from jaxzero.training.parallel import own_devices, own_slices, shard_own
 
 # Of one position, about 40 ms. Nearly all with 22 undrawn edges need a quarter of it at most.
 NODE_LIMIT = 2**16
@@ -55,7 +55,7 @@ class Adjudicator:
         waited = time.perf_counter() - begin
         own = len(own_devices(self._devices))
         answers = jax.tree.map(lambda x: x.reshape(own, -1, *x.shape[1:]), answers)
-        return state._replace(answers=spread_own(answers, self._devices)), {
+        return state._replace(answers=shard_own(answers, self._devices)), {
             "speed/solver_wait_seconds": waited,
             "speed/solved_per_core_second": solved / max(seconds, 1e-9),
         }

@@ -95,7 +95,7 @@ def start_lanes(config: Config, games: Games) -> Play:
     return Play(jnp.zeros((), jnp.int32), games, decisions)
 
 
-def searched(config: Config, games: Games) -> State:
+def positions_to_search(config: Config, games: Games) -> State:
     """Return the positions [B] that are searched next."""
     return jax.vmap(game_of(config.search).searched)(games.state, games.view)
 

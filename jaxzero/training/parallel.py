@@ -252,7 +252,7 @@ def replicate(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree
     return place(tree, _sharding(devices, jax.sharding.PartitionSpec()))
 
 
-def spread(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
+def shard(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
     """Give each device its slice of the leading axis D; each process has the whole tree."""
     return place(tree, _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS)))
 
@@ -267,7 +267,7 @@ def place(tree: chex.ArrayTree, sharding: jax.sharding.Sharding) -> chex.ArrayTr
     )
 
 
-def spread_own(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
+def shard_own(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
     """Give each device its slice, where each process has those of its own devices alone: NumPy."""
     sharding = _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS))
     if sharding.is_fully_addressable:
@@ -286,7 +286,7 @@ def own_slices(array: jax.Array) -> np.ndarray:
     return np.concatenate([np.array(jax.device_get(shard.data)) for shard in shards])
 
 
-def spread_actor(make: Callable[[], chex.ArrayTree], devices: list[jax.Device]) -> chex.ArrayTree:
+def shard_actor(make: Callable[[], chex.ArrayTree], devices: list[jax.Device]) -> chex.ArrayTree:
     """Build one actor per device, directly on that device: fields [D, ...]."""
     sharding = _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS))
     count = len(devices)

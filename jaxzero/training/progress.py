@@ -31,8 +31,8 @@ from jaxzero.training.parallel import (
     on_first,
     place,
     replicate,
-    spread,
-    spread_actor,
+    shard,
+    shard_actor,
 )
 from jaxzero.training.replay import Replay, relayout, with_sets
 
@@ -123,8 +123,8 @@ def resume(
         if config.selfplay.solver_below_edges:
             print("The margins of the last two iterations were not known yet and stay unknown.")
         games = config.selfplay.games_per_iteration // len(devices)
-        awaited = spread_actor(lambda: init_adjudication(config, games), devices)
-        actor = Actor(spread(replay, devices), awaited)
+        awaited = shard_actor(lambda: init_adjudication(config, games), devices)
+        actor = Actor(shard(replay, devices), awaited)
     record = restored.record
     # Older checkpoints do not say how many evaluations went into them.
     per_game = config.evaluations_per_iteration // config.selfplay.games_per_iteration
@@ -134,7 +134,7 @@ def resume(
 
 
 def _empty_actor(config: Config, devices: list[jax.Device]) -> Actor:
-    return spread_actor(lambda: init_actor(config, len(devices)), devices)
+    return shard_actor(lambda: init_actor(config, len(devices)), devices)
 
 
 def _say_what_was_kept(saved: Replay, replay: Replay) -> None:

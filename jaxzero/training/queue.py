@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxzero.config import Config
 from jaxzero.game import boxes_closed
 from jaxzero.training.adjudication import Ends, ends_of, no_ends
-from jaxzero.training.games import Games, Play, has_ended, searched, start_lanes
+from jaxzero.training.games import Games, Play, has_ended, positions_to_search, start_lanes
 from jaxzero.training.targets import Decisions
 
 
@@ -56,7 +56,7 @@ def play_queue(
 
 def make_queue(config: Config, games: Games) -> Queue:
     """Sort games [N] by the decisions they may have, so that short ones fill what is left."""
-    position = searched(config, games)
+    position = positions_to_search(config, games)
     open_edges = jnp.sum(~position.drawn, axis=1, dtype=jnp.int32)
     game = config.game.board
     open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
@@ -71,7 +71,7 @@ def make_queue(config: Config, games: Games) -> Queue:
 
 def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     """Give the lanes whose game is over the next games that surely end within the steps left."""
-    over = has_ended(config, searched(config, play.games))
+    over = has_ended(config, positions_to_search(config, play.games))
     head = jnp.maximum(queue.next, too_long(queue, config.steps - play.step))
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
     begins = over & (place < len(queue.longest))
@@ -88,7 +88,7 @@ def too_long(queue: Queue, steps: chex.Numeric) -> jax.Array:
 
 def note_ends(config: Config, lanes: Games, ends: Ends) -> Ends:
     """Write the ends of the games that have finished into `ends` [N]."""
-    position, numbers = searched(config, lanes), lanes.number
+    position, numbers = positions_to_search(config, lanes), lanes.number
     done = has_ended(config, position)
     select = jax.vmap(partial(jnp.where))
     return jax.tree.map(

@@ -26,7 +26,7 @@ from jaxzero.training.games import (
     first_player_margin,
     has_ended,
     new_games,
-    searched,
+    positions_to_search,
     start_lanes,
 )
 from jaxzero.training.queue import play_queue
@@ -111,10 +111,10 @@ def play_to_the_end(
         return play_queue(config, step, games)
 
     def unfinished(play: Play) -> jax.Array:
-        return ~jnp.all(has_ended(config, searched(config, play.games)))
+        return ~jnp.all(has_ended(config, positions_to_search(config, play.games)))
 
     play = jax.lax.while_loop(unfinished, step, start_lanes(config, games))
-    return play.decisions, ends_of(config, searched(config, play.games), play.games)
+    return play.decisions, ends_of(config, positions_to_search(config, play.games), play.games)
 
 
 def play_step(
@@ -124,7 +124,7 @@ def play_step(
     game, rules, games = config.game.board, game_of(config.search), play.games
     step_key = jax.random.fold_in(play_key, play.step)
     search_key, sample_key = jax.random.split(step_key)
-    position = searched(config, games)
+    position = positions_to_search(config, games)
     over = has_ended(config, position)
     found = search(game, config.search, evaluate, params, search_key, position, view=games.view)
     value = jnp.where(over, 0.0, found.value * game.num_boxes)

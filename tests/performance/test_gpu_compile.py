@@ -12,11 +12,11 @@ from jaxzero.performance.gpu_compile import (
     LAUNCH_SECONDS,
     READ_SECONDS,
     Counted,
+    compile_result,
     gpu_named,
     known_gpus,
     predict,
     report,
-    result_of,
 )
 from jaxzero.performance.hlo import count_launches, read_program
 
@@ -108,7 +108,7 @@ def test_a_prediction_adds_up_and_says_that_it_is_one():
     assert found["others"] == pytest.approx(46 * LAUNCH_SECONDS)  # all but the 10 convolutions
     assert found["network"] + found["learning"] >= 10 * LAUNCH_SECONDS * 0.999
     assert found.pop("iteration") == pytest.approx(sum(found.values()))
-    result = result_of(config, gpu, {"iteration": Counted([""], launches, 3)})
+    result = compile_result(config, gpu, {"iteration": Counted([""], launches, 3)})
     assert result["predicted"]["seconds"] == predict(config, gpu, launches)
     text = report(result)
     assert "PREDICTED, not measured" in text and "nothing was run" in text

@@ -21,7 +21,7 @@ from jaxzero.performance.sweep import (
     SPEED,
     choices,
     death,
-    outcome,
+    measured_row,
     read_grid,
     run_sweep,
     write_report,
@@ -181,7 +181,7 @@ def test_the_ways_a_process_dies():
     assert death(1, "a\nRESOURCE_EXHAUSTED: 9 bytes\n")["error"] == "RESOURCE_EXHAUSTED: 9 bytes"
     assert death(-signal.SIGSEGV, "oh\n") == {"status": "failed", "error": "SIGSEGV: oh"}
     odd = grid_of(f"--{GAMES}=33,66").points[0].config  # the tests have two devices
-    assert outcome(odd, 1)["status"] == "invalid"
+    assert measured_row(odd, 1)["status"] == "invalid"
 
 
 def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints, Restored
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner, saved_shapes
-from jaxzero.training.parallel import replicate, spread_actor
+from jaxzero.training.parallel import replicate, shard_actor
 from jaxzero.training.progress import Progress
 
 SHORT = (
@@ -54,5 +54,5 @@ def beginning(config, devices: list[jax.Device]) -> tuple[Progress, jax.Array]:
     """Return the state of a run before its first iteration, and its key, on the devices."""
     network = Network(config.game.board, config.network)
     learner = replicate(init_learner(network, config), devices)
-    actor = spread_actor(lambda: init_actor(config, len(devices)), devices)
+    actor = shard_actor(lambda: init_actor(config, len(devices)), devices)
     return Progress(learner, actor), replicate(jax.random.key(config.seed), devices)

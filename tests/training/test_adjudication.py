@@ -23,7 +23,7 @@ from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import adjudicator
 from jaxzero.training.adjudication import OF_ENDS, postpone, results
 from jaxzero.training.adjudicator import Adjudicator, solve_stops
-from jaxzero.training.games import has_ended, new_games, searched
+from jaxzero.training.games import has_ended, new_games, positions_to_search
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.parallel import choose_devices
 from jaxzero.training.progress import run_iteration
@@ -70,7 +70,7 @@ def played():
         begin = new_games(CONFIG, random_key, GAMES)
         decisions, stops = play_to_the_end(CONFIG, hashed, (), play_key, begin)
         postponed = postpone(CONFIG, decisions, GAMES)[1]
-        return decisions, stops, postponed, has_ended(CONFIG, searched(CONFIG, begin))
+        return decisions, stops, postponed, has_ended(CONFIG, positions_to_search(CONFIG, begin))
 
     decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
     answers, _ = solve_stops(GAME, stops.drawn, 0, SOLVED, 2, (0, 0))

@@ -29,7 +29,7 @@ from jaxzero.runs.weights import load_agent
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import init_actor
 from jaxzero.training.learner import init_learner
-from jaxzero.training.parallel import spread_actor
+from jaxzero.training.parallel import shard_actor
 from jaxzero.training.progress import Progress, resume
 from jaxzero.training.trainer import train
 
@@ -172,7 +172,7 @@ def test_what_is_open_is_closed_after_an_error(tmp_path, monkeypatch):
 def test_the_ring_is_copied_once_before_it_is_written(tmp_path, monkeypatch):
     """Orbax copies NumPy arrays again; a JAX array that nobody overwrites it writes as it is."""
     config, given = short_config(), []
-    actor = spread_actor(lambda: init_actor(config, 2), jax.devices()[:2])
+    actor = shard_actor(lambda: init_actor(config, 2), jax.devices()[:2])
     learner = init_learner(Network(config.game.board, config.network), config)
     save = ocp.args.StandardSave
     monkeypatch.setattr(ocp.args, "StandardSave", lambda tree: (given.append(tree), save(tree))[1])
