@@ -209,7 +209,7 @@ def plan(
     moves = root_moves(tree, root.legal)
     most_visits = jnp.max(moves.visits, axis=-1, keepdims=True)
     weights = weigh(moves, tree.first_values[:, ROOT], most_visits)
-    best = scores(root.legal & (moves.visits == most_visits), gumbel, moves.logits, weights)
+    best = move_scores(root.legal & (moves.visits == most_visits), gumbel, moves.logits, weights)
     edge = jnp.argmax(best, axis=-1).astype(jnp.int32)
     # What has no visits keeps its share of the prior, completed by the mixed value.
     improved = jnp.where(root.legal, moves.logits + weights, jnp.finfo(weights.dtype).min)
@@ -244,7 +244,7 @@ def choose_moves(
 
     def scores(eligible: jax.Array, most_visits: jax.Array) -> jax.Array:
         weights = weigh(moves, tree.first_values[:, ROOT], most_visits)
-        return scores(eligible, gumbel, moves.logits, weights)
+        return move_scores(eligible, gumbel, moves.logits, weights)
 
     best = jnp.argmax(scores(eligible, visits), axis=-1).astype(jnp.int32)[:, None]
     others = eligible & (jnp.arange(eligible.shape[-1])[None, :] != best)
@@ -255,7 +255,7 @@ def choose_moves(
     return jnp.pad(chosen, missing), jnp.pad(there, missing)
 
 
-def scores(
+def move_scores(
     eligible: jax.Array, gumbel: jax.Array, logits: jax.Array, weights: jax.Array
 ) -> jax.Array:
     """Return the score of root moves [B, A]; the best of those that are eligible is chosen."""
