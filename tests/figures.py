@@ -225,7 +225,7 @@ def of_configs() -> Iterator[Figure]:
     five = preset("cpu")
     yield Figure(TRAINING, f"(a 5x5 game has {five.shortest_whole_game} such moves", "Config")
     yield Figure(TOUR, "A 3x3 game has 15 to 17 decisions", "Config")
-    assert preset("quick").shortest_whole_game == 15 and preset("quick").steps_per_game == 17
+    assert preset("quick").shortest_whole_game == 15 and preset("quick").longest_game == 17
 
 
 def parameters(board: DotsAndBoxes, **network: Any) -> int:
@@ -410,7 +410,7 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
         yield Figure(page_name, words.format(peak=peak, games=games), f"{name}.json")
     for name in ("4x4", "4x4_solver"):
         config = load_config(str(ROOT / "jaxzero" / "weights" / f"{name}.yaml"))
-        lanes = config.lanes(config.selfplay.games_per_iteration) * config.steps
+        lanes = config.lanes(config.selfplay.games_per_iteration) * config.lane_steps
         decisions = record(name)["iteration"] * lanes / 1e6
         games = record(name)["training"]["games"]
         text = f"{games:,} games, begun late: {decisions:.1f} million decisions"

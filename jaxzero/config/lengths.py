@@ -11,13 +11,17 @@ import math
 
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 
-# Of games that start late. In twice the steps of the longest one there is time for about four. For
-# games as late as `late_start_moves`, there is time for twelve in twice the steps of a whole game.
+# Games that start late. A lane has twice the steps of the longest of them: about four games fit.
+# Where the start falls to the first move, a lane has twice the steps of a whole game: twelve fit of
+# those that start as late as `late_start_moves`.
 GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
 
 
 class Lengths:
-    """Properties of a `Config`, which has the fields `game`, `search`, `selfplay`."""
+    """Properties of a `Config`, which has the fields `game`, `search`, `selfplay`.
+
+    A 3x3 game of the quiet game has 15 to 17 decisions: `shortest_whole_game` and `longest_game`.
+    """
 
     @property
     def positions_per_game(self) -> int:
@@ -26,7 +30,7 @@ class Lengths:
         Half of the games that start late start later than `late_start_moves`, at any later ply.
         """
         if self.selfplay.late_start_until:
-            three_quarters = 3 * self.steps / (4 * GAMES_PER_LANE_FALLING)
+            three_quarters = 3 * self.lane_steps / (4 * GAMES_PER_LANE_FALLING)
             return max(1, math.ceil(three_quarters - 0.5))  # the nearest, of two the smaller
         late = self.selfplay.late_start_moves > 0
         return max(1, 3 * self.shortest_game // 4) if late else self.shortest_game
@@ -58,12 +62,12 @@ class Lengths:
         A whole game counts as many as the shortest, however many it will have. Lanes that play one
         late game after another are busy at every step.
         """
-        return self.steps if self.selfplay.late_start_moves else self.shortest_game
+        return self.lane_steps if self.selfplay.late_start_moves else self.shortest_game
 
     @property
-    def steps(self) -> int:
+    def lane_steps(self) -> int:
         """Decisions at most that a lane makes in an iteration."""
-        return self.steps_per_game * (2 if self.selfplay.late_start_moves else 1)
+        return self.longest_game * (2 if self.selfplay.late_start_moves else 1)
 
     @property
     def shortest_whole_game(self) -> int:
@@ -75,13 +79,14 @@ class Lengths:
     def shortest_game(self) -> int:
         """Decisions of the shortest whole game after the random moves at its start.
 
-        An estimate where games are adjudicated: about five edges there are a move and its boxes.
+        An estimate where games are adjudicated: near the end a move and the captures after it draw
+        about five edges.
         """
         cut = self.shortest_whole_game - self.selfplay.solver_below_edges // 5
         return max(1, min(cut, self.moves_to_stop) - self.shortest_start)
 
     @property
-    def steps_per_game(self) -> int:
+    def longest_game(self) -> int:
         """Decisions of the longest game."""
         board = self.game.board
         quiet = self.search.nodes == "quiet"

@@ -1,4 +1,4 @@
-"""The game itself: rules, board, structure, features and text. Knows nothing of learning."""
+"""The game itself: rules, board, structure, records and text. Knows nothing of learning."""
 
 from jaxzero.game.board import (
     american_start,

@@ -149,8 +149,8 @@ def discount(next_state: State, again: jax.Array) -> jax.Array:
     """Return the factor from the value of the next position to this one: [] float32.
 
     Each value is for the side to move there: +1 when the same side moves again, -1 when the turn
-    passes, 0 when the game is over. Only this function knows the sign of the plain game; in the
-    quiet game captures decide who moves next (`game/quiet.py`).
+    passes, 0 when the game is over. It is the only sign between values in a search of the plain
+    game; in the quiet game `search/quiet_game.outcome` has it, as captures decide who moves next.
     """
     sign = jnp.where(again, 1.0, -1.0)
     return jnp.where(is_over(next_state), 0.0, sign)

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxzero.game.box_sets import BoxSet, one_each, pack, unpack
 from jaxzero.game.rules import DotsAndBoxes, highest_beside, sides_of_boxes
 
-# Rounds in one kernel at most; of longer sequences the CPU compiler computes much many times over.
+# Rounds in one kernel at most: with more, XLA on a CPU computes the same values many times.
 FUSED_ROUNDS = 8
 
 

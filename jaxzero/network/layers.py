@@ -118,8 +118,9 @@ def pooled(x: jax.Array) -> jax.Array:
 def greatest(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     """Return the maximum over axes; equal ones share its gradient.
 
-    As that of `jnp.max`, which divides 0 by 0 where a compiler computes x twice, rounds it in two
-    ways and so finds no place of the maximum. Here it is to compute x once.
+    The gradient of `jnp.max` compares x with its maximum. Where a compiler computes x twice and
+    rounds it in two ways, nothing equals the maximum, and the gradient is 0 / 0. Here x is computed
+    once.
     """
     return x.max(axis=axes)
 

@@ -83,7 +83,9 @@ def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: j
     return edges_from_planes(game, policy), margin, safe_end
 
 
-HEADS = ("policy", "margin", "safe_end")  # names of the last layers
+# Names that the last layers of every trunk must have. Their weights stay in float32 for inference,
+# and the optimiser treats them apart.
+HEADS = ("policy", "margin", "safe_end")
 CHAIN_CLASSES = 8  # numbers of long chains and loops: 0 to 6, and more
 TRUNKS = {
     "conv": Trunk(grid_inputs, conv),
@@ -92,7 +94,7 @@ TRUNKS = {
 }
 
 
-# Finite, because mctx subtracts maxima and -inf minus -inf is not a number.
+# Finite: searches subtract maxima, and -inf minus -inf is not a number.
 IMPOSSIBLE = -1e9
 
 

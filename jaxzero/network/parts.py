@@ -32,8 +32,8 @@ def in_parts(
 ) -> chex.ArrayTree:
     """Return `function(*inputs)` of a batch [B], computed where it is `used` [B] bool.
 
-    What is used goes through `function` in parts of the first of `sizes` that takes all that is
-    left, or of the last; elsewhere the result is that of some other place, or 0. Each size is
+    What is used goes through `function` in parts. A part has the first of `sizes` that holds the
+    rest, else the last. Elsewhere the result is that of some other place, or 0. Each size is
     compiled once.
     """
     count = jnp.sum(used, dtype=jnp.int32)

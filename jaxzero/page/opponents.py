@@ -29,7 +29,7 @@ class Level:
     name: str
     player: str  # as in `make_player`
     random_share: float = 0.0  # of its moves, any edge that is not drawn
-    temperature: float = 0.0  # above 0 moves are drawn from the policy to this power
+    temperature: float = 0.0  # above 0 moves are drawn from the policy to the power 1 / temperature
 
 
 LEVELS = (

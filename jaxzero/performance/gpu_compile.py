@@ -230,7 +230,7 @@ def trip_count(config: Config, loop: Loop) -> int:
     loops inside a search climb or descend a tree.
     """
     plays = any(kernel.of_network for inner in loop.walk() for kernel in inner.kernels)
-    return config.steps_per_game if plays else INNER_ROUNDS
+    return config.longest_game if plays else INNER_ROUNDS
 
 
 def predict(config: Config, gpu: Gpu, iteration: Launches) -> dict[str, float]:
@@ -246,7 +246,7 @@ def predict(config: Config, gpu: Gpu, iteration: Launches) -> dict[str, float]:
     flops = count_flops(config, shapes, lanes, learner.batch_size)
     nearest = min(EFFICIENCY, key=lambda channels: abs(channels - config.network.channels))
     speed = gpu.matmul_tflops * 1e12 * EFFICIENCY[nearest]
-    evaluations = config.steps * lanes * (config.search.simulations + 1)
+    evaluations = config.lane_steps * lanes * (config.search.simulations + 1)
     samples = learner.updates_per_iteration * learner.batch_size
     playing = evaluations * flops["flops_per_evaluation"] / speed
     learning = samples * flops["flops_per_sample"] / speed
@@ -282,7 +282,7 @@ def compile_result(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Res
         seconds = predict(config, gpu, counted["iteration"].launches)
         # As if each game were as long as the longest that begins at the earliest start.
         lanes = config.lanes(config.selfplay.games_per_iteration)
-        games = lanes * config.steps / config.steps_per_game
+        games = lanes * config.lane_steps / config.longest_game
         speed = games / seconds["iteration"]
         result["predicted"] = {"seconds": seconds, "games_per_second": speed}
     return result

@@ -44,7 +44,7 @@ def least_bytes(
     nodes = lanes * (config.search.simulations + 1)
     trees = nodes * edges * 4 * _NODE_NUMBERS
     # Edges and policy; player, boxes, value, random or not.
-    positions = lanes * config.steps * (edges * 5 + 13)
+    positions = lanes * config.lane_steps * (edges * 5 + 13)
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
     replay, waiting = (_tree_bytes(part) // devices for part in actor)
     positions += waiting

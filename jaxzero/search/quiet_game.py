@@ -112,7 +112,10 @@ def root(state: State, view: View) -> Node:
 
 
 def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
-    """Return the node behind a move, and the view of the position before its captures."""
+    """Return the node behind a move, and the view of the position before its captures.
+
+    Move -1 draws nothing and passes the turn.
+    """
     faced, view = open_up(game, node.state, move)
     return Node(searched(faced, view), free_boxes(view)), view
 
@@ -122,7 +125,7 @@ def outcome(game: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array
 
     The opponent takes or declines the free boxes, whichever is worth more. With `cnt` free boxes of
     which `s` can be declined and the value V of the node in boxes, the move is worth -(cnt + V), or
-    -(cnt - s + |V + s|) where s > 0.
+    -(cnt - s + |V + s|) where s > 0: the larger of cnt + V and cnt - 2 s - V of `game/quiet.py`.
     """
     decline = declines(node.free, value * game.num_boxes)
     reward = -captured(node.free, decline) / game.num_boxes

@@ -68,9 +68,10 @@ def search(
 ) -> SearchResult:
     """Search a batch of positions (State [B]) with Gumbel MuZero planning on the true rules.
 
-    `view` spares the work where the view of the positions, or of those they are searched for, is
-    known. `gumbel_scale` 1 explores at the root, 0 is deterministic play. With `rounds` as data of
-    `gumbel.padded_rounds` one program serves all numbers of simulations up to that of `settings`.
+    `view` is the view of the positions, or of the original ones before their free boxes were taken.
+    It saves work where it is known. `gumbel_scale` 1 explores at the root, 0 is deterministic play.
+    With `rounds` as data of `gumbel.padded_rounds` one program serves all numbers of simulations up
+    to that of `settings`.
     With `settings.nodes` quiet the positions must be quiet, and edge, policy and visits are over
     the moves of the quiet game.
     Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".

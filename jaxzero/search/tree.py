@@ -168,7 +168,7 @@ def expand(
         moves=tree.moves._replace(logits=put(tree.moves.logits, logits)),
         children=tree.children.at[games, parent, paths.move].set(number, mode="drop"),
         leaf=put(tree.leaf, jnp.broadcast_to(number, paths.node.shape).ravel()),
-        leaf_move=put(tree.leaf_move, jnp.argmax(logits, axis=-1)),  # all moves have one value
+        leaf_move=put(tree.leaf_move, jnp.argmax(logits, axis=-1)),  # no visits: the prior decides
     )
 
 
@@ -284,7 +284,7 @@ def climb_one(
         # Else XLA does not see that the old is read before, and copies the whole tree.
         return jnp.where(new == old, old, new)
 
-    # The visits before this one count with the new reply too.
+    # Where the reply changed, the earlier visits of this move get their new value too.
     above = jnp.where(changed, (count + 1) * worth - count * old, reward + discount * added)
     here = jax.nn.one_hot(move, before.visits.shape[-1], dtype=bool)
     after = before._replace(

@@ -1,6 +1,9 @@
 """Adjudication: games end where the exact solver can say how, as with chess tablebases.
 
 The setting `selfplay.solver_below_edges` asks for it; at 0, its default, games are played out.
+Self-play calls `has_ended`, `ends_of` and `label`, the iteration calls `store`; `adjudicator` is the
+side of the host. Besides that, openings leave more edges undrawn (`openings`), and a game that has
+stopped stays where it is (`selfplay.play_step`).
 
 The device plays on while the cores of the host solve. Iteration i hands over the positions at which
 its games stopped. They are solved during iteration i + 1, and iteration i + 2 takes the answers. It
@@ -87,6 +90,14 @@ class Adjudication(NamedTuple):
     older: Waiting  # of two iterations ago, which the answers are for
     newer: Waiting  # of the last iteration
     answers: Answers
+
+
+def has_ended(config: Config, position: State) -> jax.Array:
+    """Return whether games [B] end at the positions that are searched next: [B] bool.
+
+    They are over, or the exact solver knows their end (`selfplay.solver_below_edges`).
+    """
+    return jnp.sum(~position.drawn, axis=-1) <= config.selfplay.solver_below_edges
 
 
 def ends_of(config: Config, position: State, games: Games) -> Ends:

@@ -115,7 +115,7 @@ def solve_stops(
     """Solve quiet positions [P, A] and later ones of each: answers [P + more, K] and seconds.
 
     K is `count`; `nearness` is as in `play_on`. The last `more` rows are of games that were over or
-    never began. They have places too, and hold other later ones of a position drawn by lot.
+    never began. They are filled with other later positions of stops chosen at random.
     """
     begin, table = time.perf_counter(), new_table(TABLE_ENTRIES)
     rng = np.random.default_rng(seed)

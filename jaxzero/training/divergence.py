@@ -18,7 +18,7 @@ SMALLER = 0.3  # times the learning rate, after a training that diverged
 
 
 class Diverged(RunError):
-    """A loss or a weight that is not finite; the message says what is left."""
+    """Too many skipped updates, or a metric or weight not finite; the message says what is left."""
 
 
 def train_twice(

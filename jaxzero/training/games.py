@@ -78,7 +78,7 @@ def draw_random_moves(
 
 def start_lanes(config: Config, games: Games) -> Play:
     """Return lanes with these games [B] before their first decision."""
-    steps, edges = (config.steps, len(games.ply)), config.game.board.num_edges
+    steps, edges = (config.lane_steps, len(games.ply)), config.game.board.num_edges
     decisions = Decisions(
         drawn=jnp.zeros((*steps, edges), bool),
         policy=jnp.zeros((*steps, edges), jnp.float32),
@@ -98,14 +98,6 @@ def start_lanes(config: Config, games: Games) -> Play:
 def positions_to_search(config: Config, games: Games) -> State:
     """Return the positions [B] that are searched next."""
     return jax.vmap(game_of(config.search).searched)(games.state, games.view)
-
-
-def has_ended(config: Config, position: State) -> jax.Array:
-    """Return whether games [B] end at the positions that are searched next: [B] bool.
-
-    They are over, or the exact solver knows their end (`selfplay.solver_below_edges`).
-    """
-    return jnp.sum(~position.drawn, axis=-1) <= config.selfplay.solver_below_edges
 
 
 def first_player_margin(state: State) -> jax.Array:

@@ -78,7 +78,9 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         play_key, learn_key = jax.random.split(key)
         params = inference_copy(network, playing_params(learner), config.lanes(games))
         positions, waiting, played = play_block(config, evaluate, params, play_key, games, span[0])
-        replay, state, answered = store(config, *actor, positions, waiting, key)
+        replay, state, answered = store(
+            config, actor.replay, actor.adjudication, positions, waiting, key
+        )
         played |= answered
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span

@@ -28,8 +28,8 @@ FARTHEST = 2.0  # boards: from so far away circles are lines
 class Opening(NamedTuple):
     """Games in their opening."""
 
-    goes_on: jax.Array  # [B] bool, the last move was no further than it may go, as far as is known
-    kept: State  # [B], before the last move, once that is not known to be too far after it
+    goes_on: jax.Array  # [B] bool, the opening has not passed its limit yet
+    kept: State  # [B], the last position that is accepted as a start
     facing: State  # [B], after the last move, with free boxes or without
 
 
@@ -56,8 +56,8 @@ def open_games(
 ) -> State:
     """Play `plies` [] or more random moves of the quiet game in each of `games` games.
 
-    None at all where `plies` is 0 and not traced. Half of the games go on, until as late as one
-    move before the least number there is. In three of four they are safe moves as long as there are
+    None at all where `plies` is 0 and not traced. Half of the games get more, up to one fewer than
+    the shortest quiet game has. In three of four they are safe moves as long as there are
     any, as between players who give nothing away; else any moves. Free boxes are all taken. Half of
     the boards fill evenly, the others to or from a random point. Every other game that has random
     moves begins with any number of boxes closed in the same order, so that what is open is a board

@@ -167,7 +167,8 @@ def run_iteration(
     """Run one iteration and read its scalars, the only wait for the device.
 
     Without a solver the results of games that it should end stay unknown.
-    Raises: FloatingPointError when a scalar is not finite.
+    Raises: FloatingPointError when a metric is not finite, or when too many updates in a row were
+    skipped because their loss or gradient was not.
     """
     begin, actor, waits = time.perf_counter(), progress.actor, {}
     span = place(next_span(config, progress), run_key.sharding)

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config
 from jaxzero.game import boxes_closed
-from jaxzero.training.adjudication import Ends, ends_of, no_ends
-from jaxzero.training.games import Games, Play, has_ended, positions_to_search, start_lanes
+from jaxzero.training.adjudication import Ends, ends_of, has_ended, no_ends
+from jaxzero.training.games import Games, Play, positions_to_search, start_lanes
 from jaxzero.training.targets import Decisions
 
 
@@ -36,7 +36,7 @@ def play_queue(
     queue = make_queue(config, games)
     lanes = config.lanes(len(games.ply))
     # An opening that ends early for the solver's sake may leave too many decisions.
-    head = jnp.minimum(too_long(queue, config.steps), len(games.ply) - lanes)
+    head = jnp.minimum(too_long(queue, config.lane_steps), len(games.ply) - lanes)
     first = jax.tree.map(
         partial(jax.lax.dynamic_slice_in_dim, start_index=head, slice_size=lanes), queue.games
     )
@@ -50,7 +50,7 @@ def play_queue(
         return (step(play._replace(games=lanes)), queue, ends), None
 
     begin = play, queue._replace(next=head + lanes), ends
-    (play, _, ends), _ = jax.lax.scan(refill_and_step, begin, None, config.steps)
+    (play, _, ends), _ = jax.lax.scan(refill_and_step, begin, None, config.lane_steps)
     return play.decisions, note_ends(config, play.games, ends)
 
 
@@ -72,7 +72,7 @@ def make_queue(config: Config, games: Games) -> Queue:
 def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     """Give the lanes whose game is over the next games that surely end within the steps left."""
     over = has_ended(config, positions_to_search(config, play.games))
-    head = jnp.maximum(queue.next, too_long(queue, config.steps - play.step))
+    head = jnp.maximum(queue.next, too_long(queue, config.lane_steps - play.step))
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
     begins = over & (place < len(queue.longest))
     fresh = jax.tree.map(lambda x: x[place], queue.games)  # what lies beyond is not taken

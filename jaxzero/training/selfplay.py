@@ -19,12 +19,11 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config
 from jaxzero.search.search import Evaluate, game_of, search
-from jaxzero.training.adjudication import Ends, Waiting, ends_of, label
+from jaxzero.training.adjudication import Ends, Waiting, ends_of, has_ended, label
 from jaxzero.training.games import (
     Games,
     Play,
     first_player_margin,
-    has_ended,
     new_games,
     positions_to_search,
     start_lanes,
@@ -65,12 +64,12 @@ def play_block(
     games: int,
     fraction: chex.Numeric = 0.0,
 ) -> tuple[Positions, Waiting, dict[str, jax.Array]]:
-    """As `play_games`; return also what the margins of games wait for that the solver ends."""
+    """As `play_games`; return also what fills in the margins of games that the solver ends."""
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
     decisions, ends = play_to_the_end(config, evaluate, params, play_key, begin)
     played, late = jnp.sum(decisions.played), config.selfplay.late_start_moves > 0
-    steps = config.steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
+    steps = config.lane_steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
     count = jnp.sum(begun)
     (rows, postponed), results = label(config, decisions, ends, begun, label_key)
@@ -125,9 +124,9 @@ def play_step(
     step_key = jax.random.fold_in(play_key, play.step)
     search_key, sample_key = jax.random.split(step_key)
     position = positions_to_search(config, games)
-    over = has_ended(config, position)
+    ended = has_ended(config, position)
     found = search(game, config.search, evaluate, params, search_key, position, view=games.view)
-    value = jnp.where(over, 0.0, found.value * game.num_boxes)
+    value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
     is_random, legal = games.random.at(games.ply), jax.vmap(partial(rules.legal, game))(games.view)
@@ -144,16 +143,16 @@ def play_step(
         entropy=policy_entropy(found.policy),
         surprise=policy_divergence(found.policy, found.prior),
         # A finished game has no moves, so no random one that would hide its result.
-        random=is_random & ~over,
-        played=~over,
+        random=is_random & ~ended,
+        played=~ended,
         game=games.number,
         simulations=jnp.sum(found.visits, axis=-1, dtype=jnp.int32),
         value=value,
     )
     state, view = jax.vmap(partial(rules.play, game))(state, move)
     if config.selfplay.solver_below_edges:  # a stopped game stays; one that is over does anyway
-        stay = jax.vmap(lambda over, a, b: jax.tree.map(partial(jnp.where, over), a, b))
-        state, view = stay(over, (games.state, games.view), (state, view))
+        stay = jax.vmap(lambda ended, a, b: jax.tree.map(partial(jnp.where, ended), a, b))
+        state, view = stay(ended, (games.state, games.view), (state, view))
     return Play(
         step=play.step + 1,
         games=games._replace(ply=games.ply + 1, state=state, view=view),

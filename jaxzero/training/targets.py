@@ -29,10 +29,10 @@ class Positions(NamedTuple):
     drawn: jax.Array  # [P, A] bool, edges on the board
     policy: jax.Array  # [P, A] float32, improved policy of the search; solved: a set of best moves
     margin: jax.Array  # [P] int32, boxes the side to move wins from here on minus those it loses
-    margin_known: jax.Array  # [P] bool, no random move comes between here and what says so
+    margin_known: jax.Array  # [P] bool, no random move lies between here and its source
     policy_is_set: jax.Array  # [P] bool, the policy has a 1 for each of several best moves
     # With `network.safe_end` [P] int32, else (): twice the long chains plus who is to move where
-    # the game had no safe edge any more, 0: the same side as here; -1: unknown, or it is so here.
+    # the game had no safe edge any more, 0: the same side as here; -1: unknown, or none left here.
     safe_end: jax.Array | tuple = ()
 
 

@@ -168,7 +168,7 @@ def iterate(
 ) -> Iterator[tuple[Progress, dict[str, float], str, bool]]:
     """Yield progress, metrics, a line for people and whether to end, after each iteration.
 
-    Without end. Raises: FloatingPointError where a loss or a weight is not finite.
+    Without end. Raises: FloatingPointError as `run_iteration` and `Saver.save`.
     """
     config, devices, _, evaluator = parts
     run_key = replicate(jax.random.key(config.seed), devices)

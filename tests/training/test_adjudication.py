@@ -21,9 +21,9 @@ from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.training import adjudicator
-from jaxzero.training.adjudication import OF_ENDS, postpone, results
+from jaxzero.training.adjudication import OF_ENDS, has_ended, postpone, results
 from jaxzero.training.adjudicator import Adjudicator, solve_stops
-from jaxzero.training.games import has_ended, new_games, positions_to_search
+from jaxzero.training.games import new_games, positions_to_search
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.parallel import choose_devices
 from jaxzero.training.progress import run_iteration
@@ -118,9 +118,9 @@ def test_no_game_is_cut_where_its_opening_stopped_early():
         return make_queue(config, begin), play_to_the_end(config, hashed, (), play_key, begin)
 
     queue, (decisions, stops) = jax.device_get(play(*jax.random.split(KEY)))
-    assert queue.longest.max() > config.steps  # their openings left too much
+    assert queue.longest.max() > config.lane_steps  # their openings left too much
     begun = np.unique(decisions.game[decisions.played])
-    assert len(begun) > 20 and (queue.longest[begun] <= config.steps).all()
+    assert len(begun) > 20 and (queue.longest[begun] <= config.lane_steps).all()
     left = (~stops.drawn).sum(1)[begun]
     # The margin of nine boxes is odd; 0 is that of a game without an end.
     assert (left <= 12).all() and (stops.ahead[begun][left == 0] % 2 == 1).all()

@@ -135,7 +135,7 @@ def test_games_are_as_long_as_settings_say(form):
     decisions, config = played(form).decisions, CONFIGS[form]
     lengths = decisions.played.sum(0)
     assert lengths.min() == config.positions_per_game
-    assert lengths.max() <= config.steps_per_game
+    assert lengths.max() <= config.longest_game
     opening = config.selfplay.random_opening_moves
     assert set(decisions.random.sum(0).tolist()) == set(range(opening + 1))
 
@@ -151,7 +151,7 @@ def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
     # Positions of the quiet game: at least a move is behind each, and each edge drawn counts once.
     drawn = decisions.drawn[decisions.played].sum(1)
     assert drawn.min() >= ply and drawn.max() > 12
-    assert decisions.played.shape == (config.steps, config.lanes(96))
+    assert decisions.played.shape == (config.lane_steps, config.lanes(96))
     assert decisions.played.mean() > 0.85
     assert max(len(np.unique(lane)) for lane in decisions.game.T) >= 3
     # The queue leaves out only the shortest.
