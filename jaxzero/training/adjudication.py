@@ -1,8 +1,8 @@
 """Adjudication: games end where the exact solver can say how, as with chess tablebases.
 
 The setting `selfplay.solver_below_edges` asks for it; at 0, its default, games are played out.
-Self-play calls `has_ended`, `ends_of` and `label`, the iteration calls `store`; `adjudicator` is the
-side of the host. Besides that, openings leave more edges undrawn (`openings`), and a game that has
+Self-play calls `has_ended`, `ends_of` and `label`, the iteration calls `store`, and the host runs
+`adjudicator`. Besides that, openings leave more edges undrawn (`openings`), and a game that has
 stopped stays where it is (`selfplay.play_step`).
 
 The device plays on while the cores of the host solve. Iteration i hands over the positions at which
