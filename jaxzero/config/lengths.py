@@ -20,7 +20,7 @@ GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
 class Lengths:
     """Properties of a `Config`, which has the fields `game`, `search`, `selfplay`.
 
-    A 3x3 game of the quiet game has 15 to 17 decisions: `shortest_whole_game` and `longest_game`.
+    A quiet game of 3x3 has 15 to 17 decisions: `shortest_whole_game` and `longest_game`.
     """
 
     @property

@@ -161,8 +161,8 @@ def new_folder(option: str, folder: Path) -> Iterator[None]:
     made = [one for one in (folder, *folder.parents) if not one.exists()]  # the innermost first
 
     def remove_if_empty() -> None:
-        with suppress(OSError):  # the system refuses those that are not empty
-            for one in made:
+        for one in made:
+            with suppress(OSError):  # the system refuses those that are not empty
                 one.rmdir()
 
     make_folder(option, folder)

@@ -129,7 +129,8 @@ def play_step(
     value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
-    is_random, legal = games.random.at(games.ply), jax.vmap(partial(rules.legal, game))(games.view)
+    is_random = games.random.at(games.ply)
+    legal = jax.vmap(partial(rules.legal, game))(games.view)
     policy = jnp.where(is_random[:, None], legal, found.policy)
     sampled = jax.random.categorical(sample_key, jnp.log(policy))
     is_sampled = is_random | (games.ply < config.selfplay.sampled_moves)
