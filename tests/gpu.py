@@ -52,6 +52,7 @@ class Step(NamedTuple):
     name: str
     command: list[str]  # after `python`
     result: Path  # the file that it ends with
+    environment: dict[str, str]  # beside that of all steps
 
 
 class Gpu(NamedTuple):
@@ -108,11 +109,14 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
     """Return all steps in their order."""
     steps = []
 
-    def add(name: str, command: str, result: Path) -> None:
-        steps.append(Step(name, command.split(), result))
+    def add(name: str, command: str, result: Path, **environment: str) -> None:
+        steps.append(Step(name, command.split(), result, environment))
 
     report = run_dir / "tests.xml"
-    add("tests", f"-m pytest --continue-on-collection-errors --junitxml {report} {TESTS}", report)
+    tests = f"-m pytest -n 4 --continue-on-collection-errors --junitxml {report} {TESTS}"
+    # Four processes share the GPU, and programs are those that people run.
+    shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
+    add("tests", tests, report, **shared)
     preset = load_config(config)
     games = preset.lanes(preset.selfplay.games_per_iteration)
     whole = f"--config {config} {WHOLE} --selfplay.games_per_iteration {games}"
@@ -147,17 +151,18 @@ def run_steps(steps: list[Step], logs: Path, minutes_left: Any) -> None:
         if step.name == "train":  # it ends by itself, after an iteration
             words += ["--max_minutes", f"{max(0.05, minutes - 1):.2f}"]
         with (logs / f"{step.name}.log").open("a") as log:
-            code = run(words, 60 * minutes, log)
+            code = run(words, step.environment, 60 * minutes, log)
         if code is None:
             step.result.unlink(missing_ok=True)  # tests that were stopped write one
         print("  out of time" if code is None else f"  exit code {code}", flush=True)
 
 
-def run(words: list[str], seconds: float, log: Any) -> int | None:
+def run(words: list[str], extra: dict[str, str], seconds: float, log: Any) -> int | None:
     """Run a command for so many seconds at most; return its exit code, None if it was stopped."""
     # A CPU beside the GPU, where programs are compiled for counting.
     platforms = "cuda,cpu" if gpu_here() else "cpu"
-    environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))).rstrip(os.pathsep)
+    environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": path} | extra
     process = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=ROOT)
     try:
         return process.wait(seconds)
