@@ -28,7 +28,6 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seconds", type=Seconds, default=120.0, help="about how long to measure")
     parser.add_argument("--rounds", type=Rounds, default=3, help="times that each part is measured")
     parser.add_argument("--json", type=Path, help="file to write the results to")
-    parser.add_argument("--compare", type=Path, help="earlier --json file to compare with")
     parser.add_argument("--trace", type=Path, help="folder for a profiler trace of one iteration")
     parser.add_argument(
         "--startup",
@@ -63,18 +62,14 @@ def measure_startup(path: Path | None) -> None:
 
 
 def measure(config: Config, options: Namespace) -> None:
-    """Measure, print, keep and compare."""
+    """Measure, print and keep."""
     from jaxzero.performance.benchmark import benchmark, report
-    from jaxzero.performance.report import comparison, read_result
 
-    before = read_result(options.compare) if options.compare else None
     use_compilation_cache()
     result = benchmark(config, options.seconds, options.rounds, options.trace)
     print(report(result))
     if options.json:
         write_json(options.json, result)
-    if before:
-        print(f"\n{comparison(result, before)}")
 
 
 if __name__ == "__main__":

@@ -379,6 +379,11 @@ def of_the_h100() -> Iterator[Figure]:
         f"| learner, samples/s in batches of 8,192 | {rate(large['learning'])} | {samples:,.0f} |"
     )
     yield Figure(PERFORMANCE, text, "parts.json, benchmark_64x6.json")
+    for row in json.loads((H100 / "summary.json").read_text())["rows"]:
+        found = row["games_per_second_with_learning"], row["predicted_games_per_second"]
+        bold = "**{:,.0f} games/s with learning**" if row["name"] == "128x10" else "{:,.0f}"
+        text = f"plays {bold.format(found[0])}, {found[1]:,.0f} predicted"
+        yield Figure(PERFORMANCE, text, "summary.json")
 
 
 def of_runs_on_the_h100() -> Iterator[Figure]:

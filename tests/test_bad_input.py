@@ -198,8 +198,6 @@ load: games/1.json | analyse.py --weights 2x2 --load games/1.json --rows 2 --col
 fewest: 13 | make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz
 fewest: 40 | make_suite.py --fewest 40 --out new.npz
 per_stratum: 1 2 3 | make_suite.py --fewest 9 --most 16 --per_stratum 1 2 3 --out new.npz
-compare: null.json | benchmark.py --config tiny --compare null.json
-compare: pipe | benchmark.py --config tiny --compare pipe
 trace: null.json | benchmark.py --config tiny --trace null.json
 preset: nothing | sweep.py --config tiny --out new
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
@@ -488,15 +486,9 @@ def test_a_folder_with_signs_of_markup_is_watched(tmp_path):
     assert done.returncode == 0 and "a[/red]" in done.stdout
 
 
-def test_damaged_results_of_a_benchmark_and_a_sweep(tmp_path):
-    from jaxzero.performance.report import comparison, read_result
+def test_damaged_results_of_a_sweep(tmp_path):
     from jaxzero.performance.sweep import COLUMNS, open_folder, read_grid, read_row, write_report
 
-    benchmark = tmp_path / "benchmark.json"
-    speed = {"games_per_second": 2.0, "config": {"seed": 0}, "device": "cpu", "notes": []}
-    benchmark.write_text(json.dumps(speed))
-    check_damage(benchmark, lambda: comparison(speed, read_result(benchmark)), 100)
-    benchmark.unlink()
     words = f"--out={tmp_path} --search.simulations=16,32 --config configs/tiny.yaml".split()
     grid, _ = read_grid(parser_of("sweep.py"), words)
     open_folder(grid, tmp_path)

@@ -13,7 +13,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,9 +20,6 @@ import tabulate
 
 import jaxzero
 from jaxzero.config import Config
-from jaxzero.config.files import dotted, update_names
-from jaxzero.errors import InputError, shortened
-from jaxzero.host.readers import read_mapping
 from jaxzero.network.layers import compute_dtype, convolution_form
 from jaxzero.network.network import Network, count_params
 from jaxzero.performance.timing import random_positions, searched_states
@@ -33,7 +29,6 @@ Result = dict[str, Any]
 
 
 WIDTH = 100  # characters of a line, at most
-COMPARED = ("_per_second", "with_learning", "_bytes", "_flops")  # ends of keys
 
 # What was measured
 
@@ -200,35 +195,3 @@ def setting_lines(result: Result) -> str:
         f"ceilings    {result['matmul_ceiling_flops'] / 1e12:,.3g} TFLOP/s in matrix products, "
         f"{result['copy_ceiling_bytes'] / 1e9:,.3g} GB/s in copies, measured in this run"
     )
-
-
-# Comparing results
-
-
-def read_result(path: Path) -> Result:
-    """Read an earlier result. Raises: InputError where there is none."""
-    kinds = {"games_per_second": int | float, "config": dict, "device": str}
-    result = read_mapping("compare", path, kinds)
-    for name, value in result.items():
-        if name.endswith(COMPARED) and not isinstance(value, int | float | None):
-            shown = shortened(repr(value))
-            raise InputError(f"compare: {name} in {path} is {shown}, not a number")
-    update_names(result["config"])
-    return result
-
-
-def comparison(now: Result, before: Result) -> str:
-    """Lay out the quotients of two results, and what differs between their settings."""
-    rows = [
-        [name.replace("_", " "), *(f"{x:,.6g}" for x in pair), f"{pair[0] / pair[1]:.3f}"]
-        for name, pair in ((name, (now[name], before.get(name))) for name in now)
-        if name.endswith(COMPARED) and all(pair)
-    ]
-    lines = [table(("now / before", "now", "before", "ratio"), rows, "lrrr")]
-    for section in ("device", "devices", "platform", "versions", "config", "notes"):
-        new, old = (dict(dotted({section: result.get(section)})) for result in (now, before))
-        for name in sorted(new.keys() | old.keys()):
-            if new.get(name) != old.get(name):
-                shown = name.removeprefix("config.")
-                lines.append(f"differs: {shown} {new.get(name)}, before {old.get(name)}")
-    return "\n".join(lines if lines[1:] else [*lines, "same device, versions and config"])
