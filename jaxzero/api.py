@@ -22,7 +22,7 @@ from jaxzero.game.text import parse_picture
 from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
 from jaxzero.players.preparation import Answer, exact_answer, first_answer
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import asked_board, resize
@@ -162,12 +162,10 @@ class Engine:
         """Return edges and values of positions with an edge left."""
         if not len(boards):
             return [], []
-        agent = self.agent
-        own = agent.network, agent.settings, agent.params
         if len(boards) == 1 and simulations:
-            found = single.think(*own, boards[0], simulations)
+            found = single.think(self.agent, boards[0], simulations)
             return [int(found.edge)], [float(found.value)]
-        found = single.choose_many(*own, np.stack(boards), simulations)
+        found = single.choose_many(self.agent, np.stack(boards), simulations)
         return found.edge.tolist(), found.value.tolist()
 
 

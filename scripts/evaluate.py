@@ -27,7 +27,7 @@ from jaxzero.runs.run_dir import JSON, check_result_file, refuse_run
 from jaxzero.runs.source import add_source_options, required_source, source_of
 
 if TYPE_CHECKING:
-    from jaxzero.players.players import Agent
+    from jaxzero.players.agent import Agent
     from jaxzero.runs.weights import LoadedAgent
 
 

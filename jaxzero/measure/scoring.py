@@ -21,8 +21,9 @@ from jaxzero.game import State
 from jaxzero.measure.arena import ALONE, Z_95, Shares, wilson_interval
 from jaxzero.measure.suite import Suite
 from jaxzero.network.network import Network, inference_copy
+from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import by_policy, by_search, choose, win_probability
-from jaxzero.players.players import Agent, Player, make_player
+from jaxzero.players.players import Player, make_player
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.tablebase import ILLEGAL
 

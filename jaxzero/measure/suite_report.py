@@ -14,7 +14,8 @@ from jaxzero.host.files import make_folder, save_figure
 from jaxzero.host.status import doing
 from jaxzero.measure.scoring import Answers, calibration, compare, named_answers, score
 from jaxzero.measure.suite import Suite, format_counts
-from jaxzero.players.players import LEARNT, Agent, make_players
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import LEARNT, make_players
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
 COLUMNS = {

@@ -20,8 +20,9 @@ from jaxzero.page.opponents import LEVELS, OWN_NETWORK, agent_of, find_level, pl
 from jaxzero.play.analysis import Tables, prove, stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import Record
-from jaxzero.play.looking import prepare, think
+from jaxzero.play.looking import prepare
 from jaxzero.players.preparation import PREPARATION
+from jaxzero.players.single import think
 from jaxzero.solver.cancellation import check_cancelled
 from jaxzero.solver.endgame import LARGEST_SIDE, solve
 

@@ -12,7 +12,8 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record, choose, draw_turn
 from jaxzero.play.looking import line_of_play, look_at
-from jaxzero.players.players import Agent, Player, make_player
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import Player, make_player
 from jaxzero.players.preparation import PREPARATION, draws_best, exact_answer, stand_in
 from jaxzero.players.recent import of_board
 from jaxzero.runs.resize import resize

@@ -20,8 +20,9 @@ from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_nu
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
 from jaxzero.game.structure import Structure
-from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of, think
-from jaxzero.players.players import Agent
+from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
+from jaxzero.players.agent import Agent
+from jaxzero.players.single import think
 from jaxzero.solver.endgame import (
     LARGEST_SIDE,
     Solution,

@@ -19,7 +19,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
 from jaxzero.play.game import Record, draw_turn
 from jaxzero.players import expert
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
 from jaxzero.players.preparation import PREPARATION, STAND_INS, Answer, first_answer
 from jaxzero.runs.resize import resize
 from jaxzero.solver import proof
@@ -182,7 +182,7 @@ class Session:
         """Return the expert of this board."""
         if self.game not in self._experts:
             agent = resize(self.agent, self.game, "board: this network")
-            made = expert.new_expert(agent.network, agent.params, agent.settings, self.seconds)
+            made = expert.new_expert(agent, self.seconds)
             self._experts[self.game] = made
         return self._experts[self.game]
 
@@ -197,8 +197,7 @@ class Session:
             player.think(expert.SIMULATIONS[0], drawn)
             self.tell("ready")
 
-        agent = Agent(player.network, player.params, player.settings)
-        found = first_answer(game, drawn, self, compile_, agent, seconds)
+        found = first_answer(game, drawn, self, compile_, player.agent, seconds)
         if found and seconds and found.by != "exact":
             self.tell(f"still compiling: {STAND_INS[found.by]} answers")
         return found

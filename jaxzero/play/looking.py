@@ -20,9 +20,8 @@ from jaxzero.host.programs import kept_program
 from jaxzero.network.features import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
 from jaxzero.players.recent import of_board
-from jaxzero.players.single import Thought
 from jaxzero.search.search import game_of
 from jaxzero.solver.cancellation import check_cancelled
 
@@ -56,23 +55,18 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
     """Evaluate one position [A] bool and all that follow it by the network: NumPy."""
-    return Look(*single.call(_look, agent.network, agent.settings, agent.params, drawn))
-
-
-def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
-    """Search one position [A] bool: NumPy."""
-    return single.think(agent.network, agent.settings, agent.params, drawn, simulations)
+    return Look(*single.call(_look, agent, drawn))
 
 
 def line_of_play(
     agent: Agent, drawn: np.ndarray, first: int | None = None, edges: int = LINE
 ) -> tuple[int, ...]:
     """Return how play may go on: the edge `first`, then what the network draws for both sides."""
-    drawn, line, own = drawn.copy(), [], (agent.network, agent.settings, agent.params)
+    drawn, line = drawn.copy(), []
     while len(line) < edges and not drawn.all():
         edge = first
         if line or first is None:
-            edge = int(single.choose_many(*own, drawn[None], simulations=0).edge[0])
+            edge = int(single.choose_many(agent, drawn[None], simulations=0).edge[0])
         line.append(edge)
         drawn[edge] = True
     return tuple(line)
@@ -86,7 +80,7 @@ def prepare(agent: Agent) -> None:
         partial(moves_of, game),
         partial(look_at, agent),
         partial(line_of_play, agent, edges=1),
-        partial(think, agent, simulations=1),
+        partial(single.think, agent, simulations=1),
     ):
         check_cancelled()
         look(np.zeros(game.num_edges, bool))

@@ -23,7 +23,8 @@ from jaxzero.host.status import doing, waiting
 from jaxzero.measure.arena import play_match
 from jaxzero.play.game import Record, Side, Sides, warm_up
 from jaxzero.play.terminal import Setup, play_game
-from jaxzero.players.players import LEARNT, Agent, Player, make_player
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import LEARNT, Player, make_player
 from jaxzero.players.preparation import Answer, draws_best, first_answer
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.source import Source

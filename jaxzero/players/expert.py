@@ -13,17 +13,15 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
-import chex
 import jax
 import numpy as np
 
-from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.network import Network
 from jaxzero.players import single
+from jaxzero.players.agent import Agent
 from jaxzero.players.single import Thought
 from jaxzero.solver import endgame, proof
 from jaxzero.solver.cancellation import check_cancelled, holding, result_of
@@ -43,32 +41,32 @@ ENTRIES = 2**21  # positions of a transposition table, 64 MiB
 class Expert:
     """A network and the time for a decision."""
 
-    network: Network
-    params: chex.ArrayTree  # on the device
-    settings: SearchConfig
+    agent: Agent  # with weights on the device
     seconds: float
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
 
     def think(self, simulations: int, drawn: np.ndarray) -> Thought:
         """Search one position [A] bool; remember how long that takes at best."""
         begin = time.monotonic()
-        found = single.think(self.network, self.settings, self.params, drawn, simulations)
+        found = single.think(self.agent, drawn, simulations)
         seconds = time.monotonic() - begin
         self.durations[simulations] = min(seconds, self.durations.get(simulations, seconds))
         return found
 
+    @property
+    def board(self) -> DotsAndBoxes:
+        return self.agent.network.game
 
-def new_expert(
-    network: Network, params: chex.ArrayTree, settings: SearchConfig, seconds: float
-) -> Expert:
+
+def new_expert(agent: Agent, seconds: float) -> Expert:
     """Return an expert. Raises: InputError for a board beyond 7x7."""
-    endgame.check_board(network.game)
-    return Expert(network, jax.device_put(params), settings, seconds)
+    endgame.check_board(agent.network.game)
+    return Expert(replace(agent, params=jax.device_put(agent.params)), seconds)
 
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
-    with holding(_turn(expert.network.game)):
+    with holding(_turn(expert.board)):
         simulations = prepare(expert)
         return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
 
@@ -102,7 +100,7 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
 
 def problem_of(expert: Expert, drawn: np.ndarray) -> proof.Problem:
     """Return the problem of a position [A] bool, with the table of all decisions on its board."""
-    game = expert.network.game
+    game = expert.board
     return proof.new_problem(game, drawn, _table(game))
 
 
@@ -116,14 +114,14 @@ def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
 def prepare(expert: Expert) -> int:
     """Compile search and solver; return how many simulations a long search has."""
     if SIMULATIONS[0] not in expert.durations:
-        game = expert.network.game
+        game = expert.board
         last_ply = np.arange(game.num_edges) > 0
         problem = proof.new_problem(game, last_ply, endgame.new_table(2))
         proof.prove_value(problem, 0.0)
         proof.first_worth(problem, problem.value, [0])
         check_cancelled()
         empty = np.zeros(game.num_edges, bool)
-        single.think(expert.network, expert.settings, expert.params, empty, SIMULATIONS[0])
+        single.think(expert.agent, empty, SIMULATIONS[0])
         for _ in range(2):
             expert.think(SIMULATIONS[0], empty)
     return longest(expert)

@@ -31,6 +31,7 @@ from jaxzero.game import (
 )
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players import expert, single
+from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import (
     Choice,
     Chooser,
@@ -126,16 +127,6 @@ def seeds(keys: jax.Array) -> np.ndarray:
 _bits = jax.jit(jax.vmap(jax.random.bits))
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
-class Agent:
-    """What the learning players need: a network, its weights and the settings of the search."""
-
-    network: Network
-    params: chex.ArrayTree = field(repr=False)
-    settings: SearchConfig
-    temperature: float = 0.0  # of `policy` and `search`; above 0 their moves are random
-
-
 def make_player(
     name: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
 ) -> Player:
@@ -193,7 +184,7 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
         check_board(game)
         return Player(name, partial(_act_perfect, game, share), on_host=True)
     if kind == "expert":
-        made = expert.new_expert(agent.network, agent.params, agent.settings, seconds)
+        made = expert.new_expert(agent, seconds)
         return Player(name, partial(expert.choose_edges, made), on_host=True)
     assert kind in ("policy", "search"), f"{kind} has no player"
     return _network_player(name, count, agent)
@@ -292,10 +283,10 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
     act, of_turn = _deciders(agent.network, settings, agent.temperature, searches)
 
     def alone(params: chex.ArrayTree, drawn: np.ndarray) -> int:
-        own = agent.network, settings, params
+        own = replace(agent, params=params, settings=settings)
         if searches:
-            return int(single.think(*own, drawn, simulations).edge)
-        return int(single.choose_many(*own, drawn[None], 0).edge[0])
+            return int(single.think(own, drawn, simulations).edge)
+        return int(single.choose_many(own, drawn[None], 0).edge[0])
 
     return Player(
         name,

@@ -18,7 +18,8 @@ import numpy as np
 from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.host.interrupts import ends_threads
 from jaxzero.players import single
-from jaxzero.players.players import Agent, careful_edges
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import careful_edges
 from jaxzero.players.recent import is_marked, mark
 from jaxzero.solver.cancellation import cancelled_by
 from jaxzero.solver.small import small_values
@@ -173,7 +174,7 @@ def stand_in(
     if found := exact_answer(game, drawn):
         return found
     if agent:
-        edge = single.edge_if_compiled(agent.network, agent.settings, agent.params, drawn)
+        edge = single.edge_if_compiled(agent, drawn)
         if edge is not None:
             return Answer(edge, "policy")
     edges = np.flatnonzero(careful_edges(game, drawn[None])[0])

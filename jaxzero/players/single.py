@@ -21,6 +21,7 @@ from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
 from jaxzero.host.programs import kept_program
 from jaxzero.network.network import Network, inference_copy
+from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
 from jaxzero.players.recent import is_marked, of_board
 from jaxzero.search.gumbel import Rounds, padded_rounds
@@ -45,19 +46,21 @@ class Thought(NamedTuple):
     values: jax.Array  # [A] float32, of these moves, boxes
 
 
-def think(
-    network: Network,
-    settings: SearchConfig,
-    params: chex.ArrayTree,
-    drawn: np.ndarray,
-    simulations: int,
-) -> Thought:
+def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
     """Search one position [A] bool: NumPy. The first call for a network compiles."""
-    most = room_for(simulations, MOST)
-    # Whichever engine a network learnt with: both choose the same moves, only this has the values.
-    settings = replace(settings, simulations=most, engine="rounds")
-    rounds = tuple(padded_rounds(settings, simulations))
-    return Thought(*call(_think, network, settings, params, drawn, rounds))
+    agent, rounds = with_rounds(agent, simulations, MOST)
+    return Thought(*call(_think, agent, drawn, rounds))
+
+
+def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tuple]:
+    """Return an agent whose program has room for so many simulations, and their rounds as data.
+
+    Whichever engine a network learnt with: both choose the same moves, only `rounds` has the
+    values.
+    """
+    most = room_for(simulations, least)
+    settings = replace(agent.settings, simulations=most, engine="rounds")
+    return replace(agent, settings=settings), tuple(padded_rounds(settings, simulations))
 
 
 def room_for(simulations: int, least: int) -> int:
@@ -88,32 +91,27 @@ def _think(
     return Thought(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
 
 
-def edge_if_compiled(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: np.ndarray
-) -> int | None:
+def edge_if_compiled(agent: Agent, drawn: np.ndarray) -> int | None:
     """Return the edge that the network draws without search, None where that has to compile."""
-    inputs = params, drawn[None], ()
-    key, _ = _key(_choose_many, network, SearchConfig(nodes=settings.nodes), inputs)
-    if not is_marked(network.game, key):
+    key, _ = _key(_choose_many, without_search(agent), (agent.params, drawn[None], ()))
+    if not is_marked(agent.network.game, key):
         return None
-    return int(choose_many(network, settings, params, drawn[None], 0).edge[0])
+    return int(choose_many(agent, drawn[None], 0).edge[0])
 
 
-def choose_many(
-    network: Network,
-    settings: SearchConfig,
-    params: chex.ArrayTree,
-    drawn: np.ndarray,
-    simulations: int,
-) -> Choice:
+def without_search(agent: Agent) -> Agent:
+    """Return an agent that shares its program with all that differ in their search alone."""
+    return replace(agent, settings=SearchConfig(nodes=agent.settings.nodes))
+
+
+def choose_many(agent: Agent, drawn: np.ndarray, simulations: int) -> Choice:
     """Choose in positions [B, A] bool: NumPy [B]; 0 simulations: no search."""
-    most = room_for(simulations, MOST_OF_MANY) if simulations else 0
     if simulations:
-        settings = replace(settings, simulations=most, engine="rounds")
-        rounds = tuple(padded_rounds(settings, simulations))
+        agent, rounds = with_rounds(agent, simulations, MOST_OF_MANY)
     else:
-        settings, rounds = SearchConfig(nodes=settings.nodes), ()
-    size = BATCHES[len(drawn) > BATCHES[0] and most <= MOST_OF_LARGE]
+        agent, rounds = without_search(agent), ()
+    many = len(drawn) > BATCHES[0]
+    size = BATCHES[many and (not simulations or agent.settings.simulations <= MOST_OF_LARGE)]
     if len(drawn) == 1 and not simulations:
         size = 1
     parts = []
@@ -121,7 +119,7 @@ def choose_many(
         rows = drawn[begin : begin + size]
         padded = np.ones((size, drawn.shape[1]), bool)
         padded[: len(rows)] = rows
-        choice = call(_choose_many, network, settings, params, padded, rounds)
+        choice = call(_choose_many, agent, padded, rounds)
         parts.append([field[: len(rows)] for field in choice])
     return Choice(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -143,25 +141,24 @@ def _choose_many(
     return choose(network.game, settings, chooser, State(drawn, zeros, zeros))
 
 
-def call(function: Callable, network: Network, settings: SearchConfig, *inputs: Any) -> Any:
-    """Return the NumPy arrays of `function(network, settings, *inputs)`, a tuple.
+def call(function: Callable, agent: Agent, *inputs: Any) -> Any:
+    """Return the NumPy arrays of `function(network, settings, params, *inputs)`, a tuple.
 
     It is compiled once for a network and for inputs of these shapes on these devices, as long as
     its board is kept.
     """
-    key, shapes = _key(function, network, settings, inputs)
-    bound = partial(function, network, settings)
-    kept = of_board(network.game)
+    inputs = agent.params, *inputs
+    key, shapes = _key(function, agent, inputs)
+    bound = partial(function, agent.network, agent.settings)
+    kept = of_board(agent.network.game)
     program = kept.get(key, lambda: kept_program(bound, *shapes).lower(*shapes).compile())
     return jax.device_get(program(*inputs))
 
 
-def _key(
-    function: Callable, network: Network, settings: SearchConfig, inputs: tuple
-) -> tuple[Hashable, tuple]:
+def _key(function: Callable, agent: Agent, inputs: tuple) -> tuple[Hashable, tuple]:
     """Return the name of a compiled program, and the shapes of its inputs."""
     shapes = jax.tree.map(_shape, inputs)
-    return (function, network, settings, *jax.tree.leaves(shapes)), shapes
+    return (function, agent.network, agent.settings, *jax.tree.leaves(shapes)), shapes
 
 
 def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:

@@ -19,7 +19,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.network.features import LENGTHS_PLANE, PLANES, count_rows
 from jaxzero.network.inputs import SIDES_CODES
 from jaxzero.network.network import Network
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
 from jaxzero.runs.weights import param_shapes
 
 # Of each trunk without a size: the kernel that reads the lengths of chains, and the input they are.

@@ -37,7 +37,7 @@ from jaxzero.host.readers import (
     why_no_file,
 )
 from jaxzero.network.network import Network, init_params
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
 from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, check_run, finished_checkpoints
 from jaxzero.runs.source import Source
 

@@ -16,7 +16,8 @@ from jaxzero.measure.scoring import BATCH, answer_suite, compile_answers, score
 from jaxzero.measure.strength import refuse_search
 from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
 from jaxzero.network.network import Network
-from jaxzero.players.players import Agent, make_player, make_players
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import make_player, make_players
 from jaxzero.training.learner import Learner, accept_candidate, playing_params
 from jaxzero.training.parallel import join_shares, local_copy, own_share
 

@@ -16,7 +16,7 @@ from jaxzero.host.interrupts import Stop
 from jaxzero.host.status import doing
 from jaxzero.measure.suite import suite_name
 from jaxzero.network.network import Network
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter

@@ -18,7 +18,7 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.network.network import Network
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
 
 
 def spiel(rows: int, cols: int) -> pyspiel.Game:

@@ -25,7 +25,8 @@ from jaxzero.measure.arena import (
     wilson_interval,
 )
 from jaxzero.network.network import Network
-from jaxzero.players.players import Agent, Player, greedy_edge, make_player
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import Player, greedy_edge, make_player
 
 GAME = DotsAndBoxes(2, 2)
 RANDOM, GREEDY = (make_player(name, GAME) for name in ("random", "greedy"))

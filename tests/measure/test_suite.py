@@ -34,7 +34,8 @@ from jaxzero.measure.suite import (
     table_suite,
 )
 from jaxzero.network.network import Network
-from jaxzero.players.players import Agent, make_player
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import make_player
 from jaxzero.solver.endgame import solve_many
 from jaxzero.solver.tablebase import ILLEGAL
 

@@ -13,8 +13,8 @@ from jaxzero.game import DotsAndBoxes, parse_edge
 from jaxzero.network.network import Network
 from jaxzero.play import analysis
 from jaxzero.play.analysis import by_structure
-from jaxzero.play.looking import think
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
+from jaxzero.players.single import think
 from jaxzero.solver.endgame import Solution
 
 

@@ -312,7 +312,7 @@ def test_a_stand_in_decides_while_the_engine_compiles_and_that_is_said(monkeypat
 def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:
     """Return an engine whose network has no opinion, ready on a board."""
     guess = SimpleNamespace(value=0.0)
-    player = SimpleNamespace(think=lambda *_: guess, network=SimpleNamespace(game=board))
+    player = SimpleNamespace(think=lambda *_: guess, board=board)
     engine = Session(made.agent, seconds=0.02)
     monkeypatch.setattr(engine, "_expert", lambda: player)
     mark(board, engine)
@@ -373,7 +373,7 @@ def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
     """Decisions take all the time they are given, and what the machine adds to each."""
     rng, now = np.random.default_rng(0), FakeTime()
     monkeypatch.setattr("jaxzero.play.engine.time", now)
-    monkeypatch.setattr(Session, "_expert", lambda _self: expert.Expert(None, None, None, 1.0))
+    monkeypatch.setattr(Session, "_expert", lambda _self: expert.Expert(None, 1.0))
     monkeypatch.setattr(expert, "longest", lambda _expert: 16)
 
     def use_all_the_time(made: expert.Expert, _simulations: int, drawn: np.ndarray) -> int:

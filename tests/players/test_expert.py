@@ -16,7 +16,8 @@ from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
 from jaxzero.play.modes import NamedAgent, choose_player
 from jaxzero.players import expert
-from jaxzero.players.players import Agent, make_player
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import make_player
 from jaxzero.players.single import Thought
 from jaxzero.solver import endgame
 from jaxzero.solver.cancellation import cancelled_by
@@ -35,7 +36,7 @@ def agent(game: DotsAndBoxes = GAME) -> Agent:
 def hurried() -> expert.Expert:
     """Return an expert whose time allows the shortest search only, compiled."""
     made = agent()
-    hurried = expert.new_expert(made.network, made.params, made.settings, 1e-3)
+    hurried = expert.new_expert(made, 1e-3)
     assert expert.prepare(hurried) == expert.SIMULATIONS[0]
     return hurried
 
@@ -51,7 +52,7 @@ def unhurried(monkeypatch, seconds: float = 60.0) -> expert.Expert:
     """Return the hurried expert with all the time that proofs need, but no longer search."""
     monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
     made = hurried()
-    return expert.Expert(made.network, made.params, made.settings, seconds, made.durations)
+    return expert.Expert(made.agent, seconds, made.durations)
 
 
 def test_a_proven_position_is_played_perfectly_as_the_network_prefers(monkeypatch):
@@ -112,7 +113,7 @@ def test_preference_begins_with_the_choice_and_has_every_edge():
 
 
 def test_the_longest_search_is_one_that_fits():
-    made = expert.Expert(None, None, None, 10.0, {16: 0.1})  # a long search may take 2 seconds
+    made = expert.Expert(None, 10.0, {16: 0.1})  # a long search may take 2 seconds
     assert expert.longest(made) == 256  # by the shortest it takes 1.6
     made.durations[256] = 5.0
     assert expert.longest(made) == 64

@@ -108,10 +108,9 @@ def test_what_nobody_wants_is_not_compiled(gate, monkeypatch):
 def test_the_policy_stands_in_where_it_is_compiled():
     agent = jaxzero.load("2x3").agent
     game, drawn = agent.network.game, np.zeros(agent.network.game.num_edges, bool)
-    own = agent.network, agent.settings, agent.params
-    assert single.edge_if_compiled(*own, drawn) is None
+    assert single.edge_if_compiled(agent, drawn) is None
     assert stand_in(game, drawn, agent).by == "rules"
-    edge = int(single.choose_many(*own, drawn[None], 0).edge[0])
+    edge = int(single.choose_many(agent, drawn[None], 0).edge[0])
     assert stand_in(game, drawn, agent) == (edge, "policy")
 
 

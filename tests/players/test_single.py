@@ -14,8 +14,9 @@ from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import Network
 from jaxzero.players import expert, recent, single
+from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice
-from jaxzero.players.players import Agent, make_player
+from jaxzero.players.players import make_player
 
 GAME = DotsAndBoxes(1, 2)
 NETWORK = Network(GAME, NetworkConfig(trunk="dense", channels=8, blocks=1, features="raw"))
@@ -29,10 +30,6 @@ def agent(monkeypatch) -> Agent:
     return Agent(NETWORK, any_params(NETWORK), SearchConfig())
 
 
-def own(agent: Agent) -> tuple:
-    return agent.network, agent.settings, agent.params
-
-
 def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
     """Analysis, expert and player search one position with any number of simulations."""
     traced, search = [], single.search
@@ -43,25 +40,25 @@ def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
 
     monkeypatch.setattr(single, "search", count)
     monkeypatch.setattr("jaxzero.host.programs.cache_folder", lambda: None)  # no trace from a file
-    visits = [single.think(*own(agent), EMPTY, n).visits.sum() for n in (16, 64, 256, 1024)]
+    visits = [single.think(agent, EMPTY, n).visits.sum() for n in (16, 64, 256, 1024)]
     assert 0 < visits[0] < visits[1] < visits[2] < visits[3] <= 1024
-    made = expert.new_expert(*(own(agent)[i] for i in (0, 2, 1)), 0.1)
+    made = expert.new_expert(agent, 0.1)
     expert.choose_edges(made, np.zeros(1, np.uint32), EMPTY[None])
     keys = jax.random.split(jax.random.key(0), 1)
     edges = make_player("search:64", GAME, agent).choose(keys, initial_states(GAME, 1))
-    assert edges == single.think(*own(agent), EMPTY, 64).edge
+    assert edges == single.think(agent, EMPTY, 64).edge
     assert len(traced) == 1
 
 
 def test_weights_may_lie_on_any_device(agent):
     """On one that is not the first, or on all, as after training."""
     first, second = jax.devices()[:2]
-    wanted = single.choose_many(*own(agent), EMPTY[None], 0)
+    wanted = single.choose_many(agent, EMPTY[None], 0)
     mesh = jax.sharding.Mesh([first, second], "d")
     everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     for place in (first, second, everywhere):
         placed = replace(agent, params=jax.device_put(agent.params, place))
-        found = single.choose_many(*own(placed), EMPTY[None], 0)
+        found = single.choose_many(placed, EMPTY[None], 0)
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
@@ -71,8 +68,8 @@ def test_every_number_of_simulations_has_a_program_with_little_room(
 ):
     asked = []
 
-    def note(function, network, settings, params, drawn, rounds):
-        asked.append((settings.simulations, len(np.atleast_2d(drawn)), int(rounds[1].max())))
+    def note(_function, agent, drawn, rounds):
+        asked.append((agent.settings.simulations, len(np.atleast_2d(drawn)), int(rounds[1].max())))
         answer = Choice if drawn.ndim > 1 else single.Thought
         return answer(*[np.zeros(len(drawn))] * len(answer._fields))
 
@@ -81,8 +78,8 @@ def test_every_number_of_simulations_has_a_program_with_little_room(
     monkeypatch.setattr(
         single, "padded_rounds", lambda settings, simulations: (0, np.array([simulations]), 0)
     )
-    single.think(*own(agent), EMPTY, simulations)
-    single.choose_many(*own(agent), np.zeros((300, GAME.num_edges), bool), simulations)
+    single.think(agent, EMPTY, simulations)
+    single.choose_many(agent, np.zeros((300, GAME.num_edges), bool), simulations)
     for most, positions, needed in asked:
         assert needed == simulations <= most <= MOST_SIMULATIONS
         assert most <= max(single.MOST, 2 * simulations)

@@ -18,7 +18,7 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.network.features import count_codes, count_rows, encode, margin_bins
 from jaxzero.network.inputs import graph_inputs, grid_inputs
 from jaxzero.network.network import Network
-from jaxzero.players.players import Agent
+from jaxzero.players.agent import Agent
 from jaxzero.runs.resize import LENGTHS_INPUT, margin_columns, resize, resize_params
 from jaxzero.runs.weights import param_shapes
 
