@@ -27,7 +27,8 @@ from jaxzero import __version__
 from jaxzero.errors import InputError, RunError
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
-CHECKSUMS, OLD_CHECKSUMS = "checksums", "sums"  # in the record, by item; the old ones: nameless
+CHECKSUMS = "checksums"  # in the record, by item
+READS_OLDER = "886b3d8"  # the last commit that reads the checkpoints refused here
 Say = Callable[[str], None]
 ShapesOf = Callable[[dict[str, Any]], chex.ArrayTree]  # from the config in the checkpoint
 
@@ -166,17 +167,10 @@ class Checkpoints:
         where = self.folder / str(iteration)
         try:
             record = self.record(iteration)
-            if "config" not in record:
-                raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
             shapes = shapes_of(record["config"]) if shapes_of else self._saved_shapes(iteration)
             like = _zeros(shapes)
-            # Older checkpoints have a place for an average, here always empty.
-            older = shapes_of and "ema_decay" in record["config"]["learner"]
-            there = like._asdict() | {"average": {}} if older else like
-            learner = self._read(iteration, "learner", ocp.args.StandardRestore(there))
+            learner = self._read(iteration, "learner", ocp.args.StandardRestore(like))
             refuse_damaged(where, "learner", record, learner)
-            if older:
-                learner = type(like)(**{name: learner[name] for name in like._fields})
         except InputError:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files
@@ -215,8 +209,16 @@ class Checkpoints:
 
     def record(self, iteration: int) -> dict[str, Any]:
         """Read the record of one checkpoint. Raises: InputError where it is damaged."""
+        where = self.folder / str(iteration)
         record = self._read(iteration, "record", ocp.args.JsonRestore())
-        refuse_damaged(self.folder / str(iteration), "record", record, record)
+        if "config" not in record:
+            raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
+        if CHECKSUMS not in record or "ema_decay" in record["config"]["learner"]:
+            raise InputError(
+                f"checkpoint {where} is of an older version: commit {READS_OLDER} reads it; its "
+                "scripts/export.py writes weights that this version reads"
+            )
+        refuse_damaged(where, "record", record, record)
         return record
 
     def _read(self, iteration: int, item: str, args: Any) -> Any:
@@ -237,10 +239,7 @@ class Checkpoints:
     def _read_replay(
         self, iteration: int, like: chex.ArrayTree | None, record: dict[str, Any]
     ) -> chex.ArrayTree | None:
-        """Return the replay, None where none or another kind is saved. Raises: DamagedReplay.
-
-        Fields that older checkpoints lack are ().
-        """
+        """Return the replay, None where none or another kind is saved. Raises: DamagedReplay."""
         where = self.folder / str(iteration)
         if like is None or not self._replay(iteration).is_dir():
             return None
@@ -252,8 +251,6 @@ class Checkpoints:
         if layout := record.get("replay"):
             like = jax.tree.map(as_saved, like)
         try:
-            missing = _fields(like).keys() - self._saved_shapes(iteration, "replay").keys()
-            like = like._replace(**dict.fromkeys(missing, ()))  # of an older checkpoint
             fields = ocp.args.StandardRestore(_zeros(_fields(like)))
             replay = like._replace(**self._read(iteration, "replay", fields))
             refuse_damaged(where, "replay", record, replay)
@@ -280,24 +277,17 @@ def checksum(tree: chex.ArrayTree) -> int:
     return total
 
 
-def nameless_checksum(tree: chex.ArrayTree) -> int:
-    """Return the checksum of older checkpoints: it misses two arrays that changed places."""
-    leaves = (np.ascontiguousarray(leaf).reshape(-1) for leaf in jax.tree.leaves(tree))
-    return sum(zlib.crc32(leaf.view(np.uint8)) for leaf in leaves)
-
-
 def record_sum(record: dict[str, Any]) -> int:
     """Return the checksum of all but the checksums."""
-    plain = {name: x for name, x in record.items() if name not in (CHECKSUMS, OLD_CHECKSUMS)}
+    plain = {name: x for name, x in record.items() if name != CHECKSUMS}
     return zlib.crc32(json.dumps(plain, sort_keys=True).encode())
 
 
 def refuse_damaged(where: Path, item: str, record: dict[str, Any], content: Any) -> None:
     """Raise an InputError where an item of a checkpoint has not the checksum in its record."""
-    of_arrays = checksum if CHECKSUMS in record else nameless_checksum
-    # Checkpoints that are older still have none.
-    sums = record.get(CHECKSUMS) or record.get(OLD_CHECKSUMS, {})
-    sum_of = record_sum if item == "record" else of_arrays
+    sums = record[CHECKSUMS]
+    sum_of = record_sum if item == "record" else checksum
+    # Of several processes none has the whole replay.
     if item in sums and sums[item] != sum_of(content):
         raise InputError(f"checkpoint {where} is damaged: its {item} has another checksum")
 
@@ -314,7 +304,7 @@ def _is_here(tree: chex.ArrayTree) -> bool:
 
 
 def _fields(replay: chex.ArrayTree) -> dict[str, chex.ArrayTree]:
-    """Return the fields of a replay that hold something: older checkpoints have no others."""
+    """Return the fields of a replay that hold something."""
     return {name: x for name, x in replay._asdict().items() if jax.tree.leaves(x)}
 
 

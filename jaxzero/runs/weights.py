@@ -60,7 +60,7 @@ class LoadedAgent(NamedTuple):
 def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -> LoadedAgent:
     """Read the network of a run from one checkpoint or, by default, the newest good one.
 
-    Takes the weights that play: the best with a gate, else the average where there is one.
+    Takes the weights that play: with a gate the best.
     `say` names checkpoints that are skipped. Raises: InputError where there is no run, no such
     checkpoint, or none that can be read.
     """
@@ -80,7 +80,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
             there = ", ".join(map(str, found)) or "none"
             raise InputError(f"checkpoint: {checkpoint} is not in {run_dir} (there are: {there})")
     network = Network(config.game.board, config.network)
-    params = learner.get("best") or learner.get("average") or learner["params"]
+    params = learner.get("best") or learner["params"]
     params = jax.tree.map(np.array, params)
     like = param_shapes(network)
     fits = jax.tree.structure(params) == jax.tree.structure(like)

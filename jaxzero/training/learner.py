@@ -72,8 +72,7 @@ def saved_shapes(like: Learner, config: dict[str, Any]) -> Learner:
     """Return the shapes of a learner that was saved under the settings of a checkpoint."""
     settings = config["learner"]
     gated = config["evaluation"]["gate_threshold"] > 0
-    # Older checkpoints do not say it.
-    optimizer = LearnerConfig(optimizer=settings.get("optimizer", "adamw"))
+    optimizer = LearnerConfig(optimizer=settings["optimizer"])
     return like._replace(
         best=like.params if gated else {},
         opt_state=jax.eval_shape(make_optimizer(optimizer).init, like.params),

@@ -34,7 +34,7 @@ from jaxzero.training.parallel import (
     shard,
     shard_actor,
 )
-from jaxzero.training.replay import Replay, relayout, with_sets
+from jaxzero.training.replay import Replay, relayout
 
 MOST_SKIPPED = 20  # updates in a row without a finite loss and gradient, before the run gives up
 
@@ -116,21 +116,17 @@ def resume(
         actor = _empty_actor(config, devices)
     else:
         block = config.positions_per_iteration // len(devices)
-        saved = with_sets(restored.replay)
-        replay = relayout(saved, shapes.actor.replay, block)
-        if replay is not saved:
-            _say_what_was_kept(saved, replay)
+        replay = relayout(restored.replay, shapes.actor.replay, block)
+        if replay is not restored.replay:
+            _say_what_was_kept(restored.replay, replay)
         if config.selfplay.solver_below_edges:
             print("The margins of the last two iterations were not known yet and stay unknown.")
         games = config.selfplay.games_per_iteration // len(devices)
         awaited = shard_actor(lambda: init_adjudication(config, games), devices)
         actor = Actor(shard(replay, devices), awaited)
     record = restored.record
-    # Older checkpoints do not say how many evaluations went into them.
-    per_game = config.evaluations_per_iteration // config.selfplay.games_per_iteration
-    evaluations = record.get("evaluations", record["games"] * per_game)
-    totals = int(learner.iteration), record["minutes"], record["games"], evaluations
-    return Progress(replicate(learner, devices), actor, *totals)
+    totals = (record[name] for name in ("minutes", "games", "evaluations"))
+    return Progress(replicate(learner, devices), actor, int(learner.iteration), *totals)
 
 
 def _empty_actor(config: Config, devices: list[jax.Device]) -> Actor:

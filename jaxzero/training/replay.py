@@ -83,14 +83,6 @@ def _write(ring: jax.Array, block: jax.Array, cursor: jax.Array) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(ring, block.astype(ring.dtype), cursor, axis=0)
 
 
-def with_sets(saved: Replay) -> Replay:
-    """Return rings of an older checkpoint, which lack `policy_is_set`, with it. On the host."""
-    if jax.tree.leaves(saved.policy_is_set):
-        return saved
-    # All other policies sum to 1.
-    return saved._replace(policy_is_set=saved.policy.sum(axis=-1, dtype=np.float32) > 1.5)
-
-
 def relayout(saved: Replay, like: Replay, block: int) -> Replay:
     """Move the rings of some devices to other devices, or to rings of another size.
 

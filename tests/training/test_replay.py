@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxzero.training import replay as replay_module
-from jaxzero.training.replay import Replay, empty_replay, relayout, with_sets
+from jaxzero.training.replay import Replay, empty_replay, relayout
 from jaxzero.training.targets import Positions
 
 EDGES, BLOCK, CAPACITY = 12, 8, 24
@@ -126,13 +126,3 @@ def blocks_of(count: int) -> Positions:
 def test_rings_that_fit_stay_as_they_are():
     before = rings(2, CAPACITY, 5)
     assert relayout(before, before, BLOCK) is before
-
-
-def test_rings_of_older_checkpoints_know_sets_by_their_sums():
-    before = rings(2, CAPACITY, 3)
-    sums = before.policy.sum(axis=-1, keepdims=True)
-    policy = np.where(sums > 2, before.policy, before.policy / np.maximum(sums, 1))
-    old = before._replace(policy=policy, policy_is_set=())
-    after = with_sets(old)
-    np.testing.assert_array_equal(after.policy_is_set, sums[..., 0] > 2)
-    assert after.policy_is_set.dtype == bool and with_sets(before) is before
