@@ -175,8 +175,6 @@ temperature: 1.0 | play.py --mode ai --temperature 1 --player greedy --player2 g
 seconds: 2 | engine.py --weights 2x2 --seconds 2 --clock 60
 host: 203.0.113.9 | play.py --web --host 203.0.113.9 --port 0
 host: 127.0.0.1 | play.py --host 127.0.0.1
-port: 1 | watch.py --run_dir run --port 1
-once: | watch.py --run_dir run --web --once
 every: 3 | watch.py --run_dir run --once --every 3
 
 board: 20x20 | solve.py --rows 20 --cols 20 --position h0,0

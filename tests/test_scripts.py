@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import script_runner
 from script_runner import run_here
 
@@ -53,14 +52,11 @@ def test_seeds_are_runs_of_their_own_and_complete_ones_are_not_repeated(tmp_path
     assert last.stdout.count("complete in") == 2
 
 
-@pytest.mark.parametrize("script", ["play", "watch"])
-def test_a_page_without_its_packages_says_how_to_install_them(script, tmp_path, monkeypatch):
+def test_a_page_without_its_packages_says_how_to_install_them(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("jaxzero.page.server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    (tmp_path / "config.yaml").write_text("seed: 0")
-    of_run = ["--run_dir", tmp_path] if script == "watch" else []
-    done = run_here(f"{script}.py", "--web", *of_run)
+    done = run_here("play.py", "--web")
     assert done.returncode == 2
     assert done.stderr.startswith("error: web: needs starlette")
     assert 'pip install -e ".[web]"' in done.stderr and done.stderr.count("\n") == 1

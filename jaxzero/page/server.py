@@ -200,9 +200,7 @@ async def lines_in_turn(queue: Queue, found: Iterator[Answer]) -> AsyncIterator[
         yield json.dumps({"error": error.detail}) + "\n"
 
 
-def serve(
-    host: str, port: int, make: Callable[[tuple[str, ...]], Starlette] = make_app, to: str = "Play"
-) -> None:
+def serve(host: str, port: int) -> None:
     """Serve a page until interrupted. Raises: InputError where the port is taken."""
     import uvicorn
 
@@ -220,11 +218,10 @@ def serve(
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
     port = listening.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-    print(f"{to} at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
-    if make is make_app:
-        PREPARATION.begin(DEFAULT, prepare, partial(answers.prepare_board, DEFAULT))
+    print(f"Play at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
+    PREPARATION.begin(DEFAULT, prepare, partial(answers.prepare_board, DEFAULT))
     config = uvicorn.Config(
-        make(hosts),
+        make_app(hosts),
         # Others would hide signals from `interrupts`, which ends also what compiles.
         loop="asyncio",
         log_level="error",

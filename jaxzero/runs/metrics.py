@@ -1,4 +1,4 @@
-"""Metrics of a run: JSON lines, TensorBoard, Prometheus, a line on the terminal, a figure."""
+"""Metrics of a run: JSON lines, TensorBoard, a line on the terminal, a figure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from jaxzero.host.readers import read_json_lines
 
 FILE_NAME = "metrics.jsonl"
 DISCARDED = "metrics_discarded.jsonl"
-PROMETHEUS = "metrics.prom"
 LARGEST, LARGEST_ITERATION = 1e30, 2**31  # beyond them nothing was measured
 
 
@@ -31,7 +30,7 @@ class MetricsWriter:
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import SessionLog
 
-        self._path, self._run = run_dir / FILE_NAME, run_dir.resolve().name
+        self._path = run_dir / FILE_NAME
         lines = read_metrics(run_dir)
         later = [line for line in lines if line["iteration"] > first]
         if later:
@@ -54,8 +53,6 @@ class MetricsWriter:
         tags = {re.sub(r"[^-/\w.]", "_", name): x for name, x in numbers.items()}
         values = [Summary.Value(tag=tag, simple_value=x) for tag, x in tags.items()]
         self._show(step=iteration, summary=Summary(value=values))
-        numbers = {"iteration": iteration, **numbers}
-        write_text(self._path.with_name(PROMETHEUS), prometheus(self._run, numbers))
         # One write, so that another thread's line cannot come before the end of this one.
         print(f"{iteration:>5}{self._of}  {headline}\n", end="", flush=True)
 
@@ -78,20 +75,6 @@ class MetricsWriter:
 
     def __exit__(self, *_error) -> None:
         self.close()
-
-
-def prometheus(run: str, numbers: dict[str, float]) -> str:
-    """Return the last numbers of a run in the text format of Prometheus, one gauge each.
-
-    The textfile collector of its node exporter reads such a file. Source: Prometheus, "Exposition
-    formats", text-based format 0.0.4.
-    """
-    label = re.sub(r'(["\\])', r"\\\1", run).replace("\n", r"\n")
-    lines = []
-    for name, value in numbers.items():
-        plain = "jaxzero_" + re.sub("[^a-zA-Z0-9]+", "_", name)
-        lines += [f"# TYPE {plain} gauge", f'{plain}{{run="{label}"}} {value:.9g}']
-    return "\n".join(lines) + "\n"
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:

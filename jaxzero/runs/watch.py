@@ -6,7 +6,6 @@ The limits of the warnings were chosen so that complete runs of `quick.yaml`, `c
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
 import time
@@ -209,15 +208,6 @@ def report(warnings: list[Warning], unknown: str) -> Panel:
         lines.append("\n" * bool(number) + warning.name, "bold red")
         lines.append(f": {warning.words}.\n  {warning.change[0].upper()}{warning.change[1:]}.")
     return Panel(lines, title="warnings", border_style="red")
-
-
-def as_html(view: Any, every: float) -> str:
-    """Return a view as a page that loads itself again after `every` seconds."""
-    console = Console(record=True, width=96, file=io.StringIO())
-    console.print(view, markup=False)
-    page = console.export_html(inline_styles=False)
-    refresh = f'<meta http-equiv="refresh" content="{every:g}"><title>jaxzero</title>'
-    return page.replace("<head>", f"<head>{refresh}", 1)
 
 
 class Warning(NamedTuple):
