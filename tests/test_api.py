@@ -47,7 +47,7 @@ GOOD = {
 }
 BAD = {
     "zeros and ones": BITS,
-    "zeros and ones of int8": np.array(BITS, np.int8),  # as the masks of PettingZoo
+    "zeros and ones of int8": np.array(BITS, np.int8),  # as masks of actions are
     "zeros and ones as text": " ".join(map(str, BITS)),
     "zeros and ones as floats": np.array(BITS, float),
     "an edge twice": [3, 3],

@@ -11,12 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "adapters.md"
 
 @pytest.mark.parametrize(
     ("section", "library"),
-    [
-        ("OpenSpiel", "pyspiel"),
-        ("Pgx", "pgx"),
-        ("A search with mctx", "pgx"),
-        ("PettingZoo", "pettingzoo"),
-    ],
+    [("OpenSpiel", "pyspiel"), ("Pgx", "pgx"), ("A search with mctx", "pgx")],
 )
 def test_the_example_prints_what_stands_there(section, library, capsys):
     pytest.importorskip(library, reason="needs the extra jaxzero[adapters]")
