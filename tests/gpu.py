@@ -15,7 +15,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import tabulate
@@ -52,7 +54,7 @@ class Step(NamedTuple):
     name: str
     command: list[str]  # after `python`
     result: Path  # the file that it ends with
-    environment: dict[str, str]  # beside that of all steps
+    environment: Mapping[str, str] = MappingProxyType({})  # beside that of all steps
 
 
 class Gpu(NamedTuple):
@@ -157,12 +159,12 @@ def run_steps(steps: list[Step], logs: Path, minutes_left: Any) -> None:
         print("  out of time" if code is None else f"  exit code {code}", flush=True)
 
 
-def run(words: list[str], extra: dict[str, str], seconds: float, log: Any) -> int | None:
+def run(words: list[str], extra: Mapping[str, str], seconds: float, log: Any) -> int | None:
     """Run a command for so many seconds at most; return its exit code, None if it was stopped."""
     # A CPU beside the GPU, where programs are compiled for counting.
     platforms = "cuda,cpu" if gpu_here() else "cpu"
     path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))).rstrip(os.pathsep)
-    environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": path} | extra
+    environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": path, **extra}
     process = subprocess.Popen(words, stdout=log, stderr=log, env=environment, cwd=ROOT)
     try:
         return process.wait(seconds)

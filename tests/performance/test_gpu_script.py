@@ -33,6 +33,14 @@ def test_a_step_that_runs_out_of_time_is_stopped_and_goes_on_in_the_next_call(tm
         assert not result.exists()
 
 
+def test_a_step_has_its_environment_and_that_of_the_call(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/where/packages/are")
+    show = "import os; print(os.environ['PYTHONPATH'], os.environ['OWN'])"
+    step = gpu.Step("shown", ["-c", show], tmp_path / "never", {"OWN": "1"})
+    gpu.run_steps([step], tmp_path, lambda: 1.0)
+    assert (tmp_path / "shown.log").read_text() == f"{ROOT}{os.pathsep}/where/packages/are 1\n"
+
+
 @pytest.mark.parametrize(
     ("name", "known"),
     [
