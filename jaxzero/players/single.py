@@ -110,8 +110,7 @@ def choose_many(agent: Agent, drawn: np.ndarray, simulations: int) -> Choice:
         agent, rounds = with_rounds(agent, simulations, MOST_OF_MANY)
     else:
         agent, rounds = without_search(agent), ()
-    many = len(drawn) > BATCHES[0]
-    size = BATCHES[many and (not simulations or agent.settings.simulations <= MOST_OF_LARGE)]
+    size = BATCHES[len(drawn) > BATCHES[0] and simulations <= MOST_OF_LARGE]
     if len(drawn) == 1 and not simulations:
         size = 1
     parts = []

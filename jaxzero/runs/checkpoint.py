@@ -211,6 +211,8 @@ class Checkpoints:
         """Read the record of one checkpoint. Raises: InputError where it is damaged."""
         where = self.folder / str(iteration)
         record = self._read(iteration, "record", ocp.args.JsonRestore())
+        if CHECKSUMS in record:  # first: what is damaged is not judged by its content
+            refuse_damaged(where, "record", record, record)
         if "config" not in record:
             raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
         if CHECKSUMS not in record or "ema_decay" in record["config"]["learner"]:
@@ -218,7 +220,6 @@ class Checkpoints:
                 f"checkpoint {where} is of an older version: commit {READS_OLDER} reads it; its "
                 "scripts/export.py writes weights that this version reads"
             )
-        refuse_damaged(where, "record", record, record)
         return record
 
     def _read(self, iteration: int, item: str, args: Any) -> Any:

@@ -70,9 +70,8 @@ def start_from(learner: Learner, params: chex.ArrayTree) -> Learner:
 
 def saved_shapes(like: Learner, config: dict[str, Any]) -> Learner:
     """Return the shapes of a learner that was saved under the settings of a checkpoint."""
-    settings = config["learner"]
     gated = config["evaluation"]["gate_threshold"] > 0
-    optimizer = LearnerConfig(optimizer=settings["optimizer"])
+    optimizer = LearnerConfig(optimizer=config["learner"]["optimizer"])
     return like._replace(
         best=like.params if gated else {},
         opt_state=jax.eval_shape(make_optimizer(optimizer).init, like.params),

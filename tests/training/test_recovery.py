@@ -105,6 +105,18 @@ def test_two_arrays_that_changed_places_are_noticed():
     assert checksum(Restored(**fields)) == checksum(fields)
 
 
+@pytest.mark.parametrize("item", ["learner", "replay", "record"])
+def test_another_checksum_names_the_item_that_is_damaged(item, run):
+    path = run / "checkpoints" / "6" / "record" / "metadata"
+    record = json.loads(path.read_text())
+    record[CHECKSUMS][item] ^= 1
+    if item == "record":  # its content tells nothing then
+        record["config"]["lexrner"] = record["config"].pop("learner")
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=f"its {item} has another checksum"):
+        saved(short_config(), run, 6)
+
+
 @pytest.mark.parametrize("older", ["no checksums", "an average"])
 def test_checkpoints_of_older_versions_are_refused(run, older):
     path = run / "checkpoints" / "6" / "record" / "metadata"
