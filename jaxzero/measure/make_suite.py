@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,10 +20,9 @@ from jaxzero.game import DotsAndBoxes, automorphisms, fullest_beside, initial_st
 from jaxzero.host.status import doing
 from jaxzero.measure.suite import BANDS, Suite, read_positions, write_positions
 from jaxzero.players.players import Player
-from jaxzero.solver.endgame import move_bounds, new_table
-from jaxzero.solver.tablebase import ILLEGAL
+from jaxzero.solver.cancellation import cancelled_by
+from jaxzero.solver.endgame import cores, move_bounds, new_table
 
-REPORT_EVERY = 500  # positions between two lines of progress
 SAVE_SECONDS = 20.0  # between two saves of solved positions
 HALVES = ("tuning", "test")
 
@@ -161,30 +162,49 @@ def is_quiet(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 
 
 def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Path) -> Solved:
-    """Solve positions [P, A] bool in their order.
+    """Solve positions [P, A] bool, one at a time on each core.
 
     Results are saved in `store` as they come; a later call with the same limit takes them from
     there.
     """
     known = read_store(store, game, node_limit)
-    moves = np.full(drawn.shape, ILLEGAL, np.int8)
-    solved = np.zeros(len(drawn), bool)
-    table = new_table(2**22)
-    began = saved = time.monotonic()
-    for row, board in enumerate(drawn):
-        if board.tobytes() not in known:
-            with doing(f"solving position {row + 1} of {len(drawn)}"):
-                lower, upper = move_bounds(game, board, node_limit=node_limit, table=table)
-            known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
-        moves[row], solved[row] = known[board.tobytes()]
-        done, now = row + 1, time.monotonic()
-        if done == len(drawn) or now > saved + SAVE_SECONDS:
-            write_store(store, game, node_limit, known)
-            saved = time.monotonic()
-        if done == len(drawn) or done % REPORT_EVERY == 0:
-            counts = f"{done} of {len(drawn)} positions in {now - began:.0f} s"
-            print(f"{counts}, {solved.sum()} solved", flush=True)
-    return Solved(moves, solved)
+    new = [board for board in drawn if board.tobytes() not in known]
+    stopped, own, began = threading.Event(), threading.local(), time.monotonic()
+
+    def prepare() -> None:
+        own.table = new_table(2**22)
+
+    def give_up() -> None:
+        if stopped.is_set():
+            raise CancelledError
+
+    def solve(board: np.ndarray) -> None:
+        with cancelled_by(give_up):
+            lower, upper = move_bounds(game, board, node_limit=node_limit, table=own.table)
+        known[board.tobytes()] = lower.astype(np.int8), bool((lower == upper).all())
+
+    def save() -> None:
+        write_store(store, game, node_limit, dict(known))
+        solved = sum(whole for _, whole in known.values())
+        counts = f"{len(known)} of {len(drawn)} positions in {time.monotonic() - began:.0f} s"
+        print(f"{counts}, {solved} solved", flush=True)
+
+    with ThreadPoolExecutor(cores(), initializer=prepare) as pool:
+        running = {pool.submit(solve, board) for board in new}
+        try:
+            with doing("solving positions"):
+                while running:
+                    done, running = wait(running, SAVE_SECONDS, FIRST_EXCEPTION)
+                    for future in done:
+                        future.result()
+                    if done:
+                        save()
+        finally:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+            save()
+    moves, solved = zip(*(known[board.tobytes()] for board in drawn), strict=True)
+    return Solved(np.stack(moves), np.array(solved))
 
 
 Known = dict[bytes, tuple[np.ndarray, bool]]

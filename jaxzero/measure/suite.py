@@ -22,7 +22,7 @@ from jaxzero.host.files import atomic_write
 from jaxzero.host.readers import is_file, read_arrays, read_json
 from jaxzero.solver.tablebase import ILLEGAL, build_table, check_fits, move_values
 
-BANDS = ((1, 8), *((low, low + 3) for low in range(9, 41, 4)), (41, 112))  # undrawn edges
+BANDS = ((1, 8), *((low, low + 3) for low in range(9, 45, 4)), (45, 112))  # undrawn edges
 DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
 TABLE_EDGES = 24  # a table of 3x3 takes seconds, larger ones minutes

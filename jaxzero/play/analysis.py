@@ -28,6 +28,7 @@ from jaxzero.solver.endgame import (
     Solution,
     TranspositionTable,
     check_board,
+    cores,
     move_bounds,
     new_table,
     solve,
@@ -298,10 +299,11 @@ def by_solver(
     while not known.is_exact and (left := end - time.monotonic()) > 0:
         with tables.lend() as table:
             if known.proven is None:
-                solution = solve(game, drawn, seconds=min(slice_, left), table=table)
+                solution = solve(game, drawn, min(slice_, left), table, cores())
                 known = _proven(game, known, drawn, ahead, solution)
             else:
-                bounds = move_bounds(game, drawn, seconds=min(slice_, left), table=table)
+                limits = {"seconds": min(slice_, left), "table": table, "threads": cores()}
+                bounds = move_bounds(game, drawn, **limits)
                 known = _with_bounds(known, known.proven, *bounds, ahead)
         slice_ = min(2 * slice_, LONGEST_SLICE)
         yield known

@@ -138,7 +138,8 @@ class Session:
         if not 0 < undrawn <= expert.PROVEN_UNDRAWN or not PREPARATION.is_done(self.game, self):
             return
         player, drawn = self._expert(), self.record.drawn
-        problem = expert.problem_of(player, drawn)
+        # One thread: the other side may think on the same machine.
+        problem = expert.problem_of(player, drawn, threads=1)
 
         def prove() -> None:
             guess = float(player.think(expert.SIMULATIONS[0], drawn).value)

@@ -1,10 +1,11 @@
 """The expert: a network and the exact solver share the time of a decision.
 
-A short search orders the moves and guesses the value. From there a thread tries to prove the value,
-while a longer search of the network runs beside it. Once the value is proven, the expert draws an
-exact best edge: of several the one that the search prefers, so that a weaker opponent has problems
-to solve. Where time ends before, the expert leaves out the edges that are proven to be worth less
-than the proven lower bound, and draws what the search prefers of the others.
+A short search orders the moves and guesses the value. From there the cores try to prove the value
+together, while a longer search of the network runs beside them. Once the value is proven, the
+expert draws an exact best edge: of several the one that the search prefers, so that a weaker
+opponent has problems to solve. Where time ends before, the expert leaves out the edges that are
+proven to be worth less than the proven lower bound, and draws what the search prefers of the
+others.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
     begin = time.monotonic()
     if np.count_nonzero(~drawn) > PROVEN_UNDRAWN:
         return int(expert.think(simulations, drawn).edge)
-    problem = problem_of(expert, drawn)
+    problem = problem_of(expert, drawn, endgame.cores())
 
     def at(share: float) -> float:
         return begin + share * expert.seconds
@@ -98,10 +99,10 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
             problem.stop()
 
 
-def problem_of(expert: Expert, drawn: np.ndarray) -> proof.Problem:
+def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem:
     """Return the problem of a position [A] bool, with the table of all decisions on its board."""
     game = expert.board
-    return proof.new_problem(game, drawn, _table(game))
+    return proof.new_problem(game, drawn, _table(game), threads)
 
 
 def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:

@@ -6,6 +6,7 @@ lose, under perfect play. It depends on the drawn edges only, not on the score.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ _INLINE_NODES = 2**14  # searched in the calling thread, about 10 ms; a new thre
 _NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to the drawn edges
 
 Result = TypeVar("Result")
+Work = tuple[np.ndarray, ...]  # the memory of a search: board, scratch, table and control words
+Search = Callable[..., Result]  # of such memory
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,10 @@ class Solution:
 class TranspositionTable:
     """Proven bounds of searched positions, of all boards of at most 7x7 or of one larger board.
 
-    For one thread at a time.
+    For one thread at a time, or for threads that prove the same position together.
     """
 
-    words: np.ndarray  # [4 * entries] uint64
+    words: np.ndarray  # [4 * entries + marks] uint64
 
 
 def new_table(entries: int = 2**22) -> TranspositionTable:
@@ -56,7 +59,8 @@ def new_table(entries: int = 2**22) -> TranspositionTable:
     """
     if entries < 2 or entries & (entries - 1):
         raise InputError(f"entries: {entries} must be a power of two, at least 2")
-    return TranspositionTable(np.zeros(4 * entries, np.uint64))
+    words = null_window.ENTRY_WORDS * entries + null_window.MARKS
+    return TranspositionTable(np.zeros(words, np.uint64))
 
 
 def solve(
@@ -64,19 +68,21 @@ def solve(
     drawn: Sequence[int] | np.ndarray,
     seconds: float | None = None,
     table: TranspositionTable | None = None,
+    threads: int = 1,
 ) -> Solution:
     """Return the margin of one position and every edge that keeps it.
 
     `drawn` is [A] bool or a list of edge numbers. Without a limit the search runs to the end.
+    So many `threads` share a long search.
     Raises: InputError for a board beyond 7x7 or an impossible edge.
     """
     across, down, bits, work = prepare(game, drawn, table)
-    best = np.zeros(game.num_edges, bool)
 
-    def search() -> tuple[int, int]:
-        return null_window.solve_position(across, down, bits, best, *work)
+    def search(*work: np.ndarray) -> tuple[int, int, np.ndarray]:
+        best = np.zeros(game.num_edges, bool)
+        return *null_window.solve_position(across, down, bits, best, *work), best
 
-    lower, upper = _run(search, work[-1], None, seconds)
+    lower, upper, best = _run(search, work, None, seconds, threads)
     return Solution(
         value=int(lower) if lower == upper else None,
         lower=int(lower),
@@ -91,6 +97,7 @@ def move_bounds(
     node_limit: int | None = None,
     seconds: float | None = None,
     table: TranspositionTable | None = None,
+    threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return proven bounds on the margin after drawing each edge: lower [A], upper [A] int64.
 
@@ -98,13 +105,13 @@ def move_bounds(
     hold ILLEGAL. Raises: as `solve`.
     """
     across, down, bits, work = prepare(game, drawn, table)
-    lowers, uppers = (np.full(game.num_edges, ILLEGAL) for _ in range(2))
 
-    def search() -> None:
+    def search(*work: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        lowers, uppers = (np.full(game.num_edges, ILLEGAL) for _ in range(2))
         null_window.bound_moves(across, down, bits, lowers, uppers, *work)
+        return lowers, uppers
 
-    _run(search, work[-1], node_limit, seconds)
-    return lowers, uppers
+    return _run(search, work, node_limit, seconds, threads)
 
 
 def move_values(
@@ -139,10 +146,10 @@ def solve_many(
     undrawn, limit = ~drawn, _limit(node_limit)
     work = _work(game, _board_words(game), table or new_table(2**18))
 
-    def search() -> None:
+    def search(*work: np.ndarray) -> None:
         null_window.solve_positions(undrawn, limit, bits, values, best, solved, *work)
 
-    _run_in_thread(search, work[-1], None)
+    _run_in_thread(search, [work], None)
     return values, best, solved
 
 
@@ -188,11 +195,16 @@ def prepare(
     return across, down, bits, _work(game, board, table)
 
 
-def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> tuple:
-    """Return the memory of a search: board, scratch, table and control words."""
+def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> Work:
+    """Return the memory of a search."""
     scratch = bitboards.LEAF_WORDS + (game.num_edges + 1) * bitboards.PLY_WORDS
     control = np.zeros(null_window.CONTROL_WORDS, np.int64)
     return board, np.zeros(scratch, np.uint64), table.words, control
+
+
+def cores() -> int:
+    """Return the cores that this process may use: so many searches run well at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_board(game: DotsAndBoxes) -> None:
@@ -275,42 +287,85 @@ def _limit(node_limit: int | None) -> int:
 
 
 def _run(
-    search: Callable[[], Result], control: np.ndarray, node_limit: int | None, seconds: float | None
+    search: Search[Result],
+    work: Work,
+    node_limit: int | None,
+    seconds: float | None,
+    threads: int,
 ) -> Result:
     """Run a search of one position to its end or to a limit.
 
-    Most searches are short and run in this thread. A longer search starts again in a thread of its
+    Most searches are short and run in this thread. A longer search starts again in threads of its
     own and finds its earlier bounds in the table.
     """
-    limit = _limit(node_limit)
+    limit, control = _limit(node_limit), work[-1]
     control[null_window.NODE_LIMIT] = min(limit, _INLINE_NODES)
-    result = search()
+    result = search(*work)
     if not control[null_window.STOP] or limit <= _INLINE_NODES:
         return result
     control[null_window.STOP], control[null_window.NODE_LIMIT] = 0, limit
-    return _run_in_thread(search, control, seconds)
+    return _run_in_thread(search, sharing(work, threads), seconds)
 
 
-def _run_in_thread(
-    search: Callable[[], Result], control: np.ndarray, seconds: float | None
-) -> Result:
+def _run_in_thread(search: Search[Result], works: Sequence[Work], seconds: float | None) -> Result:
     """Run a search in a thread of its own.
 
     Python handles Ctrl-C in the main thread only, and not within compiled code. The compiled search
     releases the GIL, so the main thread can wait for it and handle the interrupt.
     """
     with ThreadPoolExecutor(1) as pool:
-        return finish(pool.submit(search), control, seconds)
+        return finish(pool.submit(first_of, search, works), works, seconds)
 
 
-def finish(running: Future[Result], control: np.ndarray, seconds: float | None) -> Result:
+def finish(running: Future[Result], works: Sequence[Work], seconds: float | None) -> Result:
     """Return the result of a search; end it when time is up, cancelled or at an interrupt."""
     try:
         return result_of(running, seconds)
     except TimeoutError:
-        control[null_window.TIME_UP] = 1
+        stop(works)
         return running.result()
     except BaseException:
-        control[null_window.TIME_UP] = 1
+        stop(works)
         wait([running])
         raise
+
+
+def stop(works: Sequence[Work]) -> None:
+    """End the searches that use this memory, from any thread, within microseconds."""
+    for work in works:
+        work[-1][null_window.TIME_UP] = 1
+
+
+def sharing(work: Work, threads: int) -> list[Work]:
+    """Return the memory of so many threads that share the table of `work`, whose own is first."""
+    board, scratch, table, control = work
+    others = [(board, scratch.copy(), table, control.copy()) for _ in range(threads - 1)]
+    return [work, *others]
+
+
+def first_of(search: Search[Result], works: Sequence[Work]) -> Result:
+    """Run one search in as many threads as `works`; return what the first one finds.
+
+    The others end with it. If all are stopped, the result is that of the first thread.
+    """
+    if len(works) == 1:
+        return search(*works[0])
+    found = []
+
+    def run(work: Work) -> Result:
+        control = work[-1]
+        control[null_window.SHARED] = 1
+        result = search(*work)
+        if not control[null_window.STOP]:
+            found.append(result)
+            for other in works:
+                other[-1][null_window.STOP] = 1
+        return result
+
+    with ThreadPoolExecutor(len(works) - 1) as pool:
+        for work in works[1:]:
+            pool.submit(run, work)
+        own = run(works[0])
+    for work in works:
+        work[-1][null_window.STOP] = not found
+    return found[0] if found else own

@@ -45,8 +45,12 @@ _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _MIX_3 = np.uint64(0xFF51AFD7ED558CCD)
 
-# `control` [int64]; another thread writes TIME_UP.
-NODES, NODE_LIMIT, STOP, TIME_UP, CONTROL_WORDS = range(5)
+# `control` [int64]; other threads write TIME_UP and STOP. SHARED is 1 where threads prove together.
+NODES, NODE_LIMIT, STOP, TIME_UP, SHARED, CONTROL_WORDS = range(6)
+
+# `table` [uint64]: the entries, then marks of moves that a thread is searching just now.
+ENTRY_WORDS, MARKS = 4, 2**10
+_FEWEST_SHARED = 6  # safe edges; below, a search is too short to be worth a mark
 
 
 @njit(cache=True, nogil=True)
@@ -93,18 +97,41 @@ def _canonical(board, across, down):
 @njit(cache=True, nogil=True)
 def _bucket(table, across, down, code):
     """Return the first word of the two entries of 4 words for this key."""
+    mixed = _mixed(across, down, code)
+    buckets = (len(table) - MARKS) // (2 * ENTRY_WORDS)
+    return np.int64(mixed & np.uint64(buckets - 1)) * (2 * ENTRY_WORDS)
+
+
+@njit(cache=True, nogil=True)
+def _mixed(across, down, code):
+    """Return a hash of a key."""
     mixed = (across ^ (code * _MIX_3)) * _MIX_1
     mixed = ((mixed ^ (mixed >> np.uint64(32))) ^ down) * _MIX_2
     mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX_3
-    mixed ^= mixed >> np.uint64(32)
-    return np.int64(mixed & np.uint64(len(table) // 8 - 1)) * 8
+    return mixed ^ (mixed >> np.uint64(32))
+
+
+@njit(cache=True, nogil=True)
+def _mark(table, across, down, code, move):
+    """Return the place in the table and the word that mark a move of this key as being searched."""
+    word = _mixed(across, down, code ^ (move * _MIX_2))
+    return len(table) - MARKS + np.int64(word & np.uint64(MARKS - 1)), word
 
 
 @njit(cache=True, nogil=True)
 def _find(table, bucket, across, down, code):
-    """Return the first word of the entry of this key, or -1."""
-    for at in (bucket, bucket + 4):
-        if table[at] == across and table[at + 1] == down and table[at + 2] == code:
+    """Return the first word of the entry of this key, or -1.
+
+    The words of a key hold those of the bounds too (Hyatt and Mann 2002): where two threads have
+    written an entry at once, it fits no key.
+    """
+    for at in (bucket, bucket + ENTRY_WORDS):
+        bounds = table[at + 3]
+        if (
+            table[at] ^ (bounds * _MIX_1) == across
+            and table[at + 1] ^ (bounds * _MIX_2) == down
+            and table[at + 2] ^ (bounds * _MIX_3) == code
+        ):
             return at
     return -1
 
@@ -126,10 +153,11 @@ def _store(table, bucket, across, down, code, lower, upper, move, depth):
     """Keep the bounds of one key: first entry for the deepest, second for the latest."""
     at = _find(table, bucket, across, down, code)
     if at < 0:
-        at = bucket if (table[bucket + 3] >> np.uint64(24)) <= depth else bucket + 4
-    table[at], table[at + 1], table[at + 2] = across, down, code
+        at = bucket if (table[bucket + 3] >> np.uint64(24)) <= depth else bucket + ENTRY_WORDS
     bounds = np.uint64(lower + 64) | (np.uint64(upper + 64) << np.uint64(8))
-    table[at + 3] = bounds | (move << np.uint64(16)) | (depth << np.uint64(24))
+    bounds |= (move << np.uint64(16)) | (depth << np.uint64(24))
+    table[at], table[at + 1] = across ^ (bounds * _MIX_1), down ^ (bounds * _MIX_2)
+    table[at + 2], table[at + 3] = code ^ (bounds * _MIX_3), bounds
 
 
 @njit(cache=True, nogil=True)
@@ -189,16 +217,36 @@ def search(across, down, beta, ply, board, work, table, control):
     best = np.int64(-1000)
     safe_across = across & ~(two | (two << board[STRIDE]))
     safe_down = down & ~(two | (two << ONE))
-    hint = move
-    while (safe_across | safe_down) != ZERO and best < beta:
+    hint, first_move = move, True
+    # Threads share the moves of a position (ABDADA, Weill 1996): each leaves for later what another
+    # one searches, but for the first move, which mostly decides alone.
+    shared = control[SHARED] != 0 and popcount(safe_across | safe_down) >= _FEWEST_SHARED
+    later_across = later_down = ZERO
+    mark, place = ZERO, 0
+    while best < beta:
+        if (safe_across | safe_down) == ZERO:
+            if (later_across | later_down) == ZERO:
+                break
+            safe_across, safe_down, later_across, later_down = later_across, later_down, ZERO, ZERO
+            shared = False
         edge = _next_safe(safe_across, safe_down, hint, board)
         bit_across = ONE << edge if edge < np.uint64(64) else ZERO
         bit_down = ONE << (edge - np.uint64(64)) if edge >= np.uint64(64) else ZERO
         safe_across &= ~bit_across
         safe_down &= ~bit_down
+        if shared and not first_move:
+            place, mark = _mark(table, key_across, key_down, code, edge)
+            if table[place] == mark:
+                later_across |= bit_across
+                later_down |= bit_down
+                continue
+            table[place] = mark
         margin = -search(
             across & ~bit_across, down & ~bit_down, 2 - beta, ply + 1, board, work, table, control
         )
+        if shared and not first_move:
+            table[place] = ZERO
+        first_move = False
         if control[STOP] != 0:
             return 0
         if margin > best:

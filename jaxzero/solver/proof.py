@@ -10,12 +10,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver import endgame
-from jaxzero.solver.endgame import NO_LIMIT, Result, TranspositionTable
+from jaxzero.solver.endgame import NO_LIMIT, Result, TranspositionTable, Work
 from jaxzero.solver.later import bitboards, null_window
 
 GLANCE_NODES = 2_000  # about a millisecond; enough to find again what the table knows
@@ -23,17 +24,17 @@ GLANCE_NODES = 2_000  # about a millisecond; enough to find again what the table
 
 @dataclass(frozen=True)
 class Problem:
-    """A position, its proven bounds and the memory for proofs. For one thread at a time."""
+    """A position, its proven bounds and the memory for proofs. For one proof at a time."""
 
     across: np.uint64  # undrawn horizontal edges
     down: np.uint64  # undrawn vertical edges
     bits: np.ndarray  # [A] int64, the bit of each edge
     bounds: np.ndarray  # [2] int64, proven bounds on the margin of the side to move, boxes
-    memory: tuple[np.ndarray, ...]  # board, scratch, table, control
+    works: list[Work]  # the memory of each thread that proves
 
     @property
     def control(self) -> np.ndarray:
-        return self.memory[-1]
+        return self.works[0][-1]
 
     @property
     def value(self) -> int | None:
@@ -43,17 +44,20 @@ class Problem:
 
     def stop(self) -> None:
         """End the proof that runs, from any thread, within microseconds."""
-        self.control[null_window.TIME_UP] = 1
+        endgame.stop(self.works)
 
 
-def new_problem(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) -> Problem:
+def new_problem(
+    game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable, threads: int = 1
+) -> Problem:
     """Return the problem of a position [A] bool. Raises: InputError for a board beyond 7x7."""
-    across, down, bits, memory = endgame.prepare(game, drawn, table)
-    board, control = memory[0], memory[-1]
+    across, down, bits, work = endgame.prepare(game, drawn, table)
+    board, control = work[0], work[-1]
     control[null_window.NODE_LIMIT] = NO_LIMIT
     stride, boxes = board[bitboards.STRIDE], board[bitboards.BOXES]
     left = int(bitboards.boxes_beside(across, down, stride, boxes)).bit_count()
-    return Problem(across, down, bits, np.array([-left, left]), memory)
+    works = endgame.sharing(work, threads)
+    return Problem(across, down, bits, np.array([-left, left]), works)
 
 
 def prove_value(problem: Problem, guess: float) -> None:
@@ -66,7 +70,8 @@ def prove_value(problem: Problem, guess: float) -> None:
     while bounds[0] < bounds[1]:
         lower, upper = bounds.tolist()
         test = min(upper, lower + 2 * max(1, round((guess - lower) / 2)))
-        reached = null_window.at_least(problem.across, problem.down, test, *problem.memory)
+        search = partial(null_window.at_least, problem.across, problem.down, test)
+        reached = endgame.first_of(search, problem.works)
         if problem.control[null_window.STOP]:
             return
         if reached:
@@ -80,10 +85,10 @@ def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> 
 
     `least` has the parity of the boxes left.
     """
-    control = problem.control
+    control, bit = problem.control, problem.bits[edge]
     control[null_window.NODE_LIMIT] = min(NO_LIMIT, control[null_window.NODES] + nodes)
-    bit = problem.bits[edge]
-    found = null_window.move_at_least(problem.across, problem.down, bit, least, *problem.memory)
+    search = partial(null_window.move_at_least, problem.across, problem.down, bit, least)
+    found = endgame.first_of(search, problem.works[: 1 if nodes < NO_LIMIT else None])
     stopped, control[null_window.STOP] = bool(control[null_window.STOP]), 0
     control[null_window.NODE_LIMIT] = NO_LIMIT
     return None if stopped else bool(found)
@@ -119,6 +124,7 @@ def finish(problem: Problem, running: Future[Result], deadline: float) -> Result
     """
     try:
         seconds = max(0.0, deadline - time.monotonic())
-        return endgame.finish(running, problem.control, seconds)
+        return endgame.finish(running, problem.works, seconds)
     finally:
-        problem.control[[null_window.TIME_UP, null_window.STOP]] = 0
+        for work in problem.works:
+            work[-1][[null_window.TIME_UP, null_window.STOP]] = 0

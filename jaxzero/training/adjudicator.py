@@ -16,7 +16,7 @@ import numpy as np
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.game.board import box_sides_table
-from jaxzero.solver.endgame import TranspositionTable, new_table, solve_many
+from jaxzero.solver.endgame import TranspositionTable, cores, new_table, solve_many
 from jaxzero.training.adjudication import OF_ENDS, Adjudication, Answers, no_answers
 from jaxzero.training.parallel import own_devices, own_slices, shard_own
 
@@ -36,7 +36,7 @@ class Adjudicator:
 
     def __init__(self, config: Config, devices: list[jax.Device]):
         self._config, self._devices = config, devices
-        self._pool = ThreadPoolExecutor(_cores(), "adjudicator", initializer=_give_way)
+        self._pool = ThreadPoolExecutor(cores(), "adjudicator", initializer=_give_way)
         self._batches: deque[Batch] = deque()
 
     def answer(self, state: Adjudication | None) -> tuple[Adjudication | None, dict[str, float]]:
@@ -183,11 +183,6 @@ def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
         if not len(row):
             return drawn
         drawn[row[:, None], sides[box]] = True
-
-
-def _cores() -> int:
-    """Return the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _give_way() -> None:

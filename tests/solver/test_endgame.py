@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -211,8 +212,8 @@ def test_symmetric_positions_have_the_same_solution(size):
         np.testing.assert_array_equal(turned_best, best[:, permutation])
 
 
-@pytest.mark.parametrize("inline_nodes", [1, 1000, endgame._INLINE_NODES])
-def test_all_searches_find_the_same_in_this_thread_or_another(inline_nodes, monkeypatch):
+@pytest.mark.parametrize(("inline_nodes", "threads"), [(1, 1), (1, 3), (1000, 2), (2**14, 1)])
+def test_all_searches_find_the_same_in_one_thread_or_several(inline_nodes, threads, monkeypatch):
     monkeypatch.setattr(endgame, "_INLINE_NODES", inline_nodes)
     for size, undrawn in ((3, (20, 6, 18, 0)), (5, (26, 24))):
         game, rng = DotsAndBoxes(size, size), np.random.default_rng(8)
@@ -220,7 +221,9 @@ def test_all_searches_find_the_same_in_this_thread_or_another(inline_nodes, monk
         values, best, solved = endgame.solve_many(game, positions)
         assert solved.all()
         for drawn, value, best_edges in zip(positions, values, best, strict=True):
-            solution, worth = endgame.solve(game, drawn), endgame.move_values(game, drawn)
+            solution = endgame.solve(game, drawn, threads=threads)
+            worth, upper = endgame.move_bounds(game, drawn, threads=threads)
+            assert (worth == upper).all()
             assert solution.value == value == (0 if drawn.all() else worth[~drawn].max())
             chosen = np.flatnonzero(best_edges).tolist()
             assert chosen == [*solution.best] == np.flatnonzero((worth == value) & ~drawn).tolist()
@@ -242,6 +245,20 @@ def test_what_is_proven_of_one_position_does_not_leak_into_another():
         assert (values[row], np.flatnonzero(best[row]).tolist()) == (alone.value, [*alone.best])
 
 
+def test_an_entry_that_two_threads_wrote_at_once_is_of_no_position():
+    keys = [tuple(map(np.uint64, key)) for key in ((5, 9, 70), (5, 9, 71), (6, 9, 70), (5, 8, 70))]
+    written = []
+    for number, key in enumerate(keys):
+        table = endgame.new_table(2).words  # one bucket
+        null_window._store(table, 0, *key, number, number + 2, np.uint64(3), np.uint64(40))
+        assert null_window._load(table, 0, *key, 25) == (number, number + 2, 3)
+        written.append(table[:4].copy())
+    for one, other in itertools.permutations(written, 2):
+        for cut in (1, 2, 3):
+            table[:4] = np.append(one[:cut], other[cut:])
+            assert [null_window._find(table, 0, *key) for key in keys] == [-1] * len(keys)
+
+
 def test_bounds_contain_the_value_where_a_limit_ends_the_search():
     game = DotsAndBoxes(3, 3)
     for nodes in (1, 10, 1000, 20_000):
@@ -251,8 +268,9 @@ def test_bounds_contain_the_value_where_a_limit_ends_the_search():
     values, best, solved = endgame.solve_many(game, positions, node_limit=200)
     assert solved.tolist() == [False, True]
     assert not best[0].any() and values[1] == endgame.solve(game, positions[1]).value
-    solution = endgame.solve(DotsAndBoxes(5, 5), [], seconds=0.2)
-    assert solution.value is None and solution.best == () and solution.lower < solution.upper
+    for threads in (1, 3):
+        solution = endgame.solve(DotsAndBoxes(5, 5), [], seconds=0.2, threads=threads)
+        assert solution.value is None and solution.best == () and solution.lower < solution.upper
 
 
 def test_what_cannot_be_solved_is_refused():

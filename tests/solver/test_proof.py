@@ -25,11 +25,12 @@ def positions(count: int) -> np.ndarray:
     return ranks >= rng.integers(1, 17, (count, 1))
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("guess", [-20.0, -0.6, 3.0, 20.0])
-def test_any_guess_ends_with_the_value(guess):
+def test_any_guess_ends_with_the_value(guess, threads):
     table = endgame.new_table(2**12)
     for drawn in positions(60):
-        problem = proof.new_problem(GAME, drawn, table)
+        problem = proof.new_problem(GAME, drawn, table, threads)
         proof.prove_value(problem, guess)
         assert problem.value == endgame.solve(GAME, drawn).value
 
@@ -46,8 +47,9 @@ def test_the_first_edge_that_is_worth_enough_is_found():
         assert proof.first_worth(problem, int(worth[order].max()) + 2, order) is None
 
 
-def test_a_proof_that_takes_too_long_is_stopped_and_its_bounds_are_true():
-    problem = proof.new_problem(LARGE, NOTHING, endgame.new_table(2**12))
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_proof_that_takes_too_long_is_stopped_and_its_bounds_are_true(threads):
+    problem = proof.new_problem(LARGE, NOTHING, endgame.new_table(2**12), threads)
     with ThreadPoolExecutor(1) as pool:
         proving = pool.submit(proof.prove_value, problem, 0.0)
         proof.finish(problem, proving, time.monotonic() + 0.05)
@@ -76,7 +78,7 @@ def test_what_is_cancelled_ends_and_the_table_stays_of_use():
     for search in (endgame.solve, endgame.move_bounds):
         with cancelled_by(raise_soon()), pytest.raises(NotWanted):
             search(LARGE, NOTHING, table=table)  # years, if it went on
-    problem = proof.new_problem(LARGE, NOTHING, table)
+    problem = proof.new_problem(LARGE, NOTHING, table, threads=2)
     with ThreadPoolExecutor(1) as pool, cancelled_by(raise_soon()), pytest.raises(NotWanted):
         proof.finish(problem, pool.submit(proof.prove_value, problem, 0.0), math.inf)
     assert proof.is_worth(problem, 7, -25) is True
