@@ -77,7 +77,7 @@ def evaluate_parser() -> ArgumentParser:
         "--players",
         help="players to score on the suite, separated by commas, named as for --opponents; each "
         "is compared with the first on the same positions; default: policy and search with "
-        "--simulations",
+        "--simulations. With --ladder: the players to rate",
     )
     parser.add_argument(
         "--run_dir2", type=Path, help="run of a second network, to compare on the same positions"
@@ -91,7 +91,8 @@ def evaluate_parser() -> ArgumentParser:
     parser.add_argument(
         "--ladder",
         action="store_true",
-        help="rate the checkpoints of the run in Elo by matches between them; needs --run_dir",
+        help="rate --players in Elo by matches of each against each; without --players the "
+        "checkpoints of the run, which needs --run_dir",
     )
     parser.add_argument("--seed", type=Seed, default=0, help="seed of openings and players")
     parser.add_argument("--json", type=Path, help="file for the results")
@@ -107,16 +108,16 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
     matches, suite = options.opponents or options.ladder, options.suite
-    if options.ladder:
+    if options.ladder and options.players is None:
         if options.run_dir is None:
             raise InputError("ladder: needs --run_dir")
         refuse(["rows", "cols"], "cannot stand beside --ladder")
         if not (options.opponents or suite):
             refuse(["checkpoint"], "cannot stand beside --ladder, which rates all of them")
-    if not suite:
-        refuse(["players", "run_dir2", "weights2"], "needs --suite")
-        if not options.ladder:
-            refuse(["figures"], "needs --suite or --ladder")
+    if not suite and not options.ladder:
+        refuse(["players", "figures"], "needs --suite or --ladder")
+    if not suite and not (options.ladder and options.players):
+        refuse(["run_dir2", "weights2"], "needs --suite, or --ladder with --players")
     if not matches:
         refuse(["games", "opening_plies"], "needs --opponents or --ladder")
         if options.players is not None:
@@ -150,7 +151,12 @@ def main(arguments: list[str]) -> None:
 
     from jaxzero.config.training import check_opening
     from jaxzero.measure.scoring import BATCH
-    from jaxzero.measure.strength import play_matches, rate_checkpoints, refuse_searches
+    from jaxzero.measure.strength import (
+        play_matches,
+        rate_checkpoints,
+        rate_players,
+        refuse_searches,
+    )
     from jaxzero.measure.suite import load_suite
     from jaxzero.measure.suite_report import score_suite, scored_players
     from jaxzero.runs.resize import asked_board, resize
@@ -169,22 +175,26 @@ def main(arguments: list[str]) -> None:
         if one:
             print(f"{which.field} {which.name}, iteration {one.iteration}, {board}")
     names = options.players or f"policy,search:{options.simulations}"
-    if options.suite:  # told before a match that may take an hour
+    # What is wrong with the players is told before a match that may take an hour.
+    if options.suite:
         suite = load_suite(options.suite, board)
+    if options.suite or options.players:
         players = scored_players(names, board, loaded.agent, 2 if source2 else 1)
-        refuse_searches("players", players, BATCH, board)
+        refuse_searches("players", players, BATCH if options.suite else options.games, board)
+    networks = {source.name: loaded.agent}
+    if source2:
+        networks = tell_apart((source.name, loaded), (source2.name, loaded2))
     results = {"source": source.name, "iteration": loaded.iteration}
+    if source2:
+        results |= {"source2": source2.name, "iteration2": loaded2.iteration}
+    match = (options.games, options.opening_plies, options.seed)
     if options.opponents:
-        match = (options.games, options.opening_plies, options.seed)
         results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
-        networks = {source.name: loaded.agent}
-        if source2:
-            networks = tell_apart((source.name, loaded), (source2.name, loaded2))
-            results |= {"source2": source2.name, "iteration2": loaded2.iteration}
         results |= score_suite(networks, suite, players, figures, options.seed)
-    if options.ladder:
-        match = (options.games, options.opening_plies, options.seed)
+    if options.ladder and options.players:
+        results["ladder"] = rate_players(networks, players, *match)
+    elif options.ladder:
         results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)
     if options.json:
         write_json(options.json, results)

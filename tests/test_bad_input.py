@@ -159,6 +159,8 @@ player2: expert:1 | play.py --mode ai --player greedy --player2 expert:1
 suite: README.md | evaluate.py --weights 2x2 --suite README.md
 suite: name | evaluate.py --weights 2x2
 ladder: | evaluate.py --weights 2x2 --ladder
+players: random alone | evaluate.py --weights 2x2 --ladder --players random
+weights2: 2x2 needs | evaluate.py --weights 2x2 --weights2 2x2 --opponents greedy
 rows: 3 | evaluate.py --run_dir run --ladder --rows 3
 simulations: 9 | evaluate.py --weights 2x2 --suite table --players policy --simulations 9
 opening_plies: 500 | evaluate.py --weights 2x2 --opponents greedy --opening_plies 500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from jaxzero.measure.rating import (
 from jaxzero.measure.scoring import named_answers, score
 from jaxzero.measure.suite import choose_suite
 from jaxzero.measure.suite_report import format_scores
-from jaxzero.players.players import make_player, make_players
+from jaxzero.players.agent import Agent
+from jaxzero.players.players import make_player, make_players, name_shown
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import memory_limit_bytes, refuse_match
 from jaxzero.runs.source import Source
@@ -88,6 +90,30 @@ def rate_checkpoints(
     draw_ladder(figures / "ladder.png", ladder)
     print(figures / "ladder.png")
     return ladder
+
+
+def rate_players(
+    networks: dict[str, Agent], names: list[str], games: int, opening_plies: int, seed: int
+) -> list[dict]:
+    """Rate players, of each network where they have one, by matches of each against each; print.
+
+    The first one has 0 Elo. Raises: InputError for a single player.
+    """
+    game = next(iter(networks.values())).network.game
+    players = {
+        shown: replace(make_player(name, game, agent), name=shown)
+        for network, agent in networks.items()
+        for name in names
+        for shown in [name_shown(name, network, len(networks))]
+    }
+    if len(players) < 2:
+        raise InputError(f"players: {', '.join(players)} alone cannot be rated, name another one")
+    matches = play_pairs(game, [*combinations(players.values(), 2)], games, opening_plies, seed)
+    for first, second, result in matches:
+        print(f"{first} against {second}: {result}")
+    ratings = elo_ratings(matches, anchor=next(iter(players)))
+    print(f"\n{format_ratings(ratings)}")
+    return [one._asdict() for one in ratings]
 
 
 def measure_weights(

@@ -15,7 +15,7 @@ from jaxzero.host.status import doing
 from jaxzero.measure.scoring import Answers, calibration, compare, named_answers, score
 from jaxzero.measure.suite import Suite, format_counts
 from jaxzero.players.agent import Agent
-from jaxzero.players.players import LEARNT, make_players
+from jaxzero.players.players import LEARNT, make_players, name_shown
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
 COLUMNS = {
@@ -40,21 +40,16 @@ def score_suite(
     """
     print(f"Scoring the suite {suite.name} ...", flush=True)
 
-    def shown(player: str, network: str) -> str:
-        """Return the name of a player; of two networks, it says which one plays."""
-        many = len(networks) > 1 and player.startswith(LEARNT)
-        return f"{player} of {network}" if many else player
-
     answers: dict[str, Answers] = {}
     for network, agent in networks.items():
         for player in names:
-            if (name := shown(player, network)) not in answers:
+            if (name := name_shown(player, network, len(networks))) not in answers:
                 with doing(f"{player} answers suite {suite.name}"):
                     answers[name] = named_answers(suite, player, agent, seed)
     pairs = [(player, names[0]) for player in names[1:]]
     if len(networks) > 1:
         learnt = [player for player in names if player.startswith(LEARNT)]
-        pairs = [tuple(shown(player, network) for network in networks) for player in learnt]
+        pairs = [tuple(name_shown(one, network, 2) for network in networks) for one in learnt]
     scores = {player: score(suite, answer) for player, answer in answers.items()}
     calibrations = {
         player: calibration(suite, answer)

@@ -19,12 +19,12 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.page.opponents import LEVELS, OWN_NETWORK, agent_of, find_level, play_level
 from jaxzero.play.analysis import Tables, prove, stages
 from jaxzero.play.analysis_report import to_json
-from jaxzero.play.game import Record
+from jaxzero.play.game import LARGEST_SIDE, Record
 from jaxzero.play.looking import prepare
 from jaxzero.players.preparation import PREPARATION
 from jaxzero.players.single import think
 from jaxzero.solver.cancellation import check_cancelled
-from jaxzero.solver.endgame import LARGEST_SIDE, solve
+from jaxzero.solver.endgame import can_solve, solve
 
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
@@ -101,7 +101,8 @@ def prepare_board(game: DotsAndBoxes) -> None:
     """Compile the programs of an analysis; cancelled, end between them."""
     prepare(agent_of(game))
     check_cancelled()
-    solve(game, range(game.num_edges - 1))
+    if can_solve(game):
+        solve(game, range(game.num_edges - 1))
 
 
 def review(question: Answer) -> Iterator[Answer]:
@@ -148,7 +149,7 @@ def game_of(question: Answer) -> RecordedGame:
 
 
 def small_enough(field: str, game: RecordedGame) -> RecordedGame:
-    """Return a game. Raises: InputError for a board that the solver does not take."""
+    """Return a game. Raises: InputError for a board that is too large to play."""
     if max(game.rows, game.cols) > LARGEST_SIDE:
         most = f"{LARGEST_SIDE}x{LARGEST_SIDE}"
         raise InputError(f"{field}: a {game.rows}x{game.cols} board is beyond {most}")

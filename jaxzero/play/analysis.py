@@ -24,10 +24,9 @@ from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
 from jaxzero.solver.endgame import (
-    LARGEST_SIDE,
     Solution,
     TranspositionTable,
-    check_board,
+    can_solve,
     cores,
     move_bounds,
     new_table,
@@ -205,7 +204,7 @@ def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables)
 def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
     """Return whether the solver nearly always needs no more than a second."""
     few = np.count_nonzero(~drawn) <= JUDGED_EXACTLY
-    return few and max(game.rows, game.cols) <= LARGEST_SIDE
+    return few and can_solve(game)
 
 
 def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
@@ -290,19 +289,17 @@ def by_solver(
 
     Slices let bounds show early, and let others have a turn between them.
     """
-    try:
-        check_board(game)
-    except InputError:
+    if not can_solve(game):
         return
     known, slice_ = replace(known, stage="exact"), FIRST_SLICE
     end = time.monotonic() + seconds
     while not known.is_exact and (left := end - time.monotonic()) > 0:
         with tables.lend() as table:
+            limits = {"seconds": min(slice_, left), "table": table, "threads": cores()}
             if known.proven is None:
-                solution = solve(game, drawn, min(slice_, left), table, cores())
+                solution = solve(game, drawn, **limits)
                 known = _proven(game, known, drawn, ahead, solution)
             else:
-                limits = {"seconds": min(slice_, left), "table": table, "threads": cores()}
                 bounds = move_bounds(game, drawn, **limits)
                 known = _with_bounds(known, known.proven, *bounds, ahead)
         slice_ = min(2 * slice_, LONGEST_SLICE)

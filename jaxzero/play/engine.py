@@ -17,13 +17,12 @@ import numpy as np
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
-from jaxzero.play.game import Record, draw_turn
+from jaxzero.play.game import LARGEST_SIDE, Record, draw_turn
 from jaxzero.players import expert
 from jaxzero.players.agent import Agent
 from jaxzero.players.preparation import PREPARATION, STAND_INS, Answer, first_answer
 from jaxzero.runs.resize import resize
 from jaxzero.solver import proof
-from jaxzero.solver.endgame import LARGEST_SIDE
 
 # Undrawn edges between which a proof is hard and yet may succeed: these decisions get more time.
 HARD = range(34, 49)
@@ -134,10 +133,10 @@ class Session:
 
         Nothing else may be asked of the session in between.
         """
-        undrawn = np.sum(~self.record.drawn)
-        if not 0 < undrawn <= expert.PROVEN_UNDRAWN or not PREPARATION.is_done(self.game, self):
-            return
         player, drawn = self._expert(), self.record.drawn
+        provable = expert.may_prove(self.game, drawn) and not self.record.is_over
+        if not provable or not PREPARATION.is_done(self.game, self):
+            return
         # One thread: the other side may think on the same machine.
         problem = expert.problem_of(player, drawn, threads=1)
 
@@ -171,7 +170,7 @@ class Session:
         else:
             seconds -= time.monotonic() - begin
             hurried = replace(player, seconds=max(LEAST_SECONDS, seconds))
-            edge = expert.decide(hurried, expert.longest(hurried), drawn)
+            edge = expert.decide(hurried, drawn)
         if self.refused and edge in self.refused and record is self.record:
             order = expert.preference(player.think(expert.SIMULATIONS[0], drawn), drawn)
             edge = next(edge for edge in order if edge not in self.refused)

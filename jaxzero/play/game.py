@@ -14,6 +14,8 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, count_sides, edge_name, replay
 from jaxzero.players.players import Player
 
+LARGEST_SIDE = 9  # rows and columns of the largest board that engine and page play
+
 
 @dataclass(frozen=True)
 class Record:

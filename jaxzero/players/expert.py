@@ -33,6 +33,7 @@ SIMULATIONS = (16, 64, 256, 1024, 4096)
 # Shares of the time for a decision.
 PROOF_ALONE = 0.3  # until then the solver has the cores for itself
 LONG_SEARCH = 0.2  # what a long search may take; beside the solver it takes more
+SEARCH_ALONE = 0.7  # what it may take where nothing can be proven
 PROOF_ENDS = 0.9  # the rest is for the edges that keep what is proven
 PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
 ENTRIES = 2**21  # positions of a transposition table, 64 MiB
@@ -60,24 +61,24 @@ class Expert:
 
 
 def new_expert(agent: Agent, seconds: float) -> Expert:
-    """Return an expert. Raises: InputError for a board beyond 7x7."""
-    endgame.check_board(agent.network.game)
+    """Return an expert. On a board beyond 7x7 it has no solver and searches alone."""
     return Expert(replace(agent, params=jax.device_put(agent.params)), seconds)
 
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Choose an edge in every position [B, A] bool, one after the other: [B] int32."""
     with holding(_turn(expert.board)):
-        simulations = prepare(expert)
-        return np.array([decide(expert, simulations, board) for board in drawn], np.int32)
+        prepare(expert)
+        return np.array([decide(expert, board) for board in drawn], np.int32)
 
 
-def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
-    """Choose an edge in one position [A] bool; a long search has so many `simulations`."""
+def decide(expert: Expert, drawn: np.ndarray) -> int:
+    """Choose an edge in one position [A] bool."""
     check_cancelled()  # others may have taken their time
     begin = time.monotonic()
-    if np.count_nonzero(~drawn) > PROVEN_UNDRAWN:
-        return int(expert.think(simulations, drawn).edge)
+    if not may_prove(expert.board, drawn):
+        return int(expert.think(longest(expert, SEARCH_ALONE), drawn).edge)
+    simulations = longest(expert, LONG_SEARCH)
     problem = problem_of(expert, drawn, endgame.cores())
 
     def at(share: float) -> float:
@@ -99,6 +100,11 @@ def decide(expert: Expert, simulations: int, drawn: np.ndarray) -> int:
             problem.stop()
 
 
+def may_prove(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
+    """Return whether a proof of a position [A] bool is tried."""
+    return np.count_nonzero(~drawn) <= PROVEN_UNDRAWN and endgame.can_solve(game)
+
+
 def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem:
     """Return the problem of a position [A] bool, with the table of all decisions on its board."""
     game = expert.board
@@ -112,25 +118,25 @@ def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
     return np.argsort(-rank, kind="stable")[: np.count_nonzero(~drawn)].tolist()
 
 
-def prepare(expert: Expert) -> int:
-    """Compile search and solver; return how many simulations a long search has."""
+def prepare(expert: Expert) -> None:
+    """Compile search and solver, and learn how fast the search is."""
     if SIMULATIONS[0] not in expert.durations:
         game = expert.board
-        last_ply = np.arange(game.num_edges) > 0
-        problem = proof.new_problem(game, last_ply, endgame.new_table(2))
-        proof.prove_value(problem, 0.0)
-        proof.first_worth(problem, problem.value, [0])
-        check_cancelled()
+        if endgame.can_solve(game):
+            last_ply = np.arange(game.num_edges) > 0
+            problem = proof.new_problem(game, last_ply, endgame.new_table(2))
+            proof.prove_value(problem, 0.0)
+            proof.first_worth(problem, problem.value, [0])
+            check_cancelled()
         empty = np.zeros(game.num_edges, bool)
         single.think(expert.agent, empty, SIMULATIONS[0])
         for _ in range(2):
             expert.think(SIMULATIONS[0], empty)
-    return longest(expert)
 
 
-def longest(expert: Expert) -> int:
-    """Return the most simulations that fit into the time of a long search."""
-    shortest, allowed = SIMULATIONS[0], LONG_SEARCH * expert.seconds
+def longest(expert: Expert, share: float) -> int:
+    """Return the most simulations that fit into a share of the time for a decision."""
+    shortest, allowed = SIMULATIONS[0], share * expert.seconds
     cost = expert.durations[shortest] / shortest  # of a simulation
     fits = [n for n in SIMULATIONS if expert.durations.get(n, cost * n) <= allowed]
     return max(fits, default=shortest)

@@ -153,6 +153,11 @@ def make_players(
     return [make_player(name, game, agent, field) for name in split_list(field, names)]
 
 
+def name_shown(player: str, network: str, networks: int) -> str:
+    """Return the name of a player; of several networks, it says which one plays."""
+    return f"{player} of {network}" if networks > 1 and player.startswith(LEARNT) else player
+
+
 def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
     def refused(words: str) -> InputError:
         return InputError(f"player: {shortened(repr(name))} {words}")

@@ -22,7 +22,6 @@ from jaxzero.solver.cancellation import result_of
 from jaxzero.solver.later import bitboards, null_window
 from jaxzero.solver.tablebase import ILLEGAL
 
-LARGEST_SIDE = 7  # rows and columns of the largest square board
 NO_LIMIT = 2**62  # nodes
 _INLINE_NODES = 2**14  # searched in the calling thread, about 10 ms; a new thread costs 0.1 ms
 _NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to the drawn edges
@@ -207,9 +206,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def can_solve(game: DotsAndBoxes) -> bool:
+    """Return whether the solver takes a board: up to 7x7, or as small."""
+    return (game.rows + 1) * (game.cols + 1) <= 64 and game.num_boxes <= 49
+
+
 def check_board(game: DotsAndBoxes) -> None:
     """Raise an InputError for a board that is too large for the solver."""
-    if (game.rows + 1) * (game.cols + 1) > 64 or game.num_boxes > 49:
+    if not can_solve(game):
         raise InputError(f"board: {game} must be at most 7x7 for the exact solver")
 
 

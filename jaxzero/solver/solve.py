@@ -98,11 +98,11 @@ def _solve(game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None) -> Solv
     endgame.move_values(DotsAndBoxes(1, 1), [])  # compiles, before the time starts to count
     endgame.solve(DotsAndBoxes(1, 1), [])
     begin, table = time.monotonic(), endgame.new_table()
-    solution = endgame.solve(game, drawn, seconds, table, endgame.cores())
+    shared = {"table": table, "threads": endgame.cores()}
+    solution = endgame.solve(game, drawn, seconds, **shared)
     if seconds is not None:
         seconds = max(0.0, seconds - (time.monotonic() - begin))
-    limits = {"seconds": seconds, "table": table, "threads": endgame.cores()}
-    lower, upper = endgame.move_bounds(game, drawn, **limits)
+    lower, upper = endgame.move_bounds(game, drawn, seconds=seconds, **shared)
     free = ~drawn
     upper[free] = np.minimum(upper[free], solution.upper)
     if solution.best:

@@ -9,9 +9,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from compiled import any_params
 
+from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.measure import strength
 from jaxzero.measure.arena import MatchResult
 from jaxzero.measure.rating import (
     Match,
@@ -22,10 +25,14 @@ from jaxzero.measure.rating import (
     pair_seed,
     play_pairs,
 )
+from jaxzero.network.network import Network
+from jaxzero.players.agent import Agent
 from jaxzero.players.players import Player, make_player
 
 GAME = DotsAndBoxes(2, 2)
 RANDOM, GREEDY = (make_player(name, GAME) for name in ("random", "greedy"))
+NETWORK = Network(GAME, NetworkConfig(trunk="dense", channels=4, blocks=1, features="raw"))
+AGENT = Agent(NETWORK, any_params(NETWORK), SearchConfig(nodes="quiet"))
 PLANTED = {"a": 0.0, "b": 80.0, "c": 150.0, "d": -120.0, "e": 300.0}
 
 
@@ -150,3 +157,12 @@ def test_a_ladder_costs_neighbours_and_anchors_for_each_checkpoint():
     pairs = [(one.name, other.name) for one, other in ladder_pairs(checkpoints, [RANDOM, GREEDY])]
     near = [tuple(pair) for pair in "01 02 12 13 23 24 34".split()]
     assert pairs == near + [(str(i), name) for i in range(5) for name in ("random", "greedy")]
+
+
+def test_the_players_of_every_network_meet_all_others():
+    names, networks = ["greedy", "perfect", "policy"], dict.fromkeys(("one", "other"), AGENT)
+    rated = strength.rate_players(networks, names, games=16, opening_plies=4, seed=0)
+    ratings = {one["name"]: one for one in rated}
+    assert [*ratings] == ["greedy", "perfect", "policy of one", "policy of other"]
+    assert ratings["greedy"]["elo"] == 0 < ratings["perfect"]["elo"]
+    assert all(one["games"] <= 3 * 16 for one in rated)

@@ -116,7 +116,7 @@ def test_games_are_read_and_written():
     ("path", "change", "message"),
     [
         ("move", {"rows": 0}, "rows: 0 "),
-        ("move", {"cols": 8}, "board: a 2x8 board is beyond 7x7"),
+        ("move", {"cols": 10}, "board: a 2x10 board is beyond 9x9"),
         ("move", {"rows": True}, "rows: True "),
         ("move", {"moves": [1, 1]}, "moves[1]: edge h0,1 is already drawn"),
         ("move", {"moves": [12]}, "moves[0]: 12 "),
@@ -130,7 +130,7 @@ def test_games_are_read_and_written():
         ("write", {"format": "pdf"}, "format: 'pdf' "),
         ("write", {"names": [1, 2]}, "names: 1 "),
         ("read", {"text": 5}, "text: "),
-        ("read", {"text": "# 9x9\nh0,0"}, "text: a 9x9 board is beyond 7x7"),
+        ("read", {"text": "# 9x10\nh0,0"}, "text: a 9x10 board is beyond 9x9"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(path, change, message):

@@ -374,9 +374,8 @@ def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
     rng, now = np.random.default_rng(0), FakeTime()
     monkeypatch.setattr("jaxzero.play.engine.time", now)
     monkeypatch.setattr(Session, "_expert", lambda _self: expert.Expert(None, 1.0))
-    monkeypatch.setattr(expert, "longest", lambda _expert: 16)
 
-    def use_all_the_time(made: expert.Expert, _simulations: int, drawn: np.ndarray) -> int:
+    def use_all_the_time(made: expert.Expert, drawn: np.ndarray) -> int:
         now.now += made.seconds + rng.exponential(0.005)  # of what a machine adds
         return int(rng.choice(np.flatnonzero(~drawn)))
 

@@ -37,7 +37,8 @@ def hurried() -> expert.Expert:
     """Return an expert whose time allows the shortest search only, compiled."""
     made = agent()
     hurried = expert.new_expert(made, 1e-3)
-    assert expert.prepare(hurried) == expert.SIMULATIONS[0]
+    expert.prepare(hurried)
+    assert expert.longest(hurried, 1.0) == expert.SIMULATIONS[0]
     return hurried
 
 
@@ -68,11 +69,16 @@ def test_a_proven_position_is_played_perfectly_as_the_network_prefers(monkeypatc
     assert chosen > 10  # the order matters
 
 
-def test_without_a_proof_the_network_chooses(monkeypatch):
+@pytest.mark.parametrize("board", [True, False])
+def test_where_nothing_can_be_proven_the_network_chooses(board, monkeypatch):
+    """With too many edges, and on boards beyond the solver."""
     made = unhurried(monkeypatch)
-    monkeypatch.setattr(expert, "PROVEN_UNDRAWN", 0)
+    if board:
+        monkeypatch.setattr(expert.endgame, "can_solve", lambda _game: False)
+    else:
+        monkeypatch.setattr(expert, "PROVEN_UNDRAWN", 0)
     for drawn in positions(20):
-        assert expert.decide(made, 16, drawn) == made.think(16, drawn).edge
+        assert expert.decide(made, drawn) == made.think(16, drawn).edge
 
 
 def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
@@ -85,7 +91,7 @@ def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
     monkeypatch.setattr(expert.proof, "prove_value", prove_half)
     for drawn in positions(20):
         worth = endgame.move_values(GAME, drawn)
-        assert worth[expert.decide(made, 16, drawn)] == worth.max()
+        assert worth[expert.decide(made, drawn)] == worth.max()
 
 
 def test_a_decision_that_nobody_waits_for_ends(monkeypatch):
@@ -113,10 +119,11 @@ def test_preference_begins_with_the_choice_and_has_every_edge():
 
 
 def test_the_longest_search_is_one_that_fits():
-    made = expert.Expert(None, 10.0, {16: 0.1})  # a long search may take 2 seconds
-    assert expert.longest(made) == 256  # by the shortest it takes 1.6
+    made = expert.Expert(None, 10.0, {16: 0.1})
+    assert expert.longest(made, 0.2) == 256  # by the shortest it takes 1.6 seconds
+    assert expert.longest(made, 0.7) == 1024
     made.durations[256] = 5.0
-    assert expert.longest(made) == 64
+    assert expert.longest(made, 0.2) == 64
 
 
 def test_it_plays_matches_and_in_the_terminal(monkeypatch):
@@ -134,7 +141,6 @@ def test_bad_times_are_refused(argument):
         make_player(f"expert{argument}", GAME, agent())
 
 
-@pytest.mark.parametrize(("game", "made"), [(GAME, None), (DotsAndBoxes(8, 8), agent)])
-def test_it_needs_a_network_and_a_board_of_the_solver(game, made):
+def test_it_needs_a_network():
     with pytest.raises(InputError, match=r"^player: .expert:1. "):
-        make_player("expert:1", game, made and made(game))
+        make_player("expert:1", GAME)
