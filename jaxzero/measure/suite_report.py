@@ -60,7 +60,8 @@ def score_suite(
         f"{first} - {second}": compare(suite, answers[first], answers[second])
         for first, second in pairs
     }
-    print(f"\nsuite {suite.name}, {len(suite):,} positions with exact values")
+    values = f"values as {suite.judge} sees them" if suite.judge else "exact values"
+    print(f"\nsuite {suite.name}, {len(suite):,} positions with {values}")
     print(format_scores(scores))
     if differences:
         print("\nDifferences of wrong moves on the same positions, percent\n")
@@ -74,6 +75,7 @@ def score_suite(
     print(path)
     return {
         "suite_name": suite.name,
+        "judge": suite.judge,
         "suite": scores,
         "differences": differences,
         "calibration": calibrations,
