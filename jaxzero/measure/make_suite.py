@@ -208,7 +208,7 @@ def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pat
                     done, running = wait(running, SAVE_SECONDS, FIRST_EXCEPTION)
                     for future in done:
                         future.result()
-                    if done:
+                    if done and running:
                         save()
         finally:
             stopped.set()

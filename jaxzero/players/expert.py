@@ -36,7 +36,8 @@ LONG_SEARCH = 0.2  # what a long search may take; beside the solver it takes mor
 SEARCH_ALONE = 0.7  # what it may take where nothing can be proven
 PROOF_ENDS = 0.9  # the rest is for the edges that keep what is proven
 PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
-ENTRIES = 2**21  # positions of a transposition table, 64 MiB
+ENTRIES = (2**21, 2**23)  # least and most positions of a transposition table, 64 to 256 MiB
+ENTRIES_PER_CORE_SECOND = 2**20  # a core searches four times as many positions
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,9 @@ def may_prove(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
 def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem:
     """Return the problem of a position [A] bool, with the table of all decisions on its board."""
     game = expert.board
-    return proof.new_problem(game, drawn, _table(game), threads)
+    fitting = int(ENTRIES_PER_CORE_SECOND * expert.seconds * endgame.cores())
+    entries = min(max(ENTRIES[0], 1 << (fitting - 1).bit_length()), ENTRIES[1])
+    return proof.new_problem(game, drawn, _table(game, entries), threads)
 
 
 def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
@@ -149,6 +152,6 @@ def _turn(game: DotsAndBoxes) -> threading.Lock:
 
 
 @lru_cache(maxsize=2)
-def _table(game: DotsAndBoxes) -> TranspositionTable:
+def _table(_game: DotsAndBoxes, entries: int) -> TranspositionTable:
     """Return the table of a board, which lasts from move to move."""
-    return endgame.new_table(ENTRIES)
+    return endgame.new_table(entries)
