@@ -96,6 +96,7 @@ def figures() -> Iterator[Figure]:
     yield from of_shipped_networks()
     yield from of_small_networks()
     yield from of_suites()
+    yield from of_the_early_suite()
     yield from of_configs()
     yield from of_sizes()
     yield from of_cpu_benchmarks()
@@ -186,6 +187,18 @@ def of_suites() -> Iterator[Figure]:
     parts = ", ".join(f"{count} on {board}" for board, count in problems.items())
     text = f"the {sum(problems.values())} problems of Berlekamp's book (2000), chapters 3 and 12: "
     yield Figure(EVALUATION, text + parts, "the suite berlekamp")
+
+
+def of_the_early_suite() -> Iterator[Figure]:
+    """Yield how players score on positions with more undrawn edges than the other suites have."""
+    source = "docs/results/cpu_2_cores_5x5_early.json"
+    found = json.loads((ROOT / source).read_text())
+    counts = [f"{part['kept']} | {part['not_solved']}" for part in found["sampled"].values()]
+    yield Figure(FINDINGS, f"| positions, unsolved | {' | '.join(counts)} |", source)
+    for player, parts in found["suite"].items():
+        bands = parts["by_undrawn"].values()
+        text = " | ".join(f"{share(part)} | {part['boxes_lost']:.2f}" for part in bands)
+        yield Figure(FINDINGS, f"| `{player}` | {text} |", source)
 
 
 BERLEKAMP = (DotsAndBoxes(3, 3), DotsAndBoxes(3, 5), DotsAndBoxes(5, 5))

@@ -196,9 +196,9 @@ def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pat
 
     def save() -> None:
         write_store(store, game, node_limit, dict(known))
-        solved = sum(whole for _, whole in known.values())
-        counts = f"{len(known)} of {len(drawn)} positions in {time.monotonic() - began:.0f} s"
-        print(f"{counts}, {solved} solved", flush=True)
+        solved = [known[board.tobytes()][1] for board in drawn if board.tobytes() in known]
+        counts = f"{len(solved)} of {len(drawn)} positions in {time.monotonic() - began:.0f} s"
+        print(f"{counts}, {sum(solved)} solved", flush=True)
 
     with ThreadPoolExecutor(cores(), initializer=prepare) as pool:
         running = {pool.submit(solve, board) for board in new}
