@@ -186,7 +186,7 @@ seconds: 0 | solve.py --seconds 0
 seconds: nan | solve.py --seconds nan
 board: 5x5 | solve.py --rows 5 --cols 5 --table x.npz
 board: 8x8 | make_suite.py --rows 8 --cols 8 --players greedy --out new.npz
-board: 6x8 | engine.py --weights 5x5 --rows 6 --cols 8
+board: 6x10 | engine.py --weights 5x5 --rows 6 --cols 10
 position: edge h0,0 | solve.py --rows 2 --cols 2 --position h0,0;h0,0
 position: edge x | analyse.py --weights 2x2 --position h0,0、x
 position: missing.txt | solve.py --position missing.txt

@@ -47,6 +47,7 @@ class Expert:
     agent: Agent  # with weights on the device
     seconds: float
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
+    entries: int = ENTRIES[0]  # positions of the table, which experts with as many share
 
     def think(self, simulations: int, drawn: np.ndarray) -> Thought:
         """Search one position [A] bool; remember how long that takes at best."""
@@ -63,7 +64,10 @@ class Expert:
 
 def new_expert(agent: Agent, seconds: float) -> Expert:
     """Return an expert. On a board beyond 7x7 it has no solver and searches alone."""
-    return Expert(replace(agent, params=jax.device_put(agent.params)), seconds)
+    fitting = int(ENTRIES_PER_CORE_SECOND * seconds * endgame.cores())
+    entries = min(max(ENTRIES[0], 1 << (fitting - 1).bit_length()), ENTRIES[1])
+    agent = replace(agent, params=jax.device_put(agent.params))
+    return Expert(agent, seconds, entries=entries)
 
 
 def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
@@ -109,9 +113,7 @@ def may_prove(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
 def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem:
     """Return the problem of a position [A] bool, with the table of all decisions on its board."""
     game = expert.board
-    fitting = int(ENTRIES_PER_CORE_SECOND * expert.seconds * endgame.cores())
-    entries = min(max(ENTRIES[0], 1 << (fitting - 1).bit_length()), ENTRIES[1])
-    return proof.new_problem(game, drawn, _table(game, entries), threads)
+    return proof.new_problem(game, drawn, _table(game, expert.entries), threads)
 
 
 def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:

@@ -165,12 +165,15 @@ def test_stored_suites_hold_exact_decisions_without_a_free_box(name, solved_agai
     assert is_quiet(suite.game, suite.drawn).all() and suite.decisive.all()
     held = {low: inside.sum() for (low, _), inside in zip(BANDS, suite.bands.values(), strict=True)}
     np.testing.assert_array_equal([*held.values()], suite.counts[:, 2])
-    first, last = (9, 29) if suite.game.num_boxes == 16 else (13, 37)
+    first, last, least = (9, 29, 300) if suite.game.num_boxes == 16 else (13, 37, 300)
+    if name == "5x5_early":
+        first, last, least = 37, 41, 170
     lows = [low for low, count in held.items() if count]
-    assert lows == list(range(first, last + 1, 4)) and min(held[low] for low in lows[:-1]) >= 300
+    assert lows == list(range(first, last + 1, 4)) and min(held[low] for low in lows[:-1]) >= least
     assert (suite.moves == ILLEGAL).sum() == suite.drawn.sum()
     assert len({board.tobytes() for board in suite.drawn}) == len(suite)
-    sample = np.random.default_rng(0).choice(np.flatnonzero(suite.undrawn <= 30), solved_again)
+    easy = np.flatnonzero(suite.undrawn <= max(30, first))
+    sample = np.random.default_rng(0).choice(easy, solved_again)
     values, best, solved = solve_many(suite.game, suite.drawn[sample])
     assert solved.all()
     np.testing.assert_array_equal(values, suite.values[sample])

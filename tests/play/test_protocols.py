@@ -312,7 +312,7 @@ def test_a_stand_in_decides_while_the_engine_compiles_and_that_is_said(monkeypat
 def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:
     """Return an engine whose network has no opinion, ready on a board."""
     guess = SimpleNamespace(value=0.0)
-    player = SimpleNamespace(think=lambda *_: guess, board=board)
+    player = SimpleNamespace(think=lambda *_: guess, board=board, entries=2**21)
     engine = Session(made.agent, seconds=0.02)
     monkeypatch.setattr(engine, "_expert", lambda: player)
     mark(board, engine)
@@ -332,7 +332,7 @@ def test_what_was_pondered_need_not_be_proven_again(made, monkeypatch):
             engine._pondering[1].join()
             engine.stop_pondering()
         engine.record = engine.record.draw(drawn[2])
-        problem = expert.problem_of(engine._expert(), engine.record.drawn)
+        problem = expert.problem_of(engine._expert(), engine.record.drawn, threads=1)
         proof.prove_value(problem, 0.0)
         nodes[pondered] = problem.control[null_window.NODES], problem.value
     assert nodes[True][1] == nodes[False][1] == solve(board, drawn).value
