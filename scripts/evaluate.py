@@ -120,8 +120,8 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
         refuse(["run_dir2", "weights2"], "needs --suite, or --ladder with --players")
     if not matches:
         refuse(["games", "opening_plies"], "needs --opponents or --ladder")
-        if options.players is not None:
-            refuse(["simulations"], "cannot stand beside --players, which say their own")
+    if options.players is not None and not options.opponents:
+        refuse(["simulations"], "cannot stand beside --players, which say their own")
     if not (matches or suite):
         raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
 

@@ -161,6 +161,7 @@ player2: expert:1 | play.py --mode ai --player greedy --player2 expert:1
 suite: README.md | evaluate.py --weights 2x2 --suite README.md
 suite: name | evaluate.py --weights 2x2
 ladder: | evaluate.py --weights 2x2 --ladder
+simulations: 9 | evaluate.py --weights 2x2 --ladder --players random,greedy --simulations 9
 players: random alone | evaluate.py --weights 2x2 --ladder --players random
 weights2: 2x2 needs | evaluate.py --weights 2x2 --weights2 2x2 --opponents greedy
 rows: 3 | evaluate.py --run_dir run --ladder --rows 3
