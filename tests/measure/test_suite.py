@@ -165,9 +165,8 @@ def test_stored_suites_hold_exact_decisions_without_a_free_box(name, solved_agai
     assert is_quiet(suite.game, suite.drawn).all() and suite.decisive.all()
     held = {low: inside.sum() for (low, _), inside in zip(BANDS, suite.bands.values(), strict=True)}
     np.testing.assert_array_equal([*held.values()], suite.counts[:, 2])
-    first, last, least = (9, 29, 300) if suite.game.num_boxes == 16 else (13, 37, 300)
-    if name == "5x5_early":
-        first, last, least = 37, 41, 170
+    others = (9, 29, 300) if suite.game.num_boxes == 16 else (13, 37, 300)
+    first, last, least = (37, 41, 170) if name == "5x5_early" else others
     lows = [low for low, count in held.items() if count]
     assert lows == list(range(first, last + 1, 4)) and min(held[low] for low in lows[:-1]) >= least
     assert (suite.moves == ILLEGAL).sum() == suite.drawn.sum()
