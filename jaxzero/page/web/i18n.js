@@ -28,6 +28,7 @@ export function translate(root = document) {
   document.documentElement.lang = language() === "zh" ? "zh-CN" : "en";
   document.title = `jaxzero · ${t("title")}`;
   for (const element of findAll("[data-i18n]", root)) setText(element, t(element.dataset.i18n));
+  for (const element of findAll("[data-i18n-placeholder]", root)) element.placeholder = t(element.dataset.i18nPlaceholder);
   for (const element of findAll("[data-i18n-label]", root)) {
     const text = t(element.dataset.i18nLabel);
     element.setAttribute("aria-label", text);

@@ -1,5 +1,6 @@
 /** Texts of the table: playing, notices, dialogs: [English, Chinese] each. */
 
+import { settings } from "../settings.js";
 import { boxes } from "./words.js";
 
 export const TABLE = {
@@ -101,6 +102,25 @@ export const TABLE = {
   "status.youLost": ["You lose {other} : {own}", "您以 {other} : {own} 落败"],
   "status.drawn": ["A draw, {own} : {other}", "平局，{own} : {other}"],
 
+  "status.flagged": ["{name}: time is up. {winner} wins", "{name}超时，{winner}获胜"],
+  "status.marked": ["Marked. Touch it again to draw it", "已标记。再点一次即可画边"],
+
+  "here.open": ["Play from here", "从此对弈"],
+  "here.players": ["Players", "棋手"],
+  "here.title": ["Play on from here", "从此局面继续"],
+  "here.side": ["You play", "您执"],
+  "here.start": ["Play", "开始"],
+  "rating.now": ["Your rating is now {n}.", "您的等级分现为 {n}。"],
+
+  "games.open": ["My games", "我的对局"],
+  "games.title": ["My last games", "我最近的对局"],
+  "games.note": ["The last hundred games that ended here. They stay on this machine.", "在此下完的最近一百局，只保存在本机。"],
+  "games.none": ["No game has ended yet.", "尚无下完的对局。"],
+  "games.time": ["(time)", "（超时）"],
+  "games.accuracy": ["{n} % without loss", "{n}% 无损失"],
+  "games.export": ["Export all", "全部导出"],
+  "games.practise": ["Practise my mistakes", "练习我的失误"],
+
   "end.again": ["Play again", "再来一局"],
   "end.review": ["See the mistakes", "看看失误"],
 
@@ -140,6 +160,8 @@ export const TABLE = {
   "new.level": ["Level", "水平"],
   "new.levelFirst": ["Level of the first player", "先手水平"],
   "new.levelSecond": ["Level of the second player", "后手水平"],
+  "new.clock": ["Clock: minutes + seconds for each turn", "棋钟：分钟 + 每回合加秒"],
+  "new.clock.none": ["None", "无"],
   "new.variant": ["Edges drawn at the start", "开局已画的边"],
   "new.american": ["American", "美式"],
   "new.icelandic": ["Icelandic", "冰岛式"],
@@ -157,6 +179,9 @@ export const TABLE = {
   "watch.speed": ["Speed", "速度"],
 
   "moves.title": ["Moves", "着法"],
+  "moves.promote": ["Make it the game", "改为主线"],
+  "moves.remove": ["Delete", "删除"],
+  "moves.comment": ["Comment on this position", "为此局面写注释"],
   "moves.review": ["Review this game", "复盘此局"],
   "moves.label": [
     ({ number, name, edge, closed, lost }) => `Move ${number}, ${name}: ${edge}${closed ? `, closes ${boxes(closed)}` : ""}${lost ? `, loses ${lost} of the margin` : ""}`,
@@ -169,6 +194,15 @@ export const TABLE = {
     "Warns before a move that loses 2 or more of the margin, and says why.",
     "在走使净胜少 2 以上的棋之前提醒，并说明原因。",
   ],
+  "settings.adapts": ["A level that adapts to me", "自动调整水平"],
+  "settings.adapts.note": [
+    () => `Each game chooses the level nearest to your rating, now ${settings.rating}.`,
+    () => `每局选择与您的等级分（现为 ${settings.rating}）最接近的水平。`,
+  ],
+  "settings.confirm": ["Confirm each touch", "触摸需确认"],
+  "settings.confirm.note": ["The first touch marks an edge, the second draws it.", "第一次触摸标记边，第二次画边。"],
+  "settings.effort": ["Longest analysis", "分析最长时间"],
+  "settings.seconds": ["{n} s", "{n} 秒"],
   "settings.chains": ["One click on a chain that can be taken", "点击可吃的链时"],
   "settings.chains.off": ["Takes one box", "只占一格"],
   "settings.chains.choice": ["Up to the choice", "占到取舍处"],
@@ -191,6 +225,8 @@ export const TABLE = {
   "keys.undo": ["Undo or step back, redo or step forward", "悔棋或后退，重做或前进"],
   "keys.ends": ["First and last position", "开始与最后局面"],
   "keys.hint": ["Hint", "提示"],
+  "keys.letMove": ["Let the computer move", "让电脑走"],
+  "keys.players": ["Change the players, or play from here", "更换棋手，或从此对弈"],
   "keys.analysis": ["Analysis on or off", "打开或关闭分析"],
   "keys.mistake": ["Next mistake (review)", "下一个失误（复盘）"],
   "keys.new": ["New game", "新对局"],
