@@ -202,3 +202,45 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
     assert rating == 1000 + 16 * ((own > other) - (own < other))
     page.reload()
     assert page.evaluate("JSON.parse(localStorage.jaxzero).rating") == rating  # counted once
+
+
+def test_one_learns_from_the_mistakes_of_a_game(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.get_by_test_id("practise").click()
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(3)  # before the mistake
+    expect(page.locator("#board-host .cost")).to_have_count(0)
+    answer = page.get_by_test_id("practice-answer")
+    page.get_by_test_id("edge-2").click()  # the same again
+    expect(answer).to_have_class(re.compile("bad"))
+    expect(answer.locator("p").nth(1)).to_contain_text("box")  # not only what it loses, but why
+    page.get_by_test_id("practice-show").click()
+    page.locator("#board-host .hint").wait_for(state="attached")
+    page.get_by_test_id("edge-9").click()
+    expect(answer).to_have_class(re.compile("good"))
+    page.get_by_test_id("practice-next").click()
+    assert not page.get_by_test_id("practice-panel").is_visible()
+    expect(moves(page)).to_have_count(5)
+
+
+def test_mistakes_of_games_in_the_archive_become_exercises(open_page):
+    page = open_page()
+    start_game(page, size="2x2")
+    for edge in [*GAME["moves"], *range(12)]:
+        draw(page, edge)
+    page.get_by_test_id("nav-review").click()
+    expect(page.get_by_test_id("accuracy").locator("tbody tr")).to_have_count(2)
+    start = page.get_by_test_id("nav-play")
+    start.click()
+    start_game(page, size="3x3")
+    draw(page, 0)
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("open-games").click()
+    expect(page.get_by_test_id("archived")).to_contain_text("%")
+    page.get_by_test_id("practise-games").click()
+    expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(12)  # the board of 2x2
+    page.get_by_test_id("edge-9").click()
+    expect(page.get_by_test_id("practice-answer")).to_have_class(re.compile("good|bad"))
+    page.get_by_test_id("nav-play").click()
+    page.get_by_test_id("retry").click()  # the game of 3x3 was set aside
+    expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(24)

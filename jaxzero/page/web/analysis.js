@@ -14,10 +14,10 @@ const REST = 150; // ms of rest before a request: stepping through a game asks o
 /**
  * Create the analysis.
  *
- * `wanted()` tells whether to ask the server at all, `komi()` is the komi of the game, `nameOf` names
+ * `wanted()` tells whether to ask the server at all, `isShown()` whether to show the answer, `komi()` is the komi of the game, `nameOf` names
  * a player, `better()` is the edge that was better than a mistake just made, `notice` shows errors.
  */
-export function createAnalysis({ record, board, notice, panel, wanted, komi, nameOf, better }) {
+export function createAnalysis({ record, board, notice, panel, wanted, isShown, komi, nameOf, better }) {
   let latest = null; // the lines so far, the later replacing the earlier
   let controller = null; // of the request that runs
   let failed = false; // the request will be repeated
@@ -113,7 +113,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
     const layers = board.layers();
     clear(layers);
     const { game, position } = record;
-    if (settings.analysis && latest) {
+    if (isShown() && latest) {
       if (settings.chainsShown) drawChains(layers.under, game, position.drawn, latest.structure?.chains ?? []);
       drawCosts(layers.costs, game, latest.edges ?? [], settings.numbers);
     }
@@ -132,7 +132,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
   /** Say in words what the edge under the pointer or focus does; return where it is if that is all. */
   function describe(edge) {
     pointed = edge;
-    const found = edge === null || !settings.analysis ? null : latest?.edges?.find((each) => each.edge === edge);
+    const found = edge === null || !isShown() ? null : latest?.edges?.find((each) => each.edge === edge);
     const words = found && edgeNote(found);
     const note = find("#edge-note", panel);
     if (note) note.textContent = words ?? t("analysis.pointAt");
@@ -150,7 +150,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
 
   function render() {
     draw();
-    panel.hidden = !settings.analysis;
+    panel.hidden = !isShown();
     if (panel.hidden) return;
     const focused = panel.contains(document.activeElement) ? document.activeElement.id : "";
     panel.replaceChildren(heading(), ...contents());

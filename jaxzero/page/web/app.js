@@ -2,7 +2,7 @@
 
 import { createAnalysis } from "./analysis.js";
 import { api, warm } from "./api.js";
-import { openArchive } from "./archive.js";
+import { addReview, archived, openArchive } from "./archive.js";
 import { createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
 import { openSettings, openShortcuts } from "./dialogs.js";
@@ -15,6 +15,7 @@ import { createLessons } from "./lessons.js";
 import { openNewGame } from "./new_game.js";
 import { createNotice, createSpeaker, tell } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
+import { createPractice } from "./practice.js";
 import { setLevels } from "./rating.js";
 import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
@@ -45,13 +46,15 @@ const analysis = createAnalysis({
   panel: find("#analysis-panel"),
   komi: () => play.table.komi,
   nameOf: (player) => status.sideName(player),
-  better: () => marked() ?? review.better(),
-  wanted: () => settings.analysis || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
+  better: () => marked() ?? (practice.isOn() ? null : review.better()),
+  isShown: () => settings.analysis && !practice.isOn(),
+  wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo, onComment: () => tables.keep() });
+const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
+const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh(), analysis.draw()) });
 const editor = createEditor({ record, onChange: showState });
-const status = createStatus({ record, play, review, editor, isReview });
+const status = createStatus({ record, play, review, practice, editor, isReview });
 const lessons = createLessons({ parent: find("#learn"), tell });
 const tables = createTables({ record, play, editor, notice, showView, openView, focusBoard: () => board.focus() });
 createClock({ table: play.table, side: runningSide, onFlag: play.flag });
@@ -66,6 +69,7 @@ const files = createFiles({
 
 function press(edge, byTouch) {
   if (editor.isOn()) editor.toggle(edge);
+  else if (practice.isOn()) practice.press(edge);
   else if (isReview()) record.position.drawn[edge] || record.play([edge], !continuesGame());
   else play.press(edge, byTouch);
 }
@@ -183,6 +187,7 @@ function showEditing() {
 
 /** Show another ply of the game on the table. */
 function goTo(at, path) {
+  practice.end();
   if (isReview()) record.goTo(at, path);
   else play.goTo(at);
 }
@@ -233,6 +238,7 @@ function showView(name, lesson = null) {
   play.halt();
   lessons.leave();
   if (name !== "review") {
+    practice.end();
     closeEditor();
     record.leaveVariation();
     review.stop();
@@ -293,6 +299,21 @@ async function askInfo() {
   }
 }
 
+/** Make exercises of the mistakes in the game shown: of the person where the other side is the computer. */
+function practiseGame() {
+  const { seats } = play.table;
+  const isOwn = ({ player }) => !tables.hasEngine() || seats[player].kind === "person";
+  const slips = review.slips();
+  practice.start(slips.some(isOwn) ? slips.filter(isOwn) : slips);
+}
+
+/** Make exercises of the own mistakes in all games of the archive. */
+function practiseAll() {
+  const slipsOf = ({ slips = [], ...table }) =>
+    slips.filter(({ player }) => table.seats[player].kind === "person").map((slip) => ({ ...slip, table }));
+  practice.start(archived().flatMap(slipsOf));
+}
+
 /** Return how the dialog for playing on from here begins: with the players at the table. */
 function setupHere() {
   const { seats } = play.table;
@@ -329,7 +350,8 @@ function listen() {
   click("#hint", actions.hint);
   click("#seats", actions.players);
   click("#play-here", actions.players);
-  click("#open-games", () => openArchive((table) => tables.open(table, "review"), () => {}));
+  click("#open-games", () => openArchive(tables.openArchived, practiseAll));
+  click("#practise", practiseGame);
   click("#let-move", actions.letMove);
   click("#first", actions.first);
   click("#back", actions.undo);

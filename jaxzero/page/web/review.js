@@ -1,5 +1,6 @@
 /** Reviewing a game: expected margins from the server, mistakes, the list of moves. */
 
+import { accuracyOf, accuracyTable } from "./accuracy.js";
 import { api, isAbort } from "./api.js";
 import { find } from "./dom.js";
 import { drawGraph } from "./graph.js";
@@ -13,7 +14,7 @@ const EFFORT = { simulations: 64 };
 const REST = 500; // ms without a change before the server is asked
 const MISTAKE = { proven: 0.5, expected: 1 }; // of the margin; expected losses scatter
 
-export function createReview({ record, komi, notice, warm, isShown, nameOf, tell, onNews, onMove, onComment }) {
+export function createReview({ record, komi, notice, warm, isShown, nameOf, tell, onNews, onMove, onComment, onReviewed }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
@@ -46,6 +47,7 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
       await warm(game, mine.signal, showWarming);
       await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
       complete = !mine.signal.aborted;
+      if (complete) onReviewed(accuracyOf(game, lines), slips());
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
       notice.fail("review", error, again);
@@ -90,6 +92,11 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
     return lines.filter(isMistake);
   }
 
+  /** Return all mistakes as tasks of a practice. */
+  function slips() {
+    return mistakes().map(({ ply, player, best, lost }) => ({ ply, player, best, lost, edge: reviewed.moves[ply] }));
+  }
+
   function isMistake(line) {
     return line?.lost >= (line?.exact ? MISTAKE.proven : MISTAKE.expected);
   }
@@ -130,7 +137,8 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
     find("#review-state").textContent =
       controller && plies && !warming ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
     find("#review-summary").textContent = plies ? summary(controller !== null) : "";
-    find("#next-mistake").disabled = !mistakes().length;
+    find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(reviewed, lines), nameOf)] : []));
+    find("#practise").disabled = find("#next-mistake").disabled = !mistakes().length;
   }
 
   function summary(running) {
@@ -144,5 +152,5 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
   }
 
   new ResizeObserver(() => isShown() && render()).observe(graph);
-  return { refresh, stop, render, jump, noteWords, better };
+  return { refresh, stop, render, jump, noteWords, better, slips };
 }

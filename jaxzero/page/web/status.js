@@ -6,7 +6,7 @@ import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
 import { levelName, scoreWithKomi } from "./play.js";
 
-export function createStatus({ record, play, review, editor, isReview }) {
+export function createStatus({ record, play, review, practice, editor, isReview }) {
   function sideName(player) {
     const { seats, names } = play.table;
     if (names?.[player]) return names[player];
@@ -43,6 +43,7 @@ export function createStatus({ record, play, review, editor, isReview }) {
   function statusWords() {
     const { position, at, game } = record;
     if (editor.isOn()) return t("status.edit");
+    if (practice.isOn()) return practice.statusWords();
     if (record.inVariation) return t("status.variation");
     if (isReview() && review.noteWords()) return review.noteWords();
     if (position.over || (!isReview() && !play.isOpen())) return resultWords(position);

@@ -82,6 +82,12 @@ export function createTables({ record, play, editor, notice, showView, openView,
     offerAside();
   }
 
+  /** Show a game of the archive in the review. */
+  function openArchived(table) {
+    open(table, "review");
+    offerAside();
+  }
+
   /** Show a game that was loaded or shared, for two people, in the review. */
   function showLoaded(game, komi, names = []) {
     const seats = [{ kind: "person" }, { kind: "person" }];
@@ -111,7 +117,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
   }
 
-  return { keep, hasEngine, setAside, offerAside, open, start, startHere, showLoaded, showShared, restore };
+  return { keep, hasEngine, setAside, offerAside, openArchived, start, startHere, showLoaded, showShared, restore };
 }
 
 function isPlayable(table) {

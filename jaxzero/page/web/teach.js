@@ -20,7 +20,7 @@ export async function confirmMove(edge, record, analysis) {
 }
 
 /** Return why a move is bad, in words. */
-function reasonsOf(record, rated, structure) {
+export function reasonsOf(record, rated, structure) {
   const { game } = record;
   const { drawn } = record.position;
   const free = freeBoxes(game, drawn);

@@ -31,6 +31,23 @@ export const STUDY = {
     "第 {number} 步使净胜少了 {lost}。更好：{edge}（棋盘上已标出）。",
   ],
 
+  "accuracy.title": ["Moves without loss", "无损失的着法"],
+  "accuracy.all": ["All", "全部"],
+  "accuracy.opening": ["Opening", "开局"],
+  "accuracy.middle": ["Parity", "争先"],
+  "accuracy.endgame": ["Endgame", "残局"],
+
+  "practice.start": ["Learn from mistakes", "从失误中学习"],
+  "practice.title": ["Mistake {number} of {all}", "失误 {number} / {all}"],
+  "practice.task": ["Move {number} was {edge} and lost {lost} of the margin. Find a better edge.", "第 {number} 步走了 {edge}，净胜少了 {lost}。请找出更好的边。"],
+  "practice.status": ["Find a better edge", "找出更好的边"],
+  "practice.good": ["Good: {place} is as good as the best edge that the search knows.", "好：{place}与搜索所知的最佳边一样好。"],
+  "practice.proven": ["Right, and proven: no edge is better than {place}.", "正确，且已证明：没有比{place}更好的边。"],
+  "practice.bad": ["{place} loses {lost} of the margin.", "{place}使净胜少了 {lost}。"],
+  "practice.best": ["The best edge: {place} (marked).", "最佳边：{place}（已标出）。"],
+  "practice.next": ["Next mistake", "下一个失误"],
+  "practice.end": ["Done", "完成"],
+
   "files.title": ["Load, save, share", "载入、保存、分享"],
   "files.open": ["Load", "载入"],
   "files.save": ["Save", "保存"],

@@ -1,0 +1,108 @@
+/** Learning from mistakes: the position before one, another try, and at once whether it is as good. */
+
+import { edgeWords } from "./board.js";
+import { find, html } from "./dom.js";
+import { t } from "./i18n.js";
+import { formatNumber } from "./outcome.js";
+import { edgeName } from "./rules.js";
+import { reasonsOf } from "./teach.js";
+
+const PATIENCE = 20000; // ms to wait for the analysis
+const AS_GOOD = { proven: 0.01, expected: 0.5 }; // of the margin
+
+/**
+ * Create the practice. A task is {ply, edge, lost} of the game on the table, with `table` where
+ * that is another one, which `onTable(table)` puts there first.
+ */
+export function createPractice({ record, analysis, onTable, onChange }) {
+  const panel = find("#practice-panel");
+  let tasks = [];
+  let number = 0;
+  let answer = null; // {mood, parts}
+
+  const isOn = () => tasks.length > 0;
+  const isSolved = () => answer?.mood === "good";
+
+  function start(newTasks) {
+    tasks = newTasks;
+    show(0);
+  }
+
+  function show(newNumber) {
+    number = newNumber;
+    answer = null;
+    const { table, ply } = tasks[number];
+    if (table) onTable(table);
+    record.goTo(ply, []);
+    change();
+    panel.scrollIntoView({ block: "nearest" });
+  }
+
+  function end() {
+    if (!isOn()) return;
+    tasks = [];
+    change();
+  }
+
+  function change() {
+    render();
+    onChange();
+  }
+
+  /** Judge an edge that a person tries in the position of the task. */
+  async function press(edge) {
+    const task = tasks[number];
+    if (record.position.drawn[edge] || answer?.mood === "busy") return;
+    answer = { mood: "busy", parts: [t("teach.checking")] };
+    change();
+    const rated = await ratingOf(edge, task);
+    if (task !== tasks[number]) return;
+    answer = rated ? judge(rated) : { mood: "bad", parts: [t("hint.none")] };
+    change();
+  }
+
+  /** Return what the analysis says of an edge, with all that it knows; null where it does not answer. */
+  async function ratingOf(edge, task) {
+    const found = await analysis.known(PATIENCE);
+    const rated = found?.edges?.find((each) => each.edge === edge);
+    return rated && task === tasks[number] ? { ...rated, found } : null;
+  }
+
+  function judge({ found, ...rated }) {
+    const place = edgeWords(record.game, rated.edge);
+    const good = rated.lost <= (rated.exact ? AS_GOOD.proven : AS_GOOD.expected);
+    if (good) return { mood: "good", parts: [t(rated.exact ? "practice.proven" : "practice.good", { place })] };
+    const lost = formatNumber(rated.lost);
+    return { mood: "bad", parts: [t("practice.bad", { place, lost }), ...reasonsOf(record, rated, found.structure)] };
+  }
+
+  function solution() {
+    const edge = analysis.bestEdge() ?? tasks[number].best;
+    analysis.showHint(edge);
+    answer = { mood: "part", parts: [t("practice.best", { place: edgeWords(record.game, edge) })] };
+    change();
+    analysis.showHint(edge);
+  }
+
+  function render() {
+    panel.hidden = !isOn();
+    if (panel.hidden) return;
+    const { ply, edge, lost } = tasks[number];
+    const last = number + 1 === tasks.length;
+    const task = t("practice.task", { number: ply + 1, edge: edgeName(record.game, edge), lost: formatNumber(lost) });
+    panel.replaceChildren(
+      html("div", { class: "panel-head" }, html("h2", {}, t("practice.title", { number: number + 1, all: tasks.length }))),
+      html("p", {}, task),
+      html("div", { class: `answer ${answer?.mood ?? ""}`, role: "status", "data-testid": "practice-answer" }, (answer?.parts ?? []).map((text) => html("p", {}, text))),
+      html(
+        "div",
+        { class: "row" },
+        html("button", { onclick: solution, disabled: isSolved(), "data-testid": "practice-show" }, t("learn.show")),
+        html("button", { class: isSolved() ? "primary" : "", onclick: () => (last ? end() : show(number + 1)), "data-testid": "practice-next" }, t(last ? "practice.end" : "practice.next")),
+        last ? null : html("button", { onclick: end, "data-testid": "practice-end" }, t("practice.end")),
+      ),
+    );
+  }
+
+  return { isOn, start, press, end, render, statusWords: () => t("practice.status") };
+}
