@@ -1,13 +1,14 @@
-/** The analysis of the position shown: the request, drawings on the board, the panel. */
+/** The analysis of the position shown: the request, drawings on the board, words on an edge. */
 
+import { panelParts } from "./analysis_panel.js";
 import { api, isAbort } from "./api.js";
 import { edgeWords } from "./board.js";
-import { find, html, sideSign, svg } from "./dom.js";
+import { find } from "./dom.js";
 import { t } from "./i18n.js";
-import { distributionChart, outcomeOf, percent, winBar } from "./outcome.js";
-import { clear, drawChains, drawCosts, drawHint, drawLine, formatLost } from "./overlay.js";
-import { edgeName, replay } from "./rules.js";
-import { remember, settings } from "./settings.js";
+import { percent } from "./outcome.js";
+import { clear, drawChains, drawCosts, drawHint, drawLine, drawOwners, formatLost } from "./overlay.js";
+import { edgeName } from "./rules.js";
+import { settings } from "./settings.js";
 
 const REST = 150; // ms of rest before a request: stepping through a game asks only where it stops
 
@@ -115,17 +116,19 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     const { game, position } = record;
     if (isShown() && latest) {
       if (settings.chainsShown) drawChains(layers.under, game, position.drawn, latest.structure?.chains ?? []);
-      drawCosts(layers.costs, game, latest.edges ?? [], settings.numbers);
+      if (settings.ownersShown) drawOwners(layers.owners, game, latest.owners ?? [], position.player);
+      drawCosts(layers.costs, game, markedEdges(latest, settings.everyEdge), settings.numbers);
     }
     const mark = hinted === null ? better() : { edge: hinted, player: position.player };
     if (mark) drawHint(layers.marks, game, mark.edge, mark.player);
   }
 
-  function showLine(length) {
+  /** Show the moves of a line on the board, none: what is shown without it. */
+  function showLine(line) {
     const { costs, marks } = board.layers();
     marks.replaceChildren();
-    costs.classList.toggle("dimmed", length > 0);
-    if (length) drawLine(marks, record.shown(), latest.line.slice(0, length));
+    costs.classList.toggle("dimmed", line.length > 0);
+    if (line.length) drawLine(marks, record.shown(), line);
     else draw();
   }
 
@@ -153,110 +156,9 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     panel.hidden = !isShown();
     if (panel.hidden) return;
     const focused = panel.contains(document.activeElement) ? document.activeElement.id : "";
-    panel.replaceChildren(heading(), ...contents());
+    panel.replaceChildren(...panelParts({ latest, record, komi, nameOf, busy: controller !== null, failed, showLine, onSwitch: render }));
     if (focused) find(`#${focused}`, panel)?.focus();
     describe(pointed);
-  }
-
-  function heading() {
-    return html("div", { class: "panel-head" }, html("h2", {}, t("analysis.title")), latest ? badge() : null);
-  }
-
-  function badge() {
-    const exact = latest.exact?.value !== undefined; // stage exact may have proven bounds only
-    const stage = latest.stage === "exact" ? "search" : latest.stage;
-    const words = t(exact ? "stage.exact" : `stage.${stage}`, { n: latest.simulations });
-    return html("span", { class: `badge ${exact ? "exact" : ""} ${controller ? "busy" : ""}`, "data-testid": "stage" }, words);
-  }
-
-  function contents() {
-    if (record.position.over) return [words("muted", t("analysis.over"))];
-    if (!latest) return [words("muted", t(controller || failed ? "analysis.waiting" : "analysis.off"))];
-    const outcome = outcomeOf(latest, record.position, komi(), nameOf);
-    return [
-      latest.preparing && words("muted", t("warming")),
-      outcome && words("margin-words", outcome.words),
-      outcome?.bounds && words("muted", outcome.bounds),
-      outcome?.chances && winBar(outcome.chances),
-      outcome?.final.length ? distributionChart(outcome.final, nameOf) : null,
-      bestLine(),
-      structureFacts(latest.structure),
-      legend(),
-      html("p", { class: "edge-note muted", id: "edge-note" }),
-      switches(),
-    ].filter(Boolean);
-  }
-
-  function bestLine() {
-    const line = latest.line ?? [];
-    if (!line.length) return null;
-    const game = record.shown();
-    const { plies } = replay({ ...game, moves: [...game.moves, ...line] });
-    const buttons = plies.slice(game.moves.length).map((ply, index) => {
-      const edge = edgeName(game, ply.edge);
-      return html(
-        "button",
-        {
-          id: `line-${index}`,
-          "aria-label": t("analysis.lineLabel", { number: index + 1, edge }),
-          onpointerenter: () => showLine(index + 1),
-          onpointerleave: () => showLine(0),
-          onfocus: () => showLine(index + 1),
-          onblur: () => showLine(0),
-          onclick: () => showLine(index + 1),
-        },
-        sideSign(ply.player, 10),
-        edge,
-      );
-    });
-    return html("div", {}, words("muted", t("analysis.line")), html("div", { class: "line", "data-testid": "line" }, buttons));
-  }
-
-  function structureFacts(structure) {
-    if (!structure) return null;
-    const lengths = (kind) =>
-      structure.chains.filter((chain) => chain.kind === kind).map((chain) => chain.length).join(" + ");
-    const facts = [
-      t("analysis.chainsList", { chains: lengths("chain"), loops: lengths("loop") }),
-      `${t("analysis.safe", { n: structure.safe })} · ${t("analysis.long", { n: structure.long })}`,
-      structure.control && t(`analysis.control.${structure.control}`),
-    ];
-    return html("ul", { class: "facts" }, facts.filter(Boolean).map((fact) => html("li", {}, fact)));
-  }
-
-  function legend() {
-    const sample = (kind) =>
-      html(
-        "span",
-        { title: t(`class.${kind}.note`) },
-        svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `class-${kind}` })),
-        t(`class.${kind}`),
-      );
-    const step = (words, cost) => html("span", { class: `key cost-${cost}` }, words);
-    const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // as in overlay.js, rounded
-    return html(
-      "div",
-      { class: "legends muted" },
-      html("div", {}, t("analysis.colours")),
-      html("div", { class: "legend" }, steps.map(step)),
-      html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(sample)),
-      html("div", {}, t("analysis.thick")),
-    );
-  }
-
-  function switches() {
-    const one = (name, label) =>
-      html(
-        "button",
-        { id: `switch-${name}`, class: "small", "aria-pressed": String(settings[name]), onclick: () => flip(name) },
-        t(label),
-      );
-    return html("div", { class: "row" }, one("numbers", "analysis.numbers"), one("chainsShown", "analysis.chains"));
-  }
-
-  function flip(name) {
-    remember({ [name]: !settings[name] });
-    render();
   }
 
   return {
@@ -273,6 +175,13 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
   };
 }
 
-function words(style, text) {
-  return html("p", { class: style }, text);
+const BEST = 3; // edges that are marked as the best
+const COSTLY = 0.75; // of the margin: edges that lose as much are marked too, rounded a box
+
+/** Return the edges to mark: the best and the costly ones, or with `every` all of them. */
+function markedEdges({ edges = [], lines = [] }, every) {
+  const known = edges.filter((edge) => edge.lost !== null);
+  if (every || !known.length) return every ? edges : [];
+  const best = lines.length ? lines.map(({ edge }) => edge) : [...known].sort((a, b) => a.lost - b.lost).slice(0, BEST).map(({ edge }) => edge);
+  return known.filter(({ edge, lost }) => best.includes(edge) || lost >= COSTLY);
 }

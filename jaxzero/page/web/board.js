@@ -55,6 +55,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     edges = Array.from({ length: edgeCount(size) }, (_, edge) => makeEdge(edge));
     layers = {
       under: svg("g", { class: "under" }), // below the edges
+      owners: svg("g", { class: "under owners" }),
       costs: svg("g", { class: "overlay" }),
       marks: svg("g", { class: "overlay" }),
     };
@@ -64,6 +65,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
       stripes(),
       svg("g", {}, boxes),
       layers.under,
+      layers.owners,
       svg("g", {}, edges),
       layers.costs,
       svg("g", { class: "dots" }, makeDots()),

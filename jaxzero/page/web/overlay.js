@@ -53,6 +53,19 @@ function drawNumber(board, edge) {
   );
 }
 
+/** Mark who is expected to get each open box: `owners` are 0 for the side to move, 1 for the other, null. */
+export function drawOwners(layer, board, owners, mover) {
+  const signs = owners.map((owner, box) => {
+    if (owner === null) return null;
+    const [x, y] = centreOf(board, box);
+    const sign = sideSign(owner ? 1 - mover : mover, 22);
+    sign.setAttribute("x", x + 12);
+    sign.setAttribute("y", y + 12);
+    return sign;
+  });
+  layer.replaceChildren(...signs.filter(Boolean));
+}
+
 /** Outline chains and loops as tubes through their boxes, with their lengths. */
 export function drawChains(layer, board, drawn, chains) {
   layer.replaceChildren(...chains.map((chain) => drawChain(board, drawn, chain)));

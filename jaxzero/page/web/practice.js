@@ -1,6 +1,5 @@
 /** Learning from mistakes: the position before one, another try, and at once whether it is as good. */
 
-import { edgeWords } from "./board.js";
 import { find, html } from "./dom.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
@@ -35,7 +34,6 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     if (table) onTable(table);
     record.goTo(ply, []);
     change();
-    panel.scrollIntoView({ block: "nearest" });
   }
 
   function end() {
@@ -69,7 +67,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   }
 
   function judge({ found, ...rated }) {
-    const place = edgeWords(record.game, rated.edge);
+    const place = edgeName(record.game, rated.edge);
     const good = rated.lost <= (rated.exact ? AS_GOOD.proven : AS_GOOD.expected);
     if (good) return { mood: "good", parts: [t(rated.exact ? "practice.proven" : "practice.good", { place })] };
     const lost = formatNumber(rated.lost);
@@ -79,7 +77,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   function solution() {
     const edge = analysis.bestEdge() ?? tasks[number].best;
     analysis.showHint(edge);
-    answer = { mood: "part", parts: [t("practice.best", { place: edgeWords(record.game, edge) })] };
+    answer = { mood: "part", parts: [t("practice.best", { place: edgeName(record.game, edge) })] };
     change();
     analysis.showHint(edge);
   }

@@ -12,6 +12,8 @@ const DEFAULTS = {
   analysis: false,
   numbers: true,
   chainsShown: true,
+  everyEdge: false, // the analysis marks all edges, not only the best and the costly ones
+  ownersShown: false, // and who gets which box
   speed: 3,
   setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], adapts: false, variant: "american", komi: 0, clock: "none" },
   rating: 1000, // of the person, by games against levels

@@ -1,0 +1,139 @@
+/** The panel of the analysis: how the game will end, the best lines, chains and control, what the colours mean. */
+
+import { html, sideSign, svg } from "./dom.js";
+import { t } from "./i18n.js";
+import { distributionChart, formatNumber, marginWords, outcomeOf, winBar } from "./outcome.js";
+import { edgeName, replay } from "./rules.js";
+import { remember, settings } from "./settings.js";
+
+const LESSONS = { safe: 2, chain: 3, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // that explain words
+
+/**
+ * Return the parts of the panel. `latest` is the analysis so far, `busy` whether more will come,
+ * `failed` whether it will be asked again; `showLine(edges)` shows moves on the board.
+ */
+export function panelParts({ latest, record, komi, nameOf, busy, failed, showLine, onSwitch }) {
+  const { game, position } = record;
+  const heading = html("div", { class: "panel-head" }, html("h2", {}, t("analysis.title")), latest ? badge(latest, busy) : null);
+  if (position.over) return [heading, words("muted", t("analysis.over"))];
+  if (!latest) return [heading, words("muted", t(busy || failed ? "analysis.waiting" : "analysis.off"))];
+  const outcome = outcomeOf(latest, position, komi(), nameOf);
+  return [
+    heading,
+    latest.preparing && words("muted", t("warming")),
+    outcome && words("margin-words", outcome.words),
+    outcome?.bounds && words("muted", outcome.bounds),
+    outcome?.chances && winBar(outcome.chances),
+    outcome?.final.length ? distributionChart(outcome.final, nameOf) : null,
+    reachWords(latest, position, busy),
+    bestLines(),
+    structureFacts(latest.structure),
+    legend(),
+    html("p", { class: "edge-note muted", id: "edge-note" }),
+    switches(onSwitch),
+  ].filter(Boolean);
+
+  function bestLines() {
+    const lines = latest.lines?.length ? latest.lines : latest.line?.length ? [{ line: latest.line, value: null }] : [];
+    if (!lines.length) return null;
+    const head = words("muted", t(lines.length > 1 ? "analysis.lines" : "analysis.line"));
+    return html("div", { class: "lines" }, head, lines.map(oneLine));
+  }
+
+  function oneLine({ line, value }, number) {
+    const shown = record.shown();
+    const { plies } = replay({ ...shown, moves: [...shown.moves, ...line] });
+    const buttons = plies.slice(shown.moves.length).map((ply, index) => moveButton(line, ply, index, number));
+    const lead = position.score[0] - position.score[1] - komi();
+    const margin = lead + (position.player === 0 ? value : -value);
+    const worth = value === null ? null : html("span", { class: "worth", title: marginWords(margin, nameOf) }, sideSign(margin < 0 ? 1 : 0, 10), formatNumber(Math.abs(margin)));
+    return html("div", { class: "line", "data-testid": number ? `line-${number + 1}` : "line" }, worth, buttons);
+  }
+
+  function moveButton(line, ply, index, number) {
+    const edge = edgeName(game, ply.edge);
+    const show = () => showLine(line.slice(0, index + 1));
+    const hide = () => showLine([]);
+    return html(
+      "button",
+      {
+        id: `line-${number}-${index}`,
+        "aria-label": t("analysis.lineLabel", { number: index + 1, edge }),
+        onpointerenter: show,
+        onpointerleave: hide,
+        onfocus: show,
+        onblur: hide,
+        onclick: show,
+      },
+      sideSign(ply.player, 10),
+      edge,
+    );
+  }
+}
+
+function badge(latest, busy) {
+  const proven = latest.exact?.value !== undefined; // stage exact may have proven bounds only
+  const { edges = [] } = latest;
+  const n = edges.filter((edge) => edge.exact).length;
+  const stage = latest.stage === "exact" ? "search" : latest.stage;
+  const text = proven ? t(n === edges.length ? "stage.exact" : "stage.partly", { n, all: edges.length }) : t(`stage.${stage}`, { n: latest.simulations });
+  return html("span", { class: `badge ${proven ? "exact" : ""} ${busy ? "busy" : ""}`, "data-testid": "stage" }, text);
+}
+
+/** Say how far the solver has come where it has not proven the position. */
+function reachWords(latest, { drawn }, busy) {
+  if (busy || latest.exact?.value !== undefined) return null;
+  return words("muted", t("analysis.reach", { n: drawn.filter((each) => !each).length }));
+}
+
+function structureFacts(structure) {
+  if (!structure) return null;
+  const lengths = (kind) =>
+    structure.chains.filter((chain) => chain.kind === kind).map((chain) => chain.length).join(" + ");
+  const facts = [
+    lesson("chain", t("analysis.chainsList", { chains: lengths("chain"), loops: lengths("loop") })),
+    html("span", {}, lesson("safe", t("analysis.safe", { n: structure.safe })), " · ", lesson("control", t("analysis.long", { n: structure.long }))),
+    structure.control && lesson("control", t(`analysis.control.${structure.control}`)),
+  ];
+  return html("ul", { class: "facts" }, facts.filter(Boolean).map((fact) => html("li", {}, fact)));
+}
+
+function lesson(name, text) {
+  return html("a", { href: `#lesson-${LESSONS[name]}` }, text);
+}
+
+function legend() {
+  const sample = (kind) =>
+    html(
+      "a",
+      { title: t(`class.${kind}.note`), href: `#lesson-${LESSONS[kind]}` },
+      svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `class-${kind}` })),
+      t(`class.${kind}`),
+    );
+  const step = (text, cost) => html("span", { class: `key cost-${cost}` }, text);
+  const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // as in overlay.js, rounded
+  return html(
+    "details",
+    { class: "legends muted" },
+    html("summary", {}, t("analysis.legend")),
+    html("div", {}, t("analysis.colours")),
+    html("div", { class: "legend" }, steps.map(step)),
+    html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(sample)),
+    html("div", {}, t("analysis.thick")),
+  );
+}
+
+function switches(onSwitch) {
+  const flip = (name) => () => {
+    remember({ [name]: !settings[name] });
+    onSwitch();
+  };
+  const one = (name, label) =>
+    html("button", { id: `switch-${name}`, class: "small", "aria-pressed": String(settings[name]), onclick: flip(name) }, t(label));
+  const all = { everyEdge: "analysis.every", numbers: "analysis.numbers", chainsShown: "analysis.chains", ownersShown: "analysis.owners" };
+  return html("div", { class: "row" }, Object.entries(all).map(([name, label]) => one(name, label)));
+}
+
+function words(style, text) {
+  return html("p", { class: style }, text);
+}
