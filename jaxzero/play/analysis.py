@@ -20,6 +20,7 @@ from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_nu
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
 from jaxzero.game.structure import Structure
+from jaxzero.play.lines import best_edges, exact_line, expected_owners
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
@@ -79,6 +80,8 @@ class Analysis:
     final: tuple[tuple[int, float], ...] = ()  # margins at the end of the game, and their chances
     best: int | None = None  # the edge to draw
     line: tuple[int, ...] = ()  # principal variation
+    lines: tuple[tuple[int, ...], ...] = ()  # it, and how play may go on from the next best edges
+    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; None also where unknown
     bounds: tuple[int, int] | None = None  # proven bounds of the value; equal: proven
 
     @property
@@ -154,27 +157,39 @@ def stages(
 
     def proven(found: Analysis) -> Analysis:
         if values is not None:
-            found = _with_bounds(found, int(values.max()), values, values, ahead)
-            cut = found.line == (found.best,)
-            return replace(found, line=_exact_line(game, drawn, found.best)) if cut else found
+            return _with_bounds(found, int(values.max()), values, values, ahead)
         return _proven(game, found, drawn, ahead, proof) if proof else found
 
     @cache
     def line_from(edge: int) -> tuple[int, ...]:
+        if values is not None:
+            return exact_line(game, drawn, (edge,))
         return line_of_play(agent, drawn, edge)
 
-    def with_line(found: Analysis) -> Analysis:
-        cut = found.best is not None and found.line == (found.best,)
-        return replace(found, line=line_from(found.best)) if cut else found
+    @cache
+    def owners_after(line: tuple[int, ...]) -> tuple[int | None, ...]:
+        return expected_owners(agent, drawn, line)
 
-    yield proven(found)
+    def with_line(found: Analysis) -> Analysis:
+        worse = found.best is not None and (values is not None or found.line == (found.best,))
+        return replace(found, line=line_from(found.best)) if worse else found
+
+    def with_lines(found: Analysis) -> Analysis:
+        found = with_line(found)
+        if found.best is None:
+            return found
+        others = tuple(map(line_from, best_edges(found)[1:]))
+        return replace(found, lines=(found.line, *others), owners=owners_after(found.line))
+
+    yield proven(found) if values is None else with_lines(proven(found))
     found = by_network(agent, found, drawn, ahead)
     yield with_line(proven(found))
     if simulations:
         found = by_search(agent, found, drawn, simulations)
         yield with_line(proven(found))
+        yield with_lines(proven(found))  # takes the network some time
     if seconds > 0:
-        yield from map(with_line, by_solver(game, proven(found), drawn, ahead, seconds, tables))
+        yield from map(with_lines, by_solver(game, proven(found), drawn, ahead, seconds, tables))
 
 
 def analyse(
@@ -214,7 +229,8 @@ def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
     edges = tuple(EdgeFacts(edge, kinds[edge]) for edge in np.flatnonzero(~drawn).tolist())
     chains = tuple(_chains(game, drawn, found))
     safe, declined = int(found.safe.sum()), int(found.declined)
-    return Analysis("structure", edges, chains, safe, declined)
+    unknown = (None,) * game.num_boxes
+    return Analysis("structure", edges, chains, safe, declined, owners=unknown)
 
 
 def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> Analysis:
@@ -338,16 +354,6 @@ def _with_bounds(
         known = replace(known, best=best[0], line=(best[0],))
     final, bounds = ((value + ahead, 1.0),), (value, value)
     return replace(known, edges=edges, value=float(value), final=final, bounds=bounds)
-
-
-def _exact_line(game: DotsAndBoxes, drawn: np.ndarray, first: int) -> tuple[int, ...]:
-    """Return how play goes on to its end from a best edge on, with few edges left."""
-    drawn, line = drawn.copy(), [first]
-    drawn[first] = True
-    while not drawn.all():
-        line.append(int(small_values(game, drawn).argmax()))
-        drawn[line[-1]] = True
-    return tuple(line)
 
 
 def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:

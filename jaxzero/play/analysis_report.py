@@ -70,6 +70,16 @@ def to_json(found: Analysis) -> dict[str, Any]:
         }
         for chain in found.chains
     ]
+    of_edge = {one.edge: one for one in found.edges}
+    lines = [
+        {
+            "edge": line[0],
+            "value": _rounded(of_edge[line[0]].value),
+            "lost": _rounded(of_edge[line[0]].lost),
+            "line": list(line),
+        }
+        for line in found.lines
+    ]
     long = sum(chain.kind != "free" and len(chain.boxes) >= LONG for chain in found.chains)
     control = None
     if not found.safe and any(chain.kind != "free" for chain in found.chains):
@@ -97,6 +107,8 @@ def to_json(found: Analysis) -> dict[str, Any]:
             for one in found.edges
         ],
         "line": list(found.line),
+        "lines": lines,
+        "owners": list(found.owners),
         "exact": exact,
         "structure": {"chains": chains, "safe": found.safe, "long": long, "control": control},
     }

@@ -71,6 +71,9 @@ def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
     assert len({line["exact"]["value"] for line in found}) == 1
     assert len(found[-1]["line"]) == 10, "play goes on to the end of the game"
     last = found[-1]
+    assert last["lines"][0]["line"] == last["line"] and set(last["owners"]) <= {0, 1}
+    owners = [line["owners"] for line in found]
+    assert owners[:3] == [[None] * 4] * 3 and None not in owners[3], "later, as they take time"
     assert last["stage"] == "done" and all(one["exact"] for one in last["edges"])
     assert {one["edge"] for one in last["edges"]} == set(range(12)) - {0, 4}
     best = {one["edge"] for one in last["edges"] if one["lost"] == 0}

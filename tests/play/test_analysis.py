@@ -9,7 +9,7 @@ import pytest
 from compiled import any_params
 
 from jaxzero.config import NetworkConfig, SearchConfig
-from jaxzero.game import DotsAndBoxes, parse_edge
+from jaxzero.game import DotsAndBoxes, count_sides, parse_edge, replay
 from jaxzero.network.network import Network
 from jaxzero.play import analysis
 from jaxzero.play.analysis import by_structure
@@ -61,6 +61,29 @@ def test_the_solver_yields_after_each_slice(monkeypatch):
     for count in range(1, 9):
         assert next(found).stage == "exact" and len(slices) == before + count
     assert max(slices) <= 1.0, "others wait for no more than a second"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lines_of_few_edges_are_worth_what_they_say_and_owners_get_the_value(seed):
+    game, rng = DotsAndBoxes(2, 3), np.random.default_rng(seed)
+    drawn = np.zeros(game.num_edges, bool)
+    drawn[rng.permutation(game.num_edges)[: 6 + seed]] = True
+    agent = SimpleNamespace(network=SimpleNamespace(game=game))  # few edges need no network
+    found = next(analysis.stages(agent, drawn, 0, 0, 1.0))
+    facts, values = {one.edge: one for one in found.edges}, []
+    for line in found.lines:
+        closed = list(replay(game, np.flatnonzero(drawn).tolist(), line)[1].values())
+        assert len(line) == len(facts) and closed.count(0) - closed.count(1) == facts[line[0]].value
+        values.append(facts[line[0]].value)
+    assert values == sorted(values, reverse=True) and values[0] == found.value
+    assert found.lines[0] == found.line and found.line[0] == found.best
+    owners = list(found.owners)
+    assert owners.count(0) - owners.count(1) == found.value
+    assert [owner is None for owner in owners] == (count_sides(game, drawn)[:-1] == 4).tolist()
+    edges = {line[0] for line in found.lines}
+    for chain in found.chains:  # the edges of a chain are worth the same, by their kind
+        kinds = [facts[edge].kind for edge in edges & {*chain.edges} if chain.kind != "free"]
+        assert len(kinds) == len({*kinds})
 
 
 def agent_of(**settings) -> Agent:
