@@ -40,6 +40,7 @@ from jaxzero.players.choosing import (
     choose,
     decide,
 )
+from jaxzero.players.levels import Level, find_level, with_random_moves
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
 
@@ -55,8 +56,9 @@ KNOWN = {
     "policy": "the network without search",
     "search:SIMULATIONS": "the network with search",
     "expert:SECONDS": "network and exact solver together, with this time for a decision",
+    "level:LEVEL": "a level of the page, by its number or name, such as level:3",
 }
-LEARNT = ("policy", "search", "expert")  # names of players with a network begin so
+LEARNT = ("policy", "search", "expert", "level")  # names of players with a network begin so
 # Boards up to 3x4 are always solved. On larger ones a position is tried from so many undrawn edges
 # on and gets so many nodes, some 0.1 s: nearly always enough at 36 undrawn edges of 5x5.
 ALWAYS_SOLVED_EDGES = 31
@@ -75,8 +77,8 @@ class Player:
     A player that looks at quiet positions alone also has `decide`, with the arguments of `act`. It
     returns move and value [B] of the quiet positions; all edges up to this move follow from them,
     as `quiet_game.edge_to_draw` says.
-    `one(params, drawn [A] bool)` returns the same edge of one position, by a program that players
-    share.
+    `one(params, keys [1], drawn [A] bool)` returns the same edge of one position, by a program that
+    players share.
     Randomness comes from the key or seed of each game alone, so a game does not depend on the
     batch it is played in.
     """
@@ -87,7 +89,7 @@ class Player:
     on_host: bool = False
     decide: Decide | None = None
     board: DotsAndBoxes | None = None  # that it plays; None: any
-    one: Callable[[chex.ArrayTree, np.ndarray], int] | None = None
+    one: Callable[[chex.ArrayTree, jax.Array, np.ndarray], int] | None = None
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
         """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit.
@@ -100,7 +102,7 @@ class Player:
         if self.on_host:
             edges = self.act(seeds(keys), drawn.copy())
         elif self.one and len(drawn) == 1:
-            edges = np.array([self.one(self.params, drawn[0])])
+            edges = np.array([self.one(self.params, keys, drawn[0])])
         else:
             # Compiled once for a player that is made once: jit remembers by function.
             edges = jax.jit(self.act)(self.params, keys, state)
@@ -179,10 +181,12 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
             raise refused("needs a trained network")
         if agent.network.game != game:
             raise refused(f"has a network of {agent.network.game}, not of {game}")
+    if kind == "level":
+        return _level_player(name, find_level(argument), game, agent)
     if kind == "random":
         return Player(name, _act_random)
     if kind == "greedy":
-        return Player(name, partial(_act_greedy, game))
+        return Player(name, _greedy(game))
     if kind == "alphabeta":
         return Player(name, partial(_act_alphabeta, game, count), on_host=True)
     if kind == "perfect":
@@ -193,6 +197,26 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
         return Player(name, partial(expert.choose_edges, made), on_host=True)
     assert kind in ("policy", "search"), f"{kind} has no player"
     return _network_player(name, count, agent)
+
+
+def _level_player(name: str, level: Level, game: DotsAndBoxes, agent: Agent) -> Player:
+    """Return the player of a level, which mixes random moves into those of another player."""
+    kind, _, argument = level.player.partition(":")
+    agent = replace(agent, temperature=level.temperature)
+    player = _make(kind, argument, name, game, agent)
+    if not level.random_share:
+        return player
+
+    def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
+        return with_random_moves(level.random_share, keys, state, player.act(params, keys, state))
+
+    def one(params: chex.ArrayTree, keys: jax.Array, drawn: np.ndarray) -> int:
+        zero = np.zeros(1, np.int32)
+        state = State(drawn[None], zero, zero)
+        edges = replace(player, params=params).choose(keys, state)
+        return int(with_random_moves(level.random_share, keys, state, edges)[0])
+
+    return replace(player, act=act, decide=None, one=one)
 
 
 def _number(argument: str) -> float:
@@ -207,10 +231,10 @@ def _act_random(_params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.A
     return jax.vmap(random_edge)(keys, state)
 
 
-def _act_greedy(
-    game: DotsAndBoxes, _params: chex.ArrayTree, keys: jax.Array, state: State
-) -> jax.Array:
-    return jax.vmap(partial(greedy_edge, game))(keys, state)
+@lru_cache(maxsize=8)
+def _greedy(game: DotsAndBoxes) -> Act:
+    """Return how `greedy` acts: the same function, so program, for all players of a board."""
+    return lambda _params, keys, state: jax.vmap(partial(greedy_edge, game))(keys, state)
 
 
 def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
@@ -284,14 +308,16 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
     settings, searches = agent.settings, simulations > 0
     if searches:
         settings = replace(settings, simulations=simulations)
-    varied = agent.temperature or (searches and settings.engine != "rounds")
+    varied = searches and (agent.temperature or settings.engine != "rounds")
     act, of_turn = _deciders(agent.network, settings, agent.temperature, searches)
 
-    def alone(params: chex.ArrayTree, drawn: np.ndarray) -> int:
-        own = replace(agent, params=params, settings=settings)
+    def alone(params: chex.ArrayTree, keys: jax.Array, drawn: np.ndarray) -> int:
+        own, noise = replace(agent, params=params, settings=settings), None
         if searches:
             return int(single.think(own, drawn, simulations).edge)
-        return int(single.choose_many(own, drawn[None], 0).edge[0])
+        if agent.temperature:  # the largest of logits with this noise is a draw from the policy
+            noise = agent.temperature * np.asarray(jax.random.gumbel(keys[0], drawn.shape))
+        return int(single.choose_many(own, drawn[None], 0, noise).edge[0])
 
     return Player(
         name,

@@ -93,7 +93,8 @@ def _think(
 
 def edge_if_compiled(agent: Agent, drawn: np.ndarray) -> int | None:
     """Return the edge that the network draws without search, None where that has to compile."""
-    key, _ = _key(_choose_many, without_search(agent), (agent.params, drawn[None], ()))
+    noise = np.zeros(len(drawn), np.float32)
+    key, _ = _key(_choose_many, without_search(agent), (agent.params, drawn[None], (), noise))
     if not is_marked(agent.network.game, key):
         return None
     return int(choose_many(agent, drawn[None], 0).edge[0])
@@ -104,12 +105,19 @@ def without_search(agent: Agent) -> Agent:
     return replace(agent, settings=SearchConfig(nodes=agent.settings.nodes))
 
 
-def choose_many(agent: Agent, drawn: np.ndarray, simulations: int) -> Choice:
-    """Choose in positions [B, A] bool: NumPy [B]; 0 simulations: no search."""
+def choose_many(
+    agent: Agent, drawn: np.ndarray, simulations: int, noise: np.ndarray | None = None
+) -> Choice:
+    """Choose in positions [B, A] bool: NumPy [B]; 0 simulations: no search.
+
+    Without search `noise` [A] is added to the logits of every policy.
+    """
     if simulations:
         agent, rounds = with_rounds(agent, simulations, MOST_OF_MANY)
+        added = ()
     else:
         agent, rounds = without_search(agent), ()
+        added = (np.zeros(drawn.shape[1], np.float32) if noise is None else noise,)
     size = BATCHES[len(drawn) > BATCHES[0] and simulations <= MOST_OF_LARGE]
     if len(drawn) == 1 and not simulations:
         size = 1
@@ -118,7 +126,7 @@ def choose_many(agent: Agent, drawn: np.ndarray, simulations: int) -> Choice:
         rows = drawn[begin : begin + size]
         padded = np.ones((size, drawn.shape[1]), bool)
         padded[: len(rows)] = rows
-        choice = call(_choose_many, agent, padded, rounds)
+        choice = call(_choose_many, agent, padded, rounds, *added)
         parts.append([field[: len(rows)] for field in choice])
     return Choice(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -129,9 +137,13 @@ def _choose_many(
     params: chex.ArrayTree,
     drawn: jax.Array,
     rounds: tuple[jax.Array, ...],
+    noise: jax.Array | float = 0.0,
 ) -> Choice:
+    def pick(logits: jax.Array) -> jax.Array:
+        return jnp.argmax(logits + noise, axis=-1).astype(jnp.int32)
+
     params = inference_copy(network, params, len(drawn))
-    chooser = by_policy(network, settings, params)
+    chooser = by_policy(network, settings, params, pick)
     if rounds:
         evaluate = network_evaluator(network, settings)
         known = Rounds(*rounds)

@@ -1,0 +1,52 @@
+"""Levels from beginner to expert: players, some with random moves, and their ratings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxzero.errors import InputError
+from jaxzero.game import State, random_edge
+
+
+@dataclass(frozen=True)
+class Level:
+    """How strong an opponent is."""
+
+    name: str
+    player: str  # as in `make_player`
+    rating: int  # Elo on 5x5 with the shipped network; beginner has 400
+    random_share: float = 0.0  # of its moves, any edge that is not drawn
+    temperature: float = 0.0  # above 0 moves are drawn from the policy to the power 1 / temperature
+
+
+LEVELS = (
+    Level("beginner", "greedy", 400, random_share=0.5),
+    Level("novice", "greedy", 401, random_share=0.2),
+    Level("casual", "greedy", 402),
+    Level("learner", "policy", 403, random_share=0.15, temperature=1.0),
+    Level("regular", "policy", 404, random_share=0.04, temperature=0.7),
+    Level("strong", "policy", 405, temperature=0.4),
+    Level("advanced", "search:16", 406),
+    Level("master", "search:256", 407),
+    Level("expert", "expert:2", 408),
+)
+
+
+def find_level(text: str) -> Level:
+    """Return a level by its number or its name. Raises: InputError."""
+    for number, level in enumerate(LEVELS):
+        if text in (str(number), level.name):
+            return level
+    names = ", ".join(f"{number} {level.name}" for number, level in enumerate(LEVELS))
+    raise InputError(f"level: {text[:40]!r} does not exist (known: {names})")
+
+
+@jax.jit
+def with_random_moves(share: float, keys: jax.Array, state: State, edges: jax.Array) -> jax.Array:
+    """Return the `edges` [B] of a batch, with the chance `share` a random legal one instead."""
+    slip_keys, edge_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+    slips = jax.vmap(lambda key: jax.random.bernoulli(key, share))(slip_keys)
+    return jnp.where(slips, jax.vmap(random_edge)(edge_keys, state), edges)
