@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from reprlib import repr as shown
 from typing import Any
 
@@ -13,6 +13,20 @@ from jaxzero.game.text import edge_name, parse_edge
 
 LARGEST_SIDE = 20  # rows and columns
 LONGEST_NAME = 200  # characters
+LONGEST_COMMENT = 1000  # characters
+DEEPEST = 100  # variations within variations
+
+Comments = tuple[tuple[int, str], ...]  # the number of moves before each, and its text
+
+
+@dataclass(frozen=True)
+class Variation:
+    """Other moves in the place of those of a game, or of another variation."""
+
+    at: int  # moves before it
+    moves: tuple[int, ...]  # edges in order
+    comments: Comments = ()
+    variations: tuple[Variation, ...] = ()  # each begins after the first move of this one
 
 
 @dataclass(frozen=True)
@@ -29,18 +43,14 @@ class RecordedGame:
     names: tuple[str, str] = ("", "")  # of player 0 and player 1
     title: str = ""
     date: str = ""
+    comments: Comments = ()
+    variations: tuple[Variation, ...] = ()
 
     def __post_init__(self):
         for name in ("rows", "cols"):
             _check_number(name, getattr(self, name), 1, LARGEST_SIDE)
-        drawn: set[int] = set()
-        for name in ("start", "moves"):
-            for place, edge in enumerate(_listed(name, getattr(self, name))):
-                _check_number(f"{name}[{place}]", edge, 0, self.board.num_edges - 1)
-                if edge in drawn:
-                    already = f"{edge_name(self.board, edge)} is already drawn"
-                    raise InputError(f"{name}[{place}]: edge {already}")
-                drawn.add(edge)
+        _check_edges(self.board, "start", self.start)
+        _check_edges(self.board, "moves", self.moves, self.start)
         names = _listed("names", self.names)
         if len(names) != 2:
             raise InputError(f"names: {shown(list(names))} must be two names")
@@ -93,12 +103,86 @@ class RecordedGame:
             for name in ("start", "moves")
             if name in content
         }
-        return cls(**{**content, **edges})
+        line = _Line(board, edges.get("start", ()), edges.get("moves", ()), first=0)
+        lines = _read_lines(line, content)
+        return cls(**{**content, **edges, **lines})
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON."""
+        """Return the fields as JSON; comments and variations only where there are some."""
+        plain = ("rows", "cols", "title", "date")
         lists = {name: list(getattr(self, name)) for name in ("start", "moves", "names")}
-        return asdict(self) | lists
+        return {name: getattr(self, name) for name in plain} | lists | _lines_to_json(self)
+
+
+def _lines_to_json(line: RecordedGame | Variation) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if line.comments:
+        found["comments"] = {str(ply): text for ply, text in line.comments}
+    if line.variations:
+        found["variations"] = [
+            {"at": one.at, "moves": list(one.moves)} | _lines_to_json(one)
+            for one in line.variations
+        ]
+    return found
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A game or a variation while what belongs to it is read."""
+
+    board: DotsAndBoxes
+    start: tuple[int, ...]
+    moves: tuple[int, ...]  # from the start of the game to the end of this line
+    first: int  # the fewest moves before a comment or a variation of it
+    name: str = ""  # before the names of its fields, in errors
+    depth: int = 0
+
+
+def _read_lines(line: _Line, content: dict[str, Any]) -> dict[str, Any]:
+    """Return the comments and the variations of a line. Raises: InputError."""
+    comments = content.get("comments", {})
+    if not isinstance(comments, dict):
+        raise InputError(f"{line.name}comments: {shown(comments)} must be an object")
+    variations = _listed(f"{line.name}variations", content.get("variations", []))
+    return {
+        "comments": tuple(_read_comment(line, *comment) for comment in comments.items()),
+        "variations": tuple(_read_variation(line, *one) for one in enumerate(variations)),
+    }
+
+
+def _read_comment(line: _Line, ply: Any, text: Any) -> tuple[int, str]:
+    name = f"{line.name}comments"
+    ply = int(ply) if str(ply).isascii() and str(ply).isdigit() else ply
+    _check_number(name, ply, line.first, len(line.moves))
+    return ply, _plain(name, text, LONGEST_COMMENT)
+
+
+def _read_variation(line: _Line, number: int, content: Any) -> Variation:
+    name = f"{line.name}variations[{number}]"
+    fields_ = {"at", "moves", "comments", "variations"}
+    if not isinstance(content, dict) or not {"at", "moves"} <= set(content) <= fields_:
+        raise InputError(f"{name}: {shown(content)} must be an object with at and moves")
+    if line.depth >= DEEPEST:
+        raise InputError(f"{name}: lies within more than {DEEPEST} others")
+    at = content["at"]
+    _check_number(f"{name}.at", at, line.first, len(line.moves))
+    moves = _listed(f"{name}.moves", content["moves"])
+    moves = tuple(numbered(f"{name}.moves", line.board, edge) for edge in moves)
+    before = line.moves[:at]
+    _check_edges(line.board, f"{name}.moves", moves, line.start + before)
+    inner = _Line(line.board, line.start, before + moves, at + 1, f"{name}.", line.depth + 1)
+    return Variation(at, moves, **_read_lines(inner, content))
+
+
+def _check_edges(board: DotsAndBoxes, name: str, edges: Any, before: tuple = ()) -> None:
+    """Check that every edge exists and is drawn once. Raises: InputError."""
+    drawn = set(before)
+    for place, edge in enumerate(_listed(name, edges)):
+        _check_number(f"{name}[{place}]", edge, 0, board.num_edges - 1)
+        if edge in drawn:
+            already = f"{edge_name(board, edge)} is already drawn"
+            raise InputError(f"{name}[{place}]: edge {already}")
+        drawn.add(edge)
 
 
 def _check_number(name: str, value: Any, least: int, most: int) -> None:
@@ -112,12 +196,12 @@ def _listed(name: str, value: Any) -> list | tuple:
     return value
 
 
-def _plain(name: str, value: Any) -> str:
+def _plain(name: str, value: Any, longest: int = LONGEST_NAME) -> str:
     """Return a text as one printable line that is not too long."""
     if not isinstance(value, str):
         raise InputError(f"{name}: {shown(value)} must be text")
     printable = "".join(sign if sign.isprintable() else " " for sign in value)
-    return " ".join(printable.split())[:LONGEST_NAME].strip()
+    return " ".join(printable.split())[:longest].strip()
 
 
 def numbered(name: str, board: DotsAndBoxes, edge: Any) -> Any:

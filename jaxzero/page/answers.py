@@ -7,6 +7,7 @@ wait for the compiler, so that others have a turn.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -155,8 +156,8 @@ def record_of(question: Answer) -> Record:
 
 def game_of(question: Answer) -> RecordedGame:
     """Return the game of a question. Raises: InputError."""
-    fields = ("rows", "cols", "start", "moves", "names", "title", "date")
-    game = RecordedGame.from_json({name: question[name] for name in fields if name in question})
+    names = [field.name for field in fields(RecordedGame)]
+    game = RecordedGame.from_json({name: question[name] for name in names if name in question})
     return small_enough("board", game)
 
 

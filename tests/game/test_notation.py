@@ -305,3 +305,60 @@ def test_the_example_of_the_docs_prints_what_stands_there(capsys):
     header = section.split("```\n# 5x5")[1].split("```")[0]
     game = read_game(f"# 5x5{header}")
     assert (game.names, len(game.start)) == (("Ann", "Ben"), 22)
+
+
+TREE = {
+    "rows": 2,
+    "cols": 2,
+    "start": [],
+    "moves": [0, 11, 6],
+    "names": ["", ""],
+    "title": "",
+    "date": "",
+    "comments": {"0": "begin", "3": "end"},
+    "variations": [
+        {
+            "at": 1,
+            "moves": [2, 3],
+            "comments": {"2": "better"},
+            "variations": [{"at": 2, "moves": [5]}],
+        },
+        {"at": 3, "moves": [1]},
+    ],
+}
+
+
+def test_comments_and_variations_are_kept_by_json():
+    game = read_game(json.dumps(TREE))
+    assert json.loads(write_game(game, "json")) == TREE
+    assert game.variations[0].variations[0].moves == (5,)
+    assert read_game(write_game(game, "numbers")) == replace(game, comments=(), variations=())
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"comments": {"4": "after the end"}}, "comments"),
+        ({"comments": {"-1": "x"}}, "comments"),
+        ({"comments": {"1": 7}}, "comments"),
+        ({"comments": ["x"]}, "comments"),
+        ({"variations": [{"at": 4, "moves": [1]}]}, "variations[0].at"),
+        ({"variations": [{"at": 1, "moves": [0]}]}, "variations[0].moves[0]"),
+        ({"variations": [{"at": 1, "moves": [12]}]}, "variations[0].moves[0]"),
+        ({"variations": [{"at": 1}]}, "variations[0]"),
+        ({"variations": [{"at": 1, "moves": [2], "edges": []}]}, "variations[0]"),
+        (
+            {"variations": [{"at": 1, "moves": [2], "variations": [{"at": 1, "moves": [3]}]}]},
+            "variations[0].variations[0].at",
+        ),
+        (
+            {"variations": [{"at": 1, "moves": [2], "comments": {"1": "of the game"}}]},
+            "variations[0].comments",
+        ),
+        ({"variations": {}}, "variations"),
+    ],
+)
+def test_wrong_comments_and_variations_are_refused(change, field):
+    with pytest.raises(InputError) as error:
+        read_game(json.dumps(TREE | change))
+    assert str(error.value).partition(": ")[0] == field

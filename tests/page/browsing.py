@@ -33,7 +33,8 @@ def to_play(page):
 
 
 def moves(page):
-    return page.locator("#moves li")
+    """Return the moves of the line shown."""
+    return page.locator('#moves [data-testid^="move-"]')
 
 
 def is_drawn(page, edge):

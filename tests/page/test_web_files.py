@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from urllib.parse import unquote
 
-from browsing import GAME, expect
+from browsing import GAME, expect, moves
 
 from jaxzero.errors import InputError
 from jaxzero.game.notation import FORMATS, format_of_file, write_game
@@ -20,13 +20,13 @@ def game_of(moves: int) -> RecordedGame:
 
 def test_every_format_is_loaded_by_file(open_page):
     page = open_page("review")
-    for moves, name in enumerate(FORMATS, 3):  # each game has its own number of moves
-        text = write_game(game_of(moves), name)
+    for count, name in enumerate(FORMATS, 3):  # each game has its own number of moves
+        text = write_game(game_of(count), name)
         file = {"name": "game", "mimeType": "text/plain", "buffer": text.encode()}
         page.get_by_test_id("file-input").set_input_files(file)
-        expect(page.locator("#board-host .edge.drawn")).to_have_count(moves)
-        listed = 0 if name == "ascii" else moves  # a picture has no order
-        assert page.locator("#moves li").count() == listed, name
+        expect(page.locator("#board-host .edge.drawn")).to_have_count(count)
+        listed = 0 if name == "ascii" else count  # a picture has no order
+        assert moves(page).count() == listed, name
         assert not page.get_by_test_id("notice").is_visible(), name
 
 
@@ -55,7 +55,7 @@ def test_files_and_texts_are_dropped_on_any_page(open_page):
     for view, make in (("learn", FILE), ("play", FILE), ("review", TEXT)):
         page.get_by_test_id(f"nav-{view}").click()
         drop(page, json.dumps(GAME), make)
-        expect(page.locator("#moves li")).to_have_count(len(GAME["moves"]))
+        expect(moves(page)).to_have_count(len(GAME["moves"]))
         expect(page.get_by_test_id("review-panel")).to_be_visible()
         assert not page.locator("#drop").is_visible()
 
@@ -92,7 +92,7 @@ def test_a_game_is_dragged_out(open_page):
 def test_a_game_is_copied_and_saved_in_the_format_chosen(open_page):
     page = open_page("review", permissions=["clipboard-read", "clipboard-write"])
     drop(page, write_game(game_of(4), "json"))
-    expect(page.locator("#moves li")).to_have_count(4)
+    expect(moves(page)).to_have_count(4)
     for name in FORMATS:
         page.get_by_test_id("format").select_option(name)
         page.get_by_test_id("copy").click()

@@ -13,6 +13,7 @@ from browsing import (
     expect_scores,
     is_drawn,
     load,
+    moves,
     start_game,
     to_play,
 )
@@ -214,7 +215,7 @@ def test_enter_starts_a_new_game_wherever_the_focus_is_and_n_on_every_keyboard(o
         page.keyboard.press("Enter")
         expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
         expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
-        expect(page.locator("#moves li")).to_have_count(0)
+        expect(moves(page)).to_have_count(0)
     page.evaluate(KEY, ["b", "KeyN", False])  # a Latin letter counts as what it says
     page.wait_for_timeout(50)
     expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
@@ -241,12 +242,12 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
         page.get_by_test_id("new-game").click()
         page.evaluate(PASTE, [text, "#komi"])  # into a field: it stays there
         page.wait_for_timeout(100)
-        assert page.locator("#moves li").count() == 0
+        assert moves(page).count() == 0
         page.keyboard.press("Escape")
         to_link = "async (game) => (await import('./share.js')).toFragment(game)"
         text = f"http://other:8000/#{page.evaluate(to_link, GAME)}"
     page.evaluate(PASTE, [text, "body"])
-    expect(page.locator("#moves li")).to_have_count(len(GAME["moves"]))
+    expect(moves(page)).to_have_count(len(GAME["moves"]))
     assert page.get_by_test_id("review-panel").is_visible()
 
 

@@ -9,7 +9,6 @@ import { clear, drawChains, drawCosts, drawHint, drawLine, formatLost } from "./
 import { edgeName, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
-const EFFORT = { simulations: 256, seconds: 20 };
 const REST = 150; // ms of rest before a request: stepping through a game asks only where it stops
 
 /**
@@ -60,7 +59,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, komi, nam
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
-      await api.analyse(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
+      await api.analyse(game, { simulations: 256, seconds: settings.effort }, (line) => mine.signal.aborted || take(line), mine.signal);
       complete = !mine.signal.aborted;
     } catch (error) {
       if (!isAbort(error) && !mine.signal.aborted) failed = notice.fail("analysis", error, restart);

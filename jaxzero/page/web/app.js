@@ -2,27 +2,29 @@
 
 import { createAnalysis } from "./analysis.js";
 import { api, warm } from "./api.js";
+import { openArchive } from "./archive.js";
 import { createBoard, edgeWords } from "./board.js";
-import { openNewGame, openSettings, openShortcuts } from "./dialogs.js";
+import { createClock } from "./clock.js";
+import { openSettings, openShortcuts } from "./dialogs.js";
 import { find, findAll, html, placeIcons } from "./dom.js";
 import { createEditor } from "./editor.js";
 import { createFiles } from "./files.js";
 import { language, setText, t, translate } from "./i18n.js";
 import { listenToKeys } from "./keys.js";
 import { createLessons } from "./lessons.js";
+import { openNewGame } from "./new_game.js";
 import { createNotice, createSpeaker, tell } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
-import { createRecord, keyOf } from "./record.js";
+import { setLevels } from "./rating.js";
+import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
-import { findFault, replay } from "./rules.js";
-import { applyTheme, nextTheme, remember, settings, stored } from "./settings.js";
-import { fromFragment } from "./share.js";
+import { applyTheme, nextTheme, remember, settings } from "./settings.js";
 import { createStatus } from "./status.js";
+import { createTables } from "./tables.js";
 
 let info = null; // what the server offers; null as long as it has not answered
 let view = "learn";
 let turned = 0; // pixels of the wheel that have not made a step yet
-const MOST_ASIDE = 5; // games
 const WHEEL_STEP = 60; // pixels of the wheel for one ply
 
 const notice = createNotice(() => api.info());
@@ -43,36 +45,54 @@ const analysis = createAnalysis({
   panel: find("#analysis-panel"),
   komi: () => play.table.komi,
   nameOf: (player) => status.sideName(player),
-  better: () => review.better(),
+  better: () => marked() ?? review.better(),
   wanted: () => settings.analysis || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo });
+const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo, onComment: () => tables.keep() });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, editor, isReview });
 const lessons = createLessons({ parent: find("#learn"), tell });
+const tables = createTables({ record, play, editor, notice, showView, openView, focusBoard: () => board.focus() });
+createClock({ table: play.table, side: runningSide, onFlag: play.flag });
 const files = createFiles({
   record,
   komi: () => play.table.komi,
   names: () => [0, 1].map(status.sideName),
   notice,
   say,
-  onLoad: (game, names) => showLoaded(game, 0, names),
+  onLoad: (game, names) => tables.showLoaded(game, 0, names),
 });
 
-function press(edge) {
+function press(edge, byTouch) {
   if (editor.isOn()) editor.toggle(edge);
   else if (isReview()) record.position.drawn[edge] || record.play([edge], !continuesGame());
-  else play.press(edge);
+  else play.press(edge, byTouch);
 }
 
 /** Return whether an edge drawn in the review belongs to the game: at its end, between people. */
 function continuesGame() {
-  return record.at === record.game.moves.length && !hasEngine();
+  return record.at === record.game.moves.length && !tables.hasEngine();
 }
 
-function hasEngine() {
-  return play.table.seats.some(({ kind }) => kind === "engine");
+/** Return the edge that a person has marked, and whose move it would be; else null. */
+function marked() {
+  const edge = isReview() ? null : play.state.marked;
+  const player = play.table.seats.findIndex(({ kind }) => kind === "person");
+  return edge === null ? null : { edge, player: play.mayMove() ? record.position.player : player };
+}
+
+/** Return the side whose clock runs: from the first move on, while the game is shown and open. */
+function runningSide() {
+  const { at, game, position } = record;
+  const runs = view === "play" && play.isOpen() && !editor.isOn() && at > 0 && at === game.moves.length;
+  return runs ? position.player : null;
+}
+
+/** Go to a view by its address; where it is shown already, the game goes on. */
+function openView(name) {
+  if (view !== name) location.hash = `#${name}`;
+  else if (name === "play") play.next();
 }
 
 /** Show everything that depends on the position. */
@@ -83,7 +103,7 @@ function showPosition(reason) {
   files.showFormats();
   analysis.refresh();
   review.refresh();
-  if (reason !== "view") keep(); // another tab may have stored its game since
+  if (reason !== "view") tables.keep(); // another tab may have stored its game since
 }
 
 function announce() {
@@ -110,7 +130,8 @@ function showState(slowly = false) {
   const enabled = isReview() ? !position.over : play.mayMove();
   board.show(game, position, { last, enabled, editing: editor.isOn(), slowly });
   find("#players").replaceChildren(...[0, 1].map(status.playerCard));
-  const ended = position.over && !isReview() && !editor.isOn();
+  analysis.draw(); // what a person has marked
+  const ended = !play.isOpen() && !isReview() && !editor.isOn() && record.at === game.moves.length;
   find("#status-words").textContent = status.statusWords();
   find("#status").classList.toggle("busy", status.isBusy());
   find("#status").classList.toggle("result", ended);
@@ -135,8 +156,9 @@ function showButtons() {
   find("#first").disabled = find("#back").disabled = at === 0;
   find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
   find("#hint").disabled = !play.mayMove();
+  find("#play-here").disabled = record.position.over;
+  find("#seats").hidden = play.ended();
   find("#to-review").hidden = !game.moves.length;
-  find("#leave-variation").hidden = !record.inVariation;
   find("#watch").hidden = !play.watching();
   showWatch();
   showEditing();
@@ -159,79 +181,23 @@ function showEditing() {
   setText(button, t(editor.isOn() ? "edit.done" : "edit.open"));
 }
 
-/** Remember the game on the table for the next visit. */
-function keep() {
-  remember({ table: tableNow() });
-}
-
-function tableNow() {
-  return { ...play.table, ...record.kept() };
-}
-
 /** Show another ply of the game on the table. */
-function goTo(at) {
-  if (isReview()) record.goTo(at);
+function goTo(at, path) {
+  if (isReview()) record.goTo(at, path);
   else play.goTo(at);
-}
-
-/** Remember an unfinished game before another takes its place, unless it was only looked at. */
-function setAside() {
-  const { game } = record.kept();
-  const { plies, over } = replay(game);
-  const byPerson = ({ player }) => play.table.seats[player].kind === "person";
-  const unfinished = !over && (game.setUp || (play.watching() ? plies.length : plies.some(byPerson)));
-  const played = hasEngine() || keyOf(game) !== play.table.loaded;
-  if (played && unfinished) remember({ aside: [...stored().aside, tableNow()].slice(-MOST_ASIDE) });
-}
-
-/** Offer the newest game that was set aside, until it is taken back or declined. */
-function offerAside() {
-  const table = stored().aside.at(-1);
-  if (!table || !isPlayable(table)) return;
-  const same = (other) => JSON.stringify(other) === JSON.stringify(table);
-  const forget = () => remember({ aside: stored().aside.filter((each) => !same(each)) });
-  const takeBack = () => {
-    editor.close();
-    forget();
-    setAside();
-    play.sit(table);
-    if (view === "play") play.next();
-    else location.hash = "#play";
-  };
-  notice.offer("aside.text", "aside.back", takeBack, forget);
 }
 
 /** End setting up a position. The game that it replaced is offered back. */
 function closeEditor() {
   const wasOn = editor.isOn();
   editor.close();
-  if (wasOn) offerAside();
-}
-
-function startGame(setup) {
-  editor.close();
-  setAside();
-  play.sit(setTable(setup));
-  if (view === "play") play.next();
-  else location.hash = "#play";
-  board.focus();
-  offerAside();
-}
-
-/** Show a game that was loaded or shared, for two people, in the review. */
-function showLoaded(game, komi, names = []) {
-  editor.close();
-  setAside();
-  const seats = [{ kind: "person" }, { kind: "person" }];
-  play.sit({ game, komi, names, seats, at: game.moves.length, loaded: keyOf(game) });
-  if (!isReview()) location.hash = "#review";
-  offerAside();
+  if (wasOn) tables.offerAside();
 }
 
 /** Set up a position, or end that. */
 function edit() {
   if (editor.isOn()) return closeEditor();
-  if (record.game.moves.length) setAside(); // else nothing of it goes
+  if (record.game.moves.length) tables.setAside(); // else nothing of it goes
   editor.open();
 }
 
@@ -254,27 +220,12 @@ function route() {
 
 function routeToShared(fragment) {
   try {
-    const { game, komi } = fromFragment(fragment);
-    showView("review");
-    if (!isOnTable(game, komi)) showLoadedHere(game, komi);
+    tables.showShared(fragment);
   } catch (error) {
     if (!error.fault) throw error;
     showView("play");
     notice.tell(t("error.share", { reason: t(`fault.${error.fault.code}`, error.fault) }));
   }
-}
-
-/** Return whether the game on the table is a shared one or goes on from it, as with one's own link. */
-function isOnTable(shared, komi) {
-  const { game, komi: own } = tableNow();
-  const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
-  return keyOf(begun) === keyOf(shared) && own === komi;
-}
-
-function showLoadedHere(game, komi) {
-  const address = location.hash;
-  showLoaded(game, komi);
-  history.replaceState(null, "", address); // the address stays the one that can be shared
 }
 
 function showView(name, lesson = null) {
@@ -336,26 +287,23 @@ async function askInfo() {
   try {
     info = await api.info();
     files.setFormats(info.formats);
+    setLevels(info.levels);
   } catch (error) {
     notice.fail("info", error, askInfo);
   }
 }
 
-/** Put back the game of the last visit, unless it is not possible. */
-function restoreTable() {
-  play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
-}
-
-function isPlayable(table) {
-  try {
-    return !findFault(table.game) && table.seats.length === 2;
-  } catch {
-    return false; // nothing, or stored by another version of this page
-  }
+/** Return how the dialog for playing on from here begins: with the players at the table. */
+function setupHere() {
+  const { seats } = play.table;
+  const levels = seats.map(({ level }, seat) => level ?? settings.setup.levels[seat]);
+  const mode = ["people", "engine", "watch"][isReview() ? 1 : seats.filter(({ kind }) => kind === "engine").length];
+  const person = tables.hasEngine() && !isReview() ? seats.findIndex(({ kind }) => kind === "person") : record.position.player;
+  return { mode, starts: person === 1 ? "engine" : "you", levels: mode === "engine" ? [seats.find((seat) => seat.level)?.level ?? levels[0], levels[1]] : levels, adapts: false };
 }
 
 const actions = {
-  newGame: () => openNewGame(info, startGame),
+  newGame: () => openNewGame(info, tables.start),
   undo: () => (isReview() ? goTo(record.at - 1) : play.undo()),
   redo: () => (isReview() ? goTo(record.at + 1) : play.redo()),
   first: () => goTo(0),
@@ -363,6 +311,8 @@ const actions = {
   stepBack: () => isReview() && goTo(record.at - 1),
   stepForward: () => isReview() && goTo(record.at + 1),
   hint: () => play.hint(),
+  letMove: () => view === "play" && !play.state.busy && play.letMove(),
+  players: () => record.position.over || openNewGame(info, tables.startHere, setupHere()),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),
@@ -373,17 +323,19 @@ const actions = {
 function listen() {
   const click = (selector, action) => find(selector).addEventListener("click", action);
   click("#new-game", actions.newGame);
-  click("#again", () => startGame(settings.setup));
+  click("#again", () => tables.start(settings.setup));
   click("#undo", actions.undo);
   click("#redo", actions.redo);
   click("#hint", actions.hint);
-  click("#let-move", play.letMove);
+  click("#seats", actions.players);
+  click("#play-here", actions.players);
+  click("#open-games", () => openArchive((table) => tables.open(table, "review"), () => {}));
+  click("#let-move", actions.letMove);
   click("#first", actions.first);
   click("#back", actions.undo);
   click("#forward", actions.redo);
   click("#last", actions.last);
   click("#next-mistake", actions.mistake);
-  click("#leave-variation", () => record.leaveVariation());
   click("#watch-run", actions.pause);
   click("#watch-step", () => play.step());
   click("#edit", edit);
@@ -426,10 +378,10 @@ function onWheel(event) {
 
 applyTheme();
 placeIcons();
-restoreTable();
+tables.restore();
 record.onChange(showPosition);
 listen();
 route();
 showLanguage();
-offerAside();
+tables.offerAside();
 askInfo();

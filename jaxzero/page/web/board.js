@@ -32,7 +32,7 @@ export function centreOf(board, box) {
 /**
  * Put a board into an element.
  *
- * `onEdge(edge)` is called for a click, a touch or Enter on any edge; `onFocus(edge)` when an edge
+ * `onEdge(edge, byTouch)` is called for a click, a touch or Enter on any edge; `onFocus(edge)` when an edge
  * has the focus or the pointer, with null when it is left; `onHold(edge)` when a finger stays on it.
  * `arrowsStep()` tells whether the arrow keys belong to the page, unless the board has the focus by
  * the keyboard. `prefix` keeps the names of two boards on one page apart.
@@ -109,7 +109,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
         tabindex: "-1",
         "data-edge": edge,
         "data-testid": `${prefix}edge-${edge}`,
-        onclick: () => press(edge),
+        onclick: ({ pointerType }) => press(edge, pointerType === "touch"),
         onpointerdown: (event) => touch(edge, event),
         onpointerenter: () => onFocus(edge),
         onpointerleave: ({ pointerType }) => pointerType === "touch" || onFocus(null),
@@ -176,10 +176,10 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     }, HOLD);
   }
 
-  function press(edge) {
+  function press(edge, byTouch) {
     if (hold?.read) return;
     makeCurrent(edge);
-    onEdge(edge);
+    onEdge(edge, byTouch);
   }
 
   function makeCurrent(edge) {

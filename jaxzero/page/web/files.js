@@ -41,9 +41,9 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     if (link) return void (location.hash = link[1]);
     const key = record.key();
     try {
-      const { rows, cols, start, moves, names, title, date } = await api.read(text);
-      onLoad({ rows, cols, start, moves, title, date }, names);
-      say(t("files.loaded", { rows, cols, moves: moves.length }));
+      const { names, format, ...game } = await api.read(text);
+      onLoad(game, names);
+      say(t("files.loaded", { rows: game.rows, cols: game.cols, moves: game.moves.length }));
     } catch (error) {
       // Whoever has gone on meanwhile wants no other game any more.
       notice.fail("read", error, () => record.key() === key && read(text));
@@ -51,7 +51,7 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
   }
 
   async function written() {
-    const { text } = await api.write(record.game, find("#format").value, names());
+    const { text } = await api.write(withLines(record.root), find("#format").value, names());
     return text;
   }
 
@@ -160,6 +160,11 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
   acceptDrops();
   acceptPastes();
   return { setFormats, showFormats };
+}
+
+/** Return a game for the server: without what only the page knows of its lines. */
+function withLines({ joined, setUp, variations = [], comments = {}, ...line }) {
+  return { ...line, comments, variations: variations.map(withLines) };
 }
 
 /** Return whether the CCGC record can hold a game: 5x5 from an empty board. */

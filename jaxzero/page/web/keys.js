@@ -4,6 +4,8 @@ const KEYS = {
   u: "undo",
   r: "redo",
   h: "hint",
+  l: "letMove",
+  o: "players",
   a: "analysis",
   m: "mistake",
   n: "newGame",

@@ -2,8 +2,10 @@
 
 import { api, isAbort } from "./api.js";
 import { edgeWords } from "./board.js";
+import { clocksOf } from "./clock.js";
 import { hasText, t } from "./i18n.js";
 import { followChain, replay, startEdges } from "./rules.js";
+import { levelNear, ratedAfter, ratingOf } from "./rating.js";
 import { remember, settings } from "./settings.js";
 import { confirmMove } from "./teach.js";
 
@@ -13,17 +15,22 @@ const HINT_PATIENCE = 8000; // ms
 
 const PERSON = { kind: "person" };
 
-/** Return the table for a new game: the game, the seats, the komi. */
+/** Return the table for a new game, see `createPlay`. */
 export function setTable(setup) {
-  const { rows, cols, mode, starts, levels, variant, komi } = setup;
-  const engine = (level) => ({ kind: "engine", level });
+  const { rows, cols, variant, komi, clock } = setup;
   const date = new Date().toLocaleDateString("sv"); // year-month-day, as the calendar here says
   const game = { rows, cols, start: startEdges({ rows, cols }, variant), moves: [], title: "", date };
-  if (mode === "people") return { game, komi, seats: [PERSON, PERSON] };
-  if (mode === "watch") return { game, komi, seats: levels.map(engine) };
+  return { game, komi, seats: seatsOf(setup), clocks: clocksOf(clock), rated: setup.adapts };
+}
+
+/** Return who plays first and second. */
+export function seatsOf({ mode, starts, levels, adapts }) {
+  const engine = (level) => ({ kind: "engine", level });
+  if (mode === "people") return [PERSON, PERSON];
+  if (mode === "watch") return levels.map(engine);
+  const opponent = engine(adapts ? levelNear(settings.rating) : levels[0]);
   const personFirst = starts === "random" ? Math.random() < 0.5 : starts === "you";
-  const seats = personFirst ? [PERSON, engine(levels[0])] : [engine(levels[0]), PERSON];
-  return { game, komi, seats };
+  return personFirst ? [PERSON, opponent] : [opponent, PERSON];
 }
 
 export function levelName(id) {
@@ -35,16 +42,25 @@ export function scoreWithKomi(position, komi) {
   return [position.score[0], position.score[1] + komi];
 }
 
+/**
+ * Create the play at a table: {seats, komi, names, clocks, flagged, rated, date, id, loaded} and in
+ * `record` the game. `flagged` is the side whose time is up, `rated` whether the end changes the
+ * rating of the person, `date` when the game began, `id` its name in the archive, `loaded` the content
+ * of a game that was loaded.
+ */
 export function createPlay({ record, analysis, notice, say, warm, isShown, onState, onChain }) {
-  const table = { seats: [PERSON, PERSON], komi: 0, names: [], loaded: "" }; // the game as it was loaded
-  const state = { busy: false, warming: false, failed: false, standIn: false, running: true, hint: "" };
+  const table = { seats: [PERSON, PERSON], komi: 0 };
+  // `marked` is an edge to draw by a second touch, or as soon as the engine has moved.
+  const state = { busy: false, warming: false, failed: false, standIn: false, running: true, hint: "", marked: null };
   let controller = new AbortController();
 
   const seat = () => table.seats[record.position.player];
   const watching = () => table.seats.every(({ kind }) => kind === "engine");
-  const mayMove = () => !record.position.over && seat().kind === "person" && !state.busy;
+  const ended = () => replay(record.root).over || table.flagged !== undefined;
+  const isOpen = () => !record.position.over && table.flagged === undefined;
+  const mayMove = () => isOpen() && seat().kind === "person" && !state.busy;
   /** Return whether the engine is to move and nothing makes it do so. */
-  const engineWaits = () => !record.position.over && seat().kind === "engine" && !state.busy && !watching();
+  const engineWaits = () => isOpen() && seat().kind === "engine" && !state.busy && !watching();
 
   function change(changes) {
     Object.assign(state, changes);
@@ -53,8 +69,9 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
 
   function sit(newTable) {
     halt();
-    const { seats, komi, names = [], loaded = "" } = newTable;
-    Object.assign(table, { seats, komi, names, loaded });
+    const { seats, komi, names = [], loaded = "", clocks = null, flagged, rated = false } = newTable;
+    const { date = Date.now(), id = `${date}-${Math.random()}` } = newTable;
+    Object.assign(table, { seats, komi, names, loaded, clocks: clocks && structuredClone(clocks), flagged, rated, date, id });
     state.running = true;
     record.reset(newTable.game, newTable.at);
   }
@@ -63,14 +80,15 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   function halt() {
     controller.abort();
     notice.settle("move");
-    Object.assign(state, { busy: false, warming: false, failed: false, standIn: false, hint: "" });
+    Object.assign(state, { busy: false, warming: false, failed: false, standIn: false, hint: "", marked: null });
   }
 
   /** Let the engine move where it is its turn at the end of the game. */
   function next() {
     const atEnd = record.at === record.game.moves.length;
     const waits = watching() && !state.running;
-    if (!isShown() || state.busy || waits || !atEnd || record.position.over) return;
+    settleRating();
+    if (!isShown() || state.busy || waits || !atEnd || !isOpen()) return;
     if (seat().kind === "engine") engineTurn();
     else prepare();
   }
@@ -81,11 +99,14 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     if (engine) warm({ ...record.game, level: engine.level }, controller.signal).catch(() => {});
   }
 
+  /** Let the engine draw the edges of this turn, also in the place of a person. */
   async function engineTurn() {
+    if (!isOpen()) return;
+    const { marked } = state;
     halt(); // two answers to one question would both be drawn
     const mine = (controller = new AbortController());
     const { signal } = mine;
-    change({ busy: true });
+    change({ busy: true, marked: seat().kind === "engine" ? marked : null });
     try {
       const edges = await askEngine(signal);
       for (const [index, edge] of edges.entries()) {
@@ -94,8 +115,10 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
         else if (index) await pause(DRAWING, signal);
         record.play([edge]);
       }
-      change({ busy: false, warming: false });
+      const wished = state.marked;
+      change({ busy: false, warming: false, marked: null });
       analysis.refresh(); // a person may be to move, who wants a warning before a bad move
+      if (wished !== null && mayMove()) press(wished);
       next();
     } catch (error) {
       if (mine === controller && !isAbort(error)) fail(error, engineTurn);
@@ -110,7 +133,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
 
   async function askEngine(signal) {
     const game = record.shown();
-    const { level } = seat();
+    const { level } = seat().level ? seat() : (table.seats.find((each) => each.level) ?? { level: settings.setup.levels[0] });
     // It goes on getting ready while a stand-in moves. What goes wrong is told by the move.
     warm({ ...game, level }, signal, (warming) => state.busy && change({ warming })).catch(() => {});
     const options = { level, seed: Math.floor(Math.random() * 2 ** 31) };
@@ -121,9 +144,14 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     return edges;
   }
 
-  /** Draw an edge for a person. */
-  async function press(edge) {
-    if (!mayMove() || state.checking || record.position.drawn[edge]) return;
+  /** Draw an edge for a person, or mark it: for a second touch, or while the engine moves. */
+  async function press(edge, byTouch = false) {
+    if (record.position.drawn[edge] || state.checking || !isOpen()) return;
+    const waits = state.busy && seat().kind === "engine" && !watching();
+    const again = state.marked === edge;
+    if (waits || (settings.confirm && byTouch && !again)) return change({ marked: again ? null : edge });
+    if (!mayMove()) return;
+    state.marked = null;
     const { game } = record;
     if (settings.teaching && !(await isConfirmed(edge))) return;
     if (record.game !== game || !mayMove()) return; // another game began meanwhile
@@ -172,8 +200,28 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     goTo(at < 0 ? record.game.moves.length : at);
   }
 
+  /** End the game for a side whose time is up. */
+  function flag(player) {
+    halt();
+    table.flagged = player;
+    settleRating();
+    record.goTo(record.root.moves.length, [...record.path]);
+  }
+
+  /** Let the end of a rated game against a level change the rating of the person, once. */
+  function settleRating() {
+    const person = table.seats.findIndex(({ kind }) => kind === "person");
+    const rating = ratingOf(table.seats[1 - person]?.level);
+    if (!table.rated || !ended() || rating === undefined) return;
+    table.rated = false;
+    const score = scoreWithKomi(replay(record.root), table.komi);
+    const won = table.flagged === undefined ? Math.sign(score[person] - score[1 - person]) : table.flagged === person ? -1 : 1;
+    remember({ rating: ratedAfter(settings.rating, rating, (won + 1) / 2) });
+    say(t("rating.now", { n: settings.rating }));
+  }
+
   async function hint() {
-    if (record.position.over || state.busy || state.hinting) return;
+    if (!isOpen() || state.busy || state.hinting) return;
     const key = record.key();
     change({ hint: t("hint.searching"), hinting: true });
     analysis.refresh();
@@ -204,7 +252,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     halt();
     change({ running: false });
     if (record.at < record.game.moves.length) return record.goTo(record.at + 1);
-    if (record.position.over) return;
+    if (!isOpen()) return;
     const mine = (controller = new AbortController());
     change({ busy: true });
     try {
@@ -220,7 +268,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     remember({ speed });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
 }
 
 /** Wait some time. Rejects as soon as the signal says so. */

@@ -1,8 +1,11 @@
 /**
- * The game on the table: its moves, the ply that is shown, and a variation tried in a review.
+ * The game on the table as a tree of moves, and the position shown.
  *
- * `joined` of a game are the plies that were drawn by the same click as the ply before; `setUp` is
- * true where a person has set up its start.
+ * A line is {moves, joined, comments, variations}; a variation is a line that also has `at`, the
+ * number of moves before it. The game itself is the line from its first move on: {rows, cols, start,
+ * title, date, setUp} and a line. `joined` are the plies that were drawn by the same click as the ply
+ * before; `comments` are texts by the number of moves before them; `setUp` is true where a person has
+ * set up the start. A path leads to a variation: the variations from the game to it.
  */
 
 import { replay } from "./rules.js";
@@ -12,12 +15,24 @@ export function keyOf({ rows, cols, start, moves }) {
   return [rows, cols, start, moves].join("|");
 }
 
+/** Return the game along a path, without its other lines. */
+export function gameAlong(root, path) {
+  const { variations, comments, ...game } = root;
+  let { moves, joined = [] } = root;
+  for (const line of path) {
+    moves = [...moves.slice(0, line.at), ...line.moves];
+    joined = [...joined.filter((ply) => ply < line.at), ...(line.joined ?? [])];
+  }
+  return { ...game, moves, joined };
+}
+
 export function createRecord(game) {
   const listeners = [];
-  let main = null; // the game while a variation is shown: {game, at}
 
   const record = {
-    game,
+    root: game, // the game with all its variations
+    path: [], // to the line shown
+    game: gameAlong(game, []), // the line shown
     at: game.moves.length,
     position: replay(game),
 
@@ -27,49 +42,95 @@ export function createRecord(game) {
 
     /** Show another game from one ply on, by default from its last. */
     reset(newGame, at = newGame.moves.length) {
-      main = null;
-      record.game = newGame;
+      record.root = newGame;
+      choose([]);
       show(at, "reset");
     },
 
-    goTo(at) {
+    /** Show another ply of the line shown, or of the line that a path leads to. */
+    goTo(at, path = record.path) {
+      const other = path !== record.path;
+      if (other) choose(path);
       const ply = Math.max(0, Math.min(at, record.game.moves.length));
-      if (ply !== record.at) show(ply, "step");
+      if (other || ply !== record.at) show(ply, "step");
     },
 
-    /** Draw edges at the ply shown. What came after it is forgotten; with `keep` it is a variation. */
+    /**
+     * Draw edges at the ply shown. Where the line goes on otherwise, the rest of it is forgotten; with
+     * `keep` the edges are a variation.
+     */
     play(edges, keep = false) {
-      const { moves } = record.game;
-      const same = edges.every((edge, index) => moves[record.at + index] === edge);
-      if (!same) {
-        if (keep && !main) main = { game: record.game, at: record.at };
-        const kept = moves.slice(0, record.at);
-        const joined = (record.game.joined ?? []).filter((ply) => ply < record.at);
-        for (let more = 1; more < edges.length; more++) joined.push(record.at + more);
-        record.game = { ...record.game, moves: [...kept, ...edges], joined };
+      const { at } = record;
+      if (!follows(record.game.moves.slice(at), edges)) {
+        const depth = depthAt(at);
+        const known = keep && lineOf(depth).variations?.find((line) => line.at === at && follows(line.moves, edges));
+        if (known) choose([...record.path.slice(0, depth), known]);
+        else if (keep && !isEndOfVariation(at)) branch(depth, at, edges);
+        else extend(at, edges);
       }
-      show(record.at + edges.length, "play");
+      show(at + edges.length, "play");
     },
 
     get inVariation() {
-      return main !== null;
+      return record.path.length > 0;
     },
 
-    /** Leave the variation for the game. */
+    /** Leave all variations for the game. */
     leaveVariation() {
-      if (!main) return;
-      const { at } = main;
-      record.game = main.game;
-      main = null;
-      show(at, "reset");
+      if (record.path.length) record.goTo(record.path[0].at, []);
     },
 
-    /** Return the game to keep for the next visit, without a variation: {game, at}. */
+    /** Remove the variation shown from the game. */
+    remove() {
+      const line = record.path.at(-1);
+      const parent = record.path.slice(0, -1);
+      const lines = lineOf(parent.length).variations;
+      lines.splice(lines.indexOf(line), 1);
+      record.goTo(line.at, parent);
+    },
+
+    /** Let the variation shown and what it branches from change places. */
+    promote() {
+      const line = record.path.at(-1);
+      const parent = record.path.slice(0, -1);
+      const main = lineOf(parent.length);
+      const { at } = line;
+      const own = main.moves.slice(0, at - (main.at ?? 0));
+      const isLater = (ply) => ply >= at;
+      const [joined, variations] = [main.joined ?? [], main.variations];
+      const rest = {
+        at,
+        moves: main.moves.slice(own.length),
+        joined: joined.filter(isLater),
+        comments: textsAfter(main.comments, at),
+        variations: variations.filter((each) => each.at > at),
+      };
+      const others = variations.filter((each) => each.at <= at && each !== line);
+      Object.assign(main, {
+        moves: [...own, ...line.moves],
+        joined: [...joined.filter((ply) => !isLater(ply)), ...(line.joined ?? [])],
+        comments: { ...textsUpTo(main.comments, at), ...line.comments },
+        variations: [...others, ...(rest.moves.length ? [rest] : []), ...(line.variations ?? [])],
+      });
+      record.goTo(record.at, parent);
+    },
+
+    get comment() {
+      return lineOf(depthAt(record.at)).comments?.[record.at] ?? "";
+    },
+
+    setComment(text) {
+      const line = lineOf(depthAt(record.at));
+      const { [record.at]: _old, ...others } = line.comments ?? {};
+      line.comments = text ? { ...others, [record.at]: text } : others;
+    },
+
+    /** Return the game to keep for the next visit, and the ply of it to show: {game, at}. */
     kept() {
-      return main ?? { game: record.game, at: record.at };
+      return { game: record.root, at: record.path.length ? record.path[0].at : record.at };
     },
 
-    /** Return the game up to the ply shown, as the server wants it. */
+    /** Return the line shown up to the ply shown, as the server wants it. */
     shown() {
       return { ...record.game, moves: record.game.moves.slice(0, record.at) };
     },
@@ -80,6 +141,42 @@ export function createRecord(game) {
     },
   };
 
+  const lineOf = (depth) => (depth ? record.path[depth - 1] : record.root);
+
+  /** Return how deep in the path the line lies that led to a ply. */
+  function depthAt(at) {
+    return record.path.filter((line) => line.at < at).length;
+  }
+
+  const isEndOfVariation = (at) => record.path.length > 0 && at === record.game.moves.length;
+
+  function branch(depth, at, edges) {
+    const line = { at, moves: edges, joined: joinedBy(at, edges), comments: {}, variations: [] };
+    (lineOf(depth).variations ??= []).push(line);
+    choose([...record.path.slice(0, depth), line]);
+  }
+
+  /** Go on with the line shown, and forget what came after the ply. */
+  function extend(at, edges) {
+    const { path } = record;
+    const old = lineOf(path.length);
+    const line = {
+      ...old,
+      moves: [...old.moves.slice(0, at - (old.at ?? 0)), ...edges],
+      joined: [...(old.joined ?? []).filter((ply) => ply < at), ...joinedBy(at, edges)],
+      comments: textsUpTo(old.comments, at),
+      variations: (old.variations ?? []).filter((each) => each.at <= at),
+    };
+    if (!path.length) record.root = line;
+    else Object.assign(old, line);
+    choose([...path]);
+  }
+
+  function choose(path) {
+    record.path = path;
+    record.game = gameAlong(record.root, path);
+  }
+
   function show(at, reason) {
     record.at = at;
     record.position = replay(record.game, at);
@@ -88,3 +185,10 @@ export function createRecord(game) {
 
   return record;
 }
+
+const follows = (moves, edges) => edges.every((edge, index) => moves[index] === edge);
+const joinedBy = (at, edges) => edges.slice(1).map((_, index) => at + index + 1);
+const textsIf = (test) => (comments = {}, at) =>
+  Object.fromEntries(Object.entries(comments).filter(([ply]) => test(Number(ply), at)));
+const textsUpTo = textsIf((ply, at) => ply <= at);
+const textsAfter = textsIf((ply, at) => ply > at);

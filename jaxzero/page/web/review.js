@@ -1,25 +1,27 @@
 /** Reviewing a game: expected margins from the server, mistakes, the list of moves. */
 
 import { api, isAbort } from "./api.js";
-import { find, html, sideSign } from "./dom.js";
+import { find } from "./dom.js";
 import { drawGraph } from "./graph.js";
 import { t } from "./i18n.js";
+import { createMoves } from "./moves.js";
 import { formatNumber } from "./outcome.js";
-import { costClass } from "./overlay.js";
 import { keyOf } from "./record.js";
-import { edgeName, replay } from "./rules.js";
+import { edgeName } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
 const REST = 500; // ms without a change before the server is asked
 const MISTAKE = { proven: 0.5, expected: 1 }; // of the margin; expected losses scatter
 
-export function createReview({ record, komi, notice, warm, isShown, nameOf, tell, onNews, onMove }) {
+export function createReview({ record, komi, notice, warm, isShown, nameOf, tell, onNews, onMove, onComment }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
   let controller = null;
   let warming = false;
   const graph = find("#graph");
+  const slipAt = (ply, game) => (isMistake(lineAt(ply, game)) ? lineAt(ply, game) : null);
+  const moves = createMoves({ record, nameOf, slipAt, onMove, onComment });
 
   /** Ask the server about a game it has not seen yet. A variation keeps the review of its game. */
   function refresh() {
@@ -78,11 +80,10 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
     onNews();
   }
 
-  /** Return the line of a ply where its position belongs to the game shown. */
-  function lineAt(ply) {
-    const same = reviewed && reviewed.moves.slice(0, ply + 1).join() === record.game.moves.slice(0, ply + 1).join();
-    const board = reviewed && reviewed.rows === record.game.rows && reviewed.cols === record.game.cols;
-    return same && board ? lines[ply] : undefined;
+  /** Return the line of a ply where its position belongs to a game, by default the one shown. */
+  function lineAt(ply, game = record.game) {
+    const begun = ({ rows, cols, start, moves }) => keyOf({ rows, cols, start, moves: moves.slice(0, ply + 1) });
+    return reviewed && begun(reviewed) === begun(game) ? lines[ply] : undefined;
   }
 
   function mistakes() {
@@ -96,8 +97,7 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
   function jump() {
     const later = mistakes().find(({ ply }) => ply + 1 > record.at) ?? mistakes()[0];
     if (!later) return;
-    record.leaveVariation();
-    record.goTo(later.ply + 1);
+    record.goTo(later.ply + 1, []);
     tell(noteWords());
   }
 
@@ -117,16 +117,11 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
   }
 
   function render() {
-    renderMoves();
+    moves.render();
     if (!isShown()) return;
     const shifted = lines.map((line) => ({ ...line, margin: line.margin - komi() }));
-    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter(isMistake), nameOf, waiting: warming ? t("warming") : "…", onJump: goTo });
+    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter(isMistake), nameOf, waiting: warming ? t("warming") : "…", onJump: (ply) => record.goTo(ply, []) });
     renderWords();
-  }
-
-  function goTo(ply) {
-    record.leaveVariation();
-    record.goTo(ply);
   }
 
   function renderWords() {
@@ -146,38 +141,6 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
       return { name: nameOf(player), count: own.length, lost };
     });
     return t("review.summary", { players });
-  }
-
-  function renderMoves() {
-    const list = find("#moves");
-    const focused = list.contains(document.activeElement);
-    const { plies } = replay(record.game);
-    list.replaceChildren(...plies.map(moveItem));
-    const current = find('[aria-current="true"]', list);
-    if (focused) current?.focus();
-    if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
-  }
-
-  function moveItem({ edge, player, closed }, index) {
-    const line = lineAt(index);
-    const slip = isMistake(line) ? formatNumber(line.lost) : "";
-    const name = edgeName(record.game, edge);
-    const words = { number: index + 1, name: nameOf(player), edge: name, closed: closed.length, lost: slip };
-    const button = html(
-      "button",
-      {
-        class: index >= record.at ? "later" : "",
-        "aria-current": index === record.at - 1 ? "true" : null,
-        "aria-label": t("moves.label", words),
-        "data-testid": `move-${index + 1}`,
-        onclick: () => onMove(index + 1),
-      },
-      sideSign(player, 11),
-      name,
-      closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
-      slip ? html("span", { class: `slip ${costClass(line.lost)}` }, `−${slip}`) : null,
-    );
-    return html("li", {}, button);
   }
 
   new ResizeObserver(() => isShown() && render()).observe(graph);

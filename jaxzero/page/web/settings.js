@@ -13,8 +13,11 @@ const DEFAULTS = {
   numbers: true,
   chainsShown: true,
   speed: 3,
-  setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], variant: "american", komi: 0 },
-  table: null, // the game on the table: {game, at, seats, komi, names, loaded}; game: see record.js
+  setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], adapts: false, variant: "american", komi: 0, clock: "none" },
+  rating: 1000, // of the person, by games against levels
+  effort: 20, // seconds of an analysis
+  confirm: false, // a touch marks an edge, a second one draws it
+  table: null, // the game on the table, see play.js
   aside: [], // unfinished games that others have replaced, likewise, the newest last
   lessons: [], // numbers of lessons that are done
 };

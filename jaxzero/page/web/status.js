@@ -1,5 +1,6 @@
 /** Who plays, the score, and the state of the game in words. */
 
+import { clockFace } from "./clock.js";
 import { html, sideSign } from "./dom.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
@@ -17,7 +18,7 @@ export function createStatus({ record, play, review, editor, isReview }) {
   function playerCard(player) {
     const { position } = record;
     const { komi } = play.table;
-    const turn = !position.over && position.player === player;
+    const turn = play.isOpen() && position.player === player;
     const score = position.over ? scoreWithKomi(position, komi) : position.score;
     return html(
       "div",
@@ -25,6 +26,7 @@ export function createStatus({ record, play, review, editor, isReview }) {
       sideSign(player, 26),
       html("span", { class: "name" }, sideName(player)),
       html("span", { class: "detail" }, playerDetail(player, turn)),
+      clockFace(player, play.table.clocks),
       html("span", { class: "score", "data-testid": `score-${player}` }, formatNumber(score[player])),
     );
   }
@@ -43,13 +45,14 @@ export function createStatus({ record, play, review, editor, isReview }) {
     if (editor.isOn()) return t("status.edit");
     if (record.inVariation) return t("status.variation");
     if (isReview() && review.noteWords()) return review.noteWords();
-    if (position.over) return resultWords(position);
+    if (position.over || (!isReview() && !play.isOpen())) return resultWords(position);
     if (isReview()) return t("status.ply", { at, all: game.moves.length });
     if (play.state.hint) return play.state.hint;
     if (play.state.failed) return t("status.failed");
     if (play.state.warming) return t("status.warming");
     if (play.watching() && !play.state.running) return t("status.paused");
-    if (play.state.busy && play.seat().kind === "engine") return t("status.thinking");
+    if (play.state.busy) return t("status.thinking");
+    if (play.state.marked !== null) return t("status.marked");
     if (at < game.moves.length) return t("status.earlier");
     if (!game.moves.length && sideName(position.player) === t("name.you")) return t("status.begin");
     const words = turnWords(position);
@@ -59,8 +62,8 @@ export function createStatus({ record, play, review, editor, isReview }) {
   /** Return whether the page waits for the server before the game can go on. */
   function isBusy() {
     const { busy, warming, checking, hinting, failed } = play.state;
-    if (isReview() || record.position.over) return false;
-    return Boolean(failed || warming || checking || hinting || (busy && play.seat().kind === "engine"));
+    if (isReview() || !play.isOpen()) return false;
+    return Boolean(failed || warming || checking || hinting || busy);
   }
 
   function turnWords(position) {
@@ -71,6 +74,8 @@ export function createStatus({ record, play, review, editor, isReview }) {
   }
 
   function resultWords(position) {
+    const { flagged } = play.table;
+    if (flagged !== undefined) return t("status.flagged", { name: sideName(flagged), winner: sideName(1 - flagged) });
     const score = scoreWithKomi(position, play.table.komi);
     const winner = score[0] === score[1] ? null : Number(score[1] > score[0]);
     const words = (player) => ({ own: formatNumber(score[player]), other: formatNumber(score[1 - player]) });

@@ -1,0 +1,87 @@
+/** The last games that ended here: kept on this machine, opened again, exported. */
+
+import { find, html } from "./dom.js";
+import { fill } from "./dialogs.js";
+import { t } from "./i18n.js";
+import { formatNumber } from "./outcome.js";
+import { levelName, scoreWithKomi } from "./play.js";
+import { replay } from "./rules.js";
+
+const KEY = "jaxzero-games";
+const MOST = 100; // games
+
+export function archived() {
+  try {
+    return JSON.parse(localStorage.getItem(KEY)) ?? [];
+  } catch {
+    return []; // storage refused, or not ours
+  }
+}
+
+/** Put a table into the archive, in the place of what it held of the same game; older games go. */
+export function addToArchive(table) {
+  const old = archived().find(({ id }) => id === table.id);
+  const entry = { ...old, ...table };
+  if (JSON.stringify(entry) === JSON.stringify(old)) return;
+  const others = archived().filter(({ id }) => id !== table.id);
+  let games = [entry, ...others].sort((one, other) => other.date - one.date).slice(0, MOST);
+  while (games.length) {
+    try {
+      return localStorage.setItem(KEY, JSON.stringify(games));
+    } catch {
+      games = games.slice(0, -1); // the storage is full, or refused
+    }
+  }
+}
+
+/** Add what a review found to a game of the archive: {accuracy, slips}. */
+export function addReview(id, found) {
+  const table = archived().find((each) => each.id === id);
+  if (table) addToArchive({ ...table, ...found });
+}
+
+/** Open the list of games. `onOpen(table)` shows one; `onPractise()` makes exercises of all mistakes. */
+export function openArchive(onOpen, onPractise) {
+  const dialog = find("#games-dialog");
+  const games = archived();
+  const open = (table) => () => {
+    dialog.close();
+    onOpen(table);
+  };
+  const practise = () => {
+    dialog.close();
+    onPractise();
+  };
+  const hasSlips = games.some(({ slips }) => slips?.length);
+  const foot = html(
+    "div",
+    { class: "dialog-foot" },
+    html("button", { onclick: exportAll, disabled: !games.length, "data-testid": "export-games" }, t("games.export")),
+    html("button", { class: "primary", onclick: practise, disabled: !hasSlips, "data-testid": "practise-games" }, t("games.practise")),
+  );
+  const list = games.map((table) => html("li", {}, html("button", { onclick: open(table), "data-testid": "archived" }, row(table))));
+  const body = games.length ? html("ol", { class: "games" }, list) : html("p", { class: "muted" }, t("games.none"));
+  fill(dialog, "games", html("div", { class: "dialog-body" }, html("p", { class: "muted" }, t("games.note")), body, foot));
+}
+
+function row({ game, seats, names = [], komi, date, flagged, accuracy }) {
+  const engine = seats.find(({ kind }) => kind === "engine");
+  const person = seats.findIndex(({ kind }) => kind === "person");
+  const score = scoreWithKomi(replay(game), komi).map(formatNumber).join(" : ");
+  const who = names.some(Boolean) ? names.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");
+  const share = accuracy?.[Math.max(0, person)]?.all;
+  return [
+    html("span", { class: "when" }, new Date(date).toLocaleString([], { dateStyle: "short", timeStyle: "short" })),
+    html("span", { class: "who" }, `${game.rows} × ${game.cols} · ${who}`),
+    html("strong", {}, flagged === undefined ? score : `${score} ${t("games.time")}`),
+    html("span", { class: "muted" }, share === undefined || share === null ? "" : t("games.accuracy", { n: share })),
+  ];
+}
+
+/** Save all games as one file. */
+function exportAll() {
+  const text = JSON.stringify(archived(), null, 1);
+  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  html("a", { href: address, download: "dots-and-boxes-games.json" }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}

@@ -1,0 +1,84 @@
+/** The list of moves as a tree: the game, its variations in brackets, comments, and what a review says. */
+
+import { find, html, sideSign } from "./dom.js";
+import { t } from "./i18n.js";
+import { formatNumber } from "./outcome.js";
+import { costClass } from "./overlay.js";
+import { gameAlong } from "./record.js";
+import { edgeName, replay } from "./rules.js";
+
+/** Create the list. `slipAt(ply, game)` is the line of a review where a move was a mistake; `onMove(ply, path)`. */
+export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
+  const list = find("#moves");
+  const comment = find("#comment");
+
+  function render() {
+    const focused = list.contains(document.activeElement);
+    list.replaceChildren(...lineItems(record.root, []));
+    const current = find('[aria-current="true"]', list);
+    if (focused) current?.focus();
+    if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
+    find("#variation-tools").hidden = !record.inVariation;
+    if (comment.dataset.key !== record.key()) {
+      comment.dataset.key = record.key();
+      comment.value = record.comment;
+    }
+  }
+
+  /** Return the items of a line: its moves, and after each the variations in its place. */
+  function lineItems(line, path) {
+    const game = gameAlong(record.root, path);
+    const { plies } = replay(game);
+    const items = [];
+    for (let ply = line.at ?? 0; ply <= plies.length; ply++) {
+      if (ply < plies.length) items.push(moveItem(plies[ply], ply, game, path, line));
+      for (const other of (line.variations ?? []).filter(({ at }) => at === ply)) {
+        const inner = html("ol", { class: "moves-variation" }, lineItems(other, [...path, other]));
+        items.push(html("li", { class: "branch" }, inner));
+      }
+    }
+    return items;
+  }
+
+  function moveItem({ edge, player, closed }, index, game, path, line) {
+    const shown = isShown(index, path);
+    const slip = slipAt(index, game);
+    const lost = slip ? formatNumber(slip.lost) : "";
+    const name = edgeName(game, edge);
+    const note = line.comments?.[index + 1];
+    const words = { number: index + 1, name: nameOf(player), edge: name, closed: closed.length, lost };
+    const button = html(
+      "button",
+      {
+        class: shown && index < record.at ? "" : "later",
+        "aria-current": shown && index === record.at - 1 ? "true" : null,
+        "aria-label": t("moves.label", words) + (note ? `. ${note}` : ""),
+        title: note,
+        "data-testid": shown ? `move-${index + 1}` : null,
+        onclick: () => onMove(index + 1, path),
+      },
+      sideSign(player, 11),
+      name,
+      closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
+      slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `−${lost}`) : null,
+      note ? html("span", { class: "noted", "aria-hidden": "true" }, "✎") : null,
+    );
+    return html("li", {}, button);
+  }
+
+  /** Return whether a move of the line at the end of a path belongs to the line shown. */
+  function isShown(index, path) {
+    if (!path.every((line, depth) => record.path[depth] === line)) return false;
+    return path.length === record.path.length || index < record.path[path.length].at;
+  }
+
+  comment.addEventListener("input", () => {
+    record.setComment(comment.value.trim());
+    onComment();
+  });
+  comment.addEventListener("change", render);
+  find("#leave-variation").addEventListener("click", () => record.leaveVariation());
+  find("#promote-variation").addEventListener("click", () => record.promote());
+  find("#remove-variation").addEventListener("click", () => record.remove());
+  return { render };
+}

@@ -1,0 +1,25 @@
+/** Ratings: how strong the levels are, and how a result changes the rating of a person (Elo 1978). */
+
+const STEP = 32; // most points for one game or problem
+
+let levels = []; // [{id, rating}], as the server has measured them
+
+export function setLevels(all) {
+  levels = all.filter(({ rating }) => rating !== undefined);
+}
+
+export function ratingOf(id) {
+  return levels.find((level) => level.id === id)?.rating;
+}
+
+/** Return the level whose rating is nearest; the third where none is known. */
+export function levelNear(rating) {
+  const distance = (level) => Math.abs(level.rating - rating);
+  return levels.length ? levels.reduce((best, level) => (distance(level) < distance(best) ? level : best)).id : "2";
+}
+
+/** Return a rating after a result against another: 1 won, 0.5 drawn, 0 lost. */
+export function ratedAfter(own, other, result) {
+  const expected = 1 / (1 + 10 ** ((other - own) / 400));
+  return Math.round(own + STEP * (result - expected));
+}

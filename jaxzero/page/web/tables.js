@@ -1,0 +1,123 @@
+/** Which game is on the table: kept for the next visit, set aside, archived, taken back, begun. */
+
+import { addToArchive } from "./archive.js";
+import { seatsOf, setTable } from "./play.js";
+import { findFault, replay } from "./rules.js";
+import { remember, settings, stored } from "./settings.js";
+import { fromFragment } from "./share.js";
+
+const MOST_ASIDE = 5; // games
+
+/** Return a text that differs for all that a person has done with a game. */
+export function contentOf({ rows, cols, start, moves, comments = {}, variations = [] }) {
+  return JSON.stringify([rows, cols, start, moves, comments, variations]);
+}
+
+/** `openView(name)` goes to a view by its address, `showView(name)` shows one whatever the address. */
+export function createTables({ record, play, editor, notice, showView, openView, focusBoard }) {
+  const tableNow = () => ({ ...play.table, ...record.kept() });
+
+  /** Remember the game on the table for the next visit; in the archive too, once it has ended. */
+  function keep() {
+    const table = tableNow();
+    remember({ table });
+    if (isPlayed(table) && play.ended()) addToArchive(table);
+  }
+
+  /** Return whether somebody played the game here; else it was only looked at. */
+  function isPlayed(table) {
+    return hasEngine() || contentOf(table.game) !== table.loaded;
+  }
+
+  function hasEngine() {
+    return play.table.seats.some(({ kind }) => kind === "engine");
+  }
+
+  /** Remember an unfinished game before another takes its place, unless it was only looked at. */
+  function setAside() {
+    const table = tableNow();
+    const { game } = table;
+    const { plies } = replay(game);
+    const byPerson = ({ player }) => table.seats[player].kind === "person";
+    const begun = game.setUp || game.variations?.length || Object.keys(game.comments ?? {}).length || (play.watching() ? plies.length : plies.some(byPerson));
+    if (isPlayed(table) && !play.ended() && begun) remember({ aside: [...stored().aside, table].slice(-MOST_ASIDE) });
+  }
+
+  /** Offer the newest game that was set aside, until it is taken back or declined. */
+  function offerAside() {
+    const table = stored().aside.at(-1);
+    if (!table || !isPlayable(table)) return;
+    const same = (other) => JSON.stringify(other) === JSON.stringify(table);
+    const forget = () => remember({ aside: stored().aside.filter((each) => !same(each)) });
+    const takeBack = () => {
+      forget();
+      open(table, "play");
+    };
+    notice.offer("aside.text", "aside.back", takeBack, forget);
+  }
+
+  /** Put a table in the place of the one that is there, and show it. */
+  function open(table, view) {
+    editor.close();
+    setAside();
+    play.sit(table);
+    openView(view);
+  }
+
+  function start(setup) {
+    open(setTable(setup), "play");
+    focusBoard();
+    offerAside();
+  }
+
+  /** Let other players play on from the position shown. A game that loses moves by that is set aside. */
+  function startHere(setup) {
+    const seats = { seats: seatsOf(setup), names: [], rated: false };
+    const game = record.shown();
+    if (!record.inVariation && game.moves.length === record.root.moves.length) {
+      play.sit({ ...play.table, ...seats, game: record.root });
+      return openView("play");
+    }
+    open({ ...seats, game, komi: play.table.komi }, "play");
+    offerAside();
+  }
+
+  /** Show a game that was loaded or shared, for two people, in the review. */
+  function showLoaded(game, komi, names = []) {
+    const seats = [{ kind: "person" }, { kind: "person" }];
+    open({ game, komi, names, seats, at: game.moves.length, loaded: contentOf(game) }, "review");
+    offerAside();
+  }
+
+  /** Show the game that a fragment holds. Throws an Error with a `fault` where it holds none. */
+  function showShared(fragment) {
+    const { game, komi } = fromFragment(fragment);
+    showView("review");
+    if (isOnTable(game, komi)) return;
+    const address = location.hash;
+    showLoaded(game, komi);
+    history.replaceState(null, "", address); // the address stays the one that can be shared
+  }
+
+  /** Return whether the game on the table is a shared one or goes on from it, as with one's own link. */
+  function isOnTable(shared, komi) {
+    const { game, komi: own } = tableNow();
+    const key = ({ rows, cols, start, moves }) => [rows, cols, start, moves.slice(0, shared.moves.length)].join("|");
+    return key(game) === key(shared) && own === komi;
+  }
+
+  /** Put back the game of the last visit, unless it is not possible. */
+  function restore() {
+    play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
+  }
+
+  return { keep, hasEngine, setAside, offerAside, open, start, startHere, showLoaded, showShared, restore };
+}
+
+function isPlayable(table) {
+  try {
+    return !findFault(table.game) && table.seats.length === 2;
+  } catch {
+    return false; // nothing, or stored by another version of this page
+  }
+}

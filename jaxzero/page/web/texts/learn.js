@@ -1,0 +1,140 @@
+/** Texts of the rules and the lessons: [English, Chinese] each. */
+
+import { boxes } from "./words.js";
+
+export const LEARN = {
+  "learn.title": ["Four edges make a box. Small rules, deep game.", "四边成格，规则简单，奥妙无穷。"],
+  "learn.lead": [
+    "Dots and Boxes takes a minute to learn. Behind it lies one of the finest counting games: whoever understands chains beats whoever grabs boxes.",
+    "点格棋一分钟就能学会，背后却是一门精妙的计数游戏：懂得链的人，总能胜过只顾占格的人。",
+  ],
+  "learn.play": ["Play now", "马上开始"],
+  "learn.first": ["First lesson", "第一课"],
+  "learn.rules": ["The rules in four pictures", "四幅图看懂规则"],
+  "rule.1.title": ["Draw an edge", "画一条边"],
+  "rule.1.text": ["Take turns. Join two neighbouring dots by a line.", "双方轮流，用线连接相邻的两个点。"],
+  "rule.2.title": ["Close a box", "占一格"],
+  "rule.2.text": ["Who draws the fourth side of a box owns it.", "谁画出格子的第四条边，格子就归谁。"],
+  "rule.3.title": ["Move again", "再走一步"],
+  "rule.3.text": ["Who closes a box must draw another edge at once.", "占格的一方必须马上再画一条边。"],
+  "rule.4.title": ["Most boxes win", "多者为胜"],
+  "rule.4.text": ["The game ends when every edge is drawn.", "所有边画完时，格子多的一方获胜。"],
+  "learn.lessons": ["First lessons", "入门课程"],
+  "learn.count": ["Lesson {number} of {all}", "第 {number} 课，共 {all} 课"],
+  "learn.task": ["Your task", "任务"],
+  "learn.done": ["done", "已完成"],
+  "learn.next": ["Next lesson", "下一课"],
+  "learn.again": ["Start again", "重新开始"],
+  "learn.show": ["Show me", "给我看"],
+  "learn.all": ["All lessons", "全部课程"],
+  "learn.toGame": ["Play a game", "下一局"],
+  "learn.score": ["You {own} : {other}", "您 {own} : {other}"],
+
+  "lesson.close.title": ["Close a box", "占一格"],
+  "lesson.close.text": [
+    "One box has three of its four sides. Who draws the fourth side gets the box, and then moves again. A new edge may give the next box its third side: then it can be closed too.",
+    "有一个格子已经画了三条边。谁画出第四条边就得到这个格子，并且再走一步。新画的边也可能是旁边格子的第三条边，那么旁边的格子也能占。",
+  ],
+  "lesson.close.task": [
+    "Close both boxes that can be closed. Begin with the one that has three sides.",
+    "占下两个可以占的格子。先占已有三条边的那个。",
+  ],
+  "lesson.close.good": [
+    "Two boxes in one turn. Each closed box gave you another move.",
+    "一回合占了两格。每占一格都让您再走一步。",
+  ],
+  "lesson.close.part": [
+    "Closed, and it is still your move. The box beside it has three sides now.",
+    "占下了，还是您走。旁边的格子现在也有三条边了。",
+  ],
+  "lesson.close.bad": [
+    "This edge closes no box. Look for the box with three sides.",
+    "这条边没有占格。找一找有三条边的格子。",
+  ],
+
+  "lesson.safe.title": ["Do not draw the third side", "别画第三条边"],
+  "lesson.safe.text": [
+    "A box with three sides is a present: the other side closes it and moves again. So nobody likes to draw the third side. An edge that gives no box its third side is safe.",
+    "有三条边的格子是一份礼物：对方占下它，还能再走一步。所以谁也不愿意画第三条边。不让任何格子出现第三条边的边，就是安全边。",
+  ],
+  "lesson.safe.task": [
+    "Draw a safe edge. Only two edges of this position are safe.",
+    "画一条安全边。这个局面只有两条边是安全的。",
+  ],
+  "lesson.safe.good": [
+    "Safe: no box has three sides, so the other side has nothing to take.",
+    "安全：没有格子有三条边，对方无格可占。",
+  ],
+  "lesson.safe.bad": [({ n }) => `Now the other side can take ${boxes(n)}.`, "现在对方可以占 {n} 格。"],
+
+  "lesson.chain.title": ["Chains", "链"],
+  "lesson.chain.text": [
+    "When no safe edge is left, the open boxes form chains: corridors of boxes with two sides each. Who draws an edge in a chain gives away the whole chain. If you must open one, open the shortest.",
+    "安全边用完以后，剩下的格子连成链：每格都有两条边的走廊。谁在链里画一条边，就把整条链送给对方。如果必须打开一条链，就打开最短的。",
+  ],
+  "lesson.chain.task": ["You have no safe edge. Open the shortest chain.", "您已经没有安全边了。打开最短的链。"],
+  "lesson.chain.good": [
+    ({ n }) => `You gave only ${boxes(n)}. The other side took it and now has to open the next chain for you.`,
+    "您只送了 {n} 格。对方占下后，必须为您打开下一条链。",
+  ],
+  "lesson.chain.bad": [
+    ({ n }) => `This gives away ${boxes(n)}. There is a shorter chain.`,
+    "这样会送出 {n} 格。还有更短的链。",
+  ],
+
+  "lesson.double.title": ["The double-cross", "双交"],
+  "lesson.double.text": [
+    "The other side has opened a chain of four for you. If you take all four boxes you must move next and open the last chain yourself. So take two, then draw the edge at the far end: two boxes are left that one edge closes. The other side gets them, but has to move again and opens the last chain for you.",
+    "对方为您打开了一条四格的链。如果四格全占，接着就得您走，只好自己打开最后一条链。所以先占两格，然后画最远端的边：剩下的两格一笔就能占。对方得到这两格，却必须再走一步，为您打开最后一条链。",
+  ],
+  "lesson.double.task": [
+    "Win the most boxes: take two boxes, leave two, and take the whole last chain.",
+    "占最多的格子：占两格，留两格，再吃下整条最后的链。",
+  ],
+  "lesson.double.good": [
+    "The double-cross: you gave two boxes to win four. You kept control.",
+    "这就是双交：舍两格，得四格。控制权一直在您手里。",
+  ],
+  "lesson.double.part": [
+    "Box taken. You move again: think about the last two boxes before you close the third.",
+    "占下一格。您再走一步：在占第三格之前，想一想最后两格。",
+  ],
+  "lesson.double.cross": [
+    "That is the double-cross. The other side takes two boxes and must open the last chain. Take it.",
+    "这就是双交。对方占下两格，然后必须打开最后的链。吃掉它吧。",
+  ],
+  "lesson.double.bad": [
+    "You took too many: now you have to open the last chain yourself. Leave the last two boxes with one stroke at the far end.",
+    "占得太多了：现在您得自己打开最后的链。应该在最远端画一笔，留下最后两格。",
+  ],
+  "lesson.double.early": [
+    "This leaves more than two boxes, or gives away the other chain. First take two boxes of the opened chain.",
+    "这样留下了两格以上，或送出了另一条链。请先占打开的链中的两格。",
+  ],
+
+  "lesson.rule.title": ["The long chain rule", "长链规则"],
+  "lesson.rule.text": [
+    "Control decides most games: who has it takes almost all boxes of the long chains (three boxes or more). So the players fight about the number of long chains. The rule: count the dots and the long chains. If the sum is even, the first player gets control, else the second player. Here there are 16 dots, and you are the first player: you want an even number of long chains.",
+    "控制权决定大多数对局：拥有它的一方几乎能吃下所有长链（三格以上）。所以双方争的是长链的数目。规则是：把点数与长链数相加，和为偶数，先手得到控制权；和为奇数，后手得到。这里有 16 个点，您是先手：您希望长链的数目是偶数。",
+  ],
+  "lesson.rule.task": [
+    "Draw the safe edge that makes the number of long chains right, then win the game.",
+    "画出让长链数目正确的安全边，然后赢下这一局。",
+  ],
+  "lesson.rule.good": [
+    "Two long chains and 16 dots make 18: even, so the first player is in control. The other side has to open them, and you win.",
+    "两条长链加 16 个点等于 18：偶数，先手拥有控制权。对方必须打开长链，您赢了。",
+  ],
+  "lesson.rule.part": [
+    "Right: this makes two long chains. The other side runs out of safe edges. Play on and keep control.",
+    "对：这样就有两条长链。对方的安全边先用完。继续走，保持控制权。",
+  ],
+  "lesson.rule.bad": [
+    "After this edge the count is wrong: you run out of safe edges first and have to open a long chain.",
+    "走了这条边，数目就不对了：您先用完安全边，必须打开长链。",
+  ],
+  "lesson.rule.lost": [
+    "The count was right, but the boxes slipped away. Remember to leave the last two boxes of a long chain while another one waits.",
+    "数目是对的，但格子溜走了。记住：还有另一条长链时，要留下这条链的最后两格。",
+  ],
+};

@@ -1,0 +1,204 @@
+"""Studying a game on the page: its tree of moves, comments, playing on from a position."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from browsing import GAME, draw, expect, load, moves, start_game
+
+INFO = {
+    "version": "0",
+    "boards": [{"rows": 2, "cols": 2}],
+    "sizes": {"min": 1, "max": 9},
+    "formats": ["json", "numbers"],
+}
+
+
+def test_a_tree_of_moves_is_walked_changed_and_kept(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.get_by_test_id("move-2").click()
+    draw(page, 9)
+    draw(page, 1)
+    expect(moves(page)).to_have_count(4)
+    page.get_by_test_id("move-3").click()
+    draw(page, 5)  # a variation of the variation
+    expect(page.locator("#moves .branch .branch button")).to_have_count(1)
+    page.get_by_test_id("comment").fill("odd")
+    page.reload()
+    page.locator("#moves .branch .branch button").click()
+    expect(page.get_by_test_id("comment")).to_have_value("odd")
+    expect(page.locator('#board-host .drawn[data-edge="5"]')).to_have_count(1)
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_test_id("comment")).to_have_value("")
+    page.locator("#moves .branch .branch button").click()
+    page.get_by_test_id("promote-variation").click()
+    expect(page.locator("#moves .branch .branch button")).to_have_text(re.compile("h0,1"))
+    page.get_by_test_id("promote-variation").click()  # now the game goes on with it
+    expect(page.get_by_test_id("promote-variation")).not_to_be_visible()
+    expect(moves(page)).to_have_count(4)
+    with page.expect_request("**/api/write") as request:
+        page.get_by_test_id("format").select_option("json")
+        page.get_by_test_id("copy").click()
+    written = request.value.post_data_json
+    assert (written["moves"], written["comments"]) == ([0, 11, 9, 5], {"4": "odd"})
+    lines = [(line["at"], line["moves"]) for line in written["variations"]]
+    assert sorted(lines) == [(2, [6, 2, 7]), (3, [1])]
+
+
+def test_a_file_brings_its_variations_and_one_is_deleted(open_page):
+    page = open_page("review")
+    load(page, GAME | {"variations": [{"at": 1, "moves": [3, 4]}], "comments": {"5": "end"}})
+    expect(page.get_by_test_id("comment")).to_have_value("end")
+    page.locator("#moves .branch button").last.click()
+    expect(page.locator('#board-host .drawn[data-edge="4"]')).to_have_count(1)
+    page.get_by_test_id("remove-variation").click()
+    expect(page.locator("#moves .branch")).to_have_count(0)
+    expect(moves(page)).to_have_count(5)
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
+
+
+def test_one_plays_on_from_a_position_of_a_review(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.get_by_test_id("move-2").click()
+    draw(page, 9)
+    page.get_by_test_id("play-here").click()
+    page.locator("label", has=page.get_by_test_id("starts-you")).click()
+    page.get_by_test_id("level-0").fill("4")
+    with page.expect_request("**/api/move") as request:  # three edges are drawn: the other side
+        page.get_by_test_id("start-game").click()
+    asked = request.value.post_data_json
+    assert (asked["moves"], asked["level"]) == ([0, 11, 9], "4")
+    page.locator("#board-host .board:not(.waits)").wait_for()
+    expect(page.get_by_test_id("player-0")).to_contain_text("You")
+    page.get_by_test_id("nav-review").click()
+    expect(page.locator("#moves .branch")).to_have_count(0)
+
+
+def test_what_is_played_on_from_is_offered_back(open_page):
+    page = open_page()
+    start_game(page, size="2x2")
+    for edge in (0, 11, 6):
+        draw(page, edge)
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("move-1").click()
+    page.get_by_test_id("play-here").click()
+    page.locator("label", has=page.get_by_test_id("mode-people")).click()
+    page.get_by_test_id("start-game").click()
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
+    page.get_by_test_id("retry").click()
+    expect(moves(page)).to_have_count(3)
+
+
+def test_players_change_in_the_middle_of_a_game(open_page):
+    page = open_page()
+    start_game(page)
+    draw(page, 0)
+    page.get_by_test_id("seats").click()
+    page.locator("label", has=page.get_by_test_id("mode-engine")).click()
+    page.locator("label", has=page.get_by_test_id("starts-you")).click()
+    page.get_by_test_id("start-game").click()
+    page.get_by_test_id("move-2").wait_for()  # the second player is the engine now
+    page.locator("#board-host .board:not(.waits)").wait_for()
+    page.keyboard.press("l")  # and draws for the person
+    page.get_by_test_id("move-4").wait_for()
+    assert not page.get_by_test_id("notice").is_visible()
+
+
+def test_games_that_have_ended_are_archived_and_opened_again(open_page):
+    page = open_page()
+    for first in (0, 1):
+        start_game(page, size="2x2")
+        for edge in [first, *range(12)]:
+            draw(page, edge)
+    expect(page.get_by_test_id("ended")).to_be_visible()
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("open-games").click()
+    games = page.get_by_test_id("archived")
+    expect(games).to_have_count(2)
+    with page.expect_download() as download:
+        page.get_by_test_id("export-games").click()
+    exported = json.loads(Path(download.value.path()).read_text())
+    assert [table["game"]["moves"][0] for table in exported] == [1, 0]
+    games.last.click()
+    expect(page.get_by_test_id("move-1")).to_contain_text("h0,0")
+    page.get_by_test_id("comment").fill("first of all")  # goes into the archive too
+    page.reload()
+    page.get_by_test_id("open-games").click()
+    games.first.click()
+    expect(page.get_by_test_id("move-1")).to_contain_text("h0,1")
+    page.get_by_test_id("open-games").click()
+    games.last.click()
+    expect(page.get_by_test_id("comment")).to_have_value("first of all")
+
+
+def test_a_clock_that_has_run_out_ends_the_game(open_page):
+    page = open_page()
+    page.clock.install(time=0)
+    page.clock.pause_at(10)
+    page.get_by_test_id("new-game").click()
+    page.locator("label", has=page.get_by_test_id("mode-people")).click()
+    page.locator("label", has=page.get_by_test_id("clock-3+2")).click()
+    page.get_by_test_id("start-game").click()
+    page.clock.run_for(1000)
+    clock = page.get_by_test_id("clock-1")
+    expect(clock).to_have_text("3:00")
+    page.get_by_test_id("edge-0").click()
+    page.clock.run_for(30_000)
+    expect(clock).to_have_text("2:30")
+    expect(page.get_by_test_id("clock-0")).to_have_text("3:00")  # it begins with the first move
+    page.get_by_test_id("edge-9").click()
+    page.clock.run_for(1000)
+    expect(clock).to_have_text("2:32")  # two seconds more for the turn
+    page.clock.run_for(180_000)
+    expect(page.get_by_test_id("status")).to_contain_text("time is up")
+    expect(page.get_by_test_id("edge-20")).to_be_disabled()
+    page.reload()
+    expect(page.get_by_test_id("status")).to_contain_text("time is up")
+
+
+def test_an_edge_is_drawn_by_a_second_touch_or_when_the_engine_has_moved(open_page):
+    page = open_page("play", "phone", has_touch=True)
+    page.get_by_test_id("settings").click()
+    page.get_by_test_id("confirm").check()
+    page.keyboard.press("Escape")
+    start_game(page, mode="engine")
+    page.get_by_test_id("edge-0").tap()
+    page.locator("#board-host .hint").wait_for(state="attached")
+    page.get_by_test_id("edge-5").tap()  # another one instead
+    assert page.locator("#board-host .edge.drawn").count() == 0
+    held = []
+    page.route("**/api/move", lambda route: held.append(route))  # playwright marks it
+    page.get_by_test_id("edge-5").tap()
+    page.locator('#board-host .drawn[data-edge="5"]').wait_for()
+    page.get_by_test_id("edge-20").tap(force=True)  # marked before the engine has moved
+    page.locator("#board-host .hint").wait_for(state="attached")
+    held[0].fulfill(json={"edges": [22]})
+    page.locator('#board-host .drawn[data-edge="20"]').wait_for()
+    expect(moves(page)).to_have_count(3)
+
+
+def test_a_level_follows_the_rating_of_the_person(open_page):
+    levels = [{"id": str(n), "name": "x", "rating": 600 + 200 * n} for n in range(9)]
+    page = open_page()
+    page.route("**/api/info", lambda route: route.fulfill(json=INFO | {"levels": levels}))
+    page.reload()
+    page.get_by_test_id("new-game").click()
+    page.get_by_test_id("size").select_option("2x2")
+    page.get_by_test_id("adapts").check()
+    expect(page.get_by_test_id("level-0")).to_have_count(0)
+    with page.expect_request("**/api/warm") as request:
+        page.get_by_test_id("start-game").click()
+    assert request.value.post_data_json["level"] == "2"  # 1000
+    for edge in range(12):
+        if page.locator("#board-host .edge:not(.drawn)").count():
+            draw(page, edge)
+    expect(page.get_by_test_id("ended")).to_be_visible()
+    own, other = (int(page.get_by_test_id(f"score-{player}").inner_text()) for player in (0, 1))
+    rating = page.evaluate("JSON.parse(localStorage.jaxzero).rating")
+    assert rating == 1000 + 16 * ((own > other) - (own < other))
+    page.reload()
+    assert page.evaluate("JSON.parse(localStorage.jaxzero).rating") == rating  # counted once
