@@ -12,12 +12,13 @@ from functools import partial
 from typing import Any
 
 from jaxzero import __version__
-from jaxzero.config.ranges import Seed, check_number, whole
-from jaxzero.errors import InputError
+from jaxzero.config.ranges import Seed, check_number, number, whole
+from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.page.opponents import LEVELS, OWN_NETWORK, agent_of, find_level, play_level
+from jaxzero.page.problems import THEMES, find_problem
 from jaxzero.play.analysis import Tables, prove, stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE, Record
@@ -56,6 +57,17 @@ def move(question: Answer) -> Answer:
         raise InputError("moves: the game is over")
     after, by = play_level(level, record, seed)
     return {"edges": list(after.moves[len(record.moves) :]), "by": by}
+
+
+def problem(question: Answer) -> Answer:
+    """Return a problem to train on, with its answers."""
+    theme = text_of(question, "theme")
+    if theme not in THEMES:
+        known = ", ".join(THEMES)
+        raise InputError(f"theme: {shortened(repr(theme))} does not exist (known: {known})")
+    seed = check_number("seed", question.get("seed", 0), Seed)
+    rating = check_number("rating", question.get("rating", 1000), number(0, 4000))
+    return {"theme": theme, **find_problem(theme, seed, rating).to_json()}
 
 
 def read(question: Answer) -> Answer:

@@ -75,6 +75,9 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         await warm(question, PATIENCE_FOR_MOVE)
         return JSONResponse(await queue.ask(answers.move, question))
 
+    async def problem(question: Answer) -> Response:
+        return JSONResponse(await queue.ask(answers.problem, question))
+
     async def read(question: Answer) -> Response:
         return JSONResponse(await anyio.to_thread.run_sync(answers.read, question))
 
@@ -87,7 +90,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     async def review(question: Answer) -> Response:
         return Lines(lines_in_turn(queue, answers.review(question)))
 
-    questions = (warm, move, read, write, analyse, review)
+    questions = (warm, move, problem, read, write, analyse, review)
     routes = [
         Route("/api/info", info),
         *(Route(f"/api/{ask.__name__}", Endpoint(ask), methods=["POST"]) for ask in questions),

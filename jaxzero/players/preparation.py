@@ -177,11 +177,20 @@ def stand_in(
         edge = single.edge_if_compiled(agent, drawn)
         if edge is not None:
             return Answer(edge, "policy")
+    edges = simple_edges(game, drawn)
+    return Answer(int(np.random.default_rng([seed, drawn.sum()]).choice(edges)), "rules")
+
+
+def simple_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the edges of a position [A] bool from which a player of simple rules draws one.
+
+    They close a box, else give none away, else give the fewest away.
+    """
     edges = np.flatnonzero(careful_edges(game, drawn[None])[0])
     if fullest_beside(game, drawn)[edges].max() == 2:  # all give boxes away
         lost = [_boxes_given(game, drawn, edge) for edge in edges]
         edges = edges[np.equal(lost, min(lost))]
-    return Answer(int(np.random.default_rng([seed, drawn.sum()]).choice(edges)), "rules")
+    return edges
 
 
 def _boxes_given(game: DotsAndBoxes, drawn: np.ndarray, edge: int) -> int:

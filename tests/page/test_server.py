@@ -130,6 +130,12 @@ def test_games_are_read_and_written():
         ("analyse", {"simulations": 10**6}, "simulations: 1000000 "),
         ("analyse", {"seconds": 10**6}, "seconds: 1000000 "),
         ("review", {"simulations": -1}, "simulations: -1 "),
+        ("problem", {}, "theme: must be a text"),
+        ("problem", {"theme": "x" * 500}, "theme: 'xxx"),
+        ("problem", {"theme": "loops", "seed": 2**32}, "seed: 4294967296 "),
+        ("problem", {"theme": "loops", "seed": [1]}, "seed: [1] "),
+        ("problem", {"theme": "loops", "rating": "nan"}, "rating: nan "),
+        ("problem", {"theme": "loops", "rating": 1e300}, "rating: 1e+300 "),
         ("write", {"format": "pdf"}, "format: 'pdf' "),
         ("write", {"names": [1, 2]}, "names: 1 "),
         ("read", {"text": 5}, "text: "),
@@ -221,13 +227,15 @@ HOSTILE = (
     *(None, True, -1, 0, 1.5, 2, 10**30, "", "2", "\0", "h0,0", "../../etc/passwd", "\uff19"),
     *([], [[]], [None], [-1], ["0"], {}, {"rows": {}}, [0] * 99, "x" * 2000, "{" * 500),
 )
-PATHS = ("warm", "move", "read", "write", "analyse", "review")
+PATHS = ("warm", "move", "problem", "read", "write", "analyse", "review")
 FIELDS = ("rows", "cols", "start", "moves", "level", "seed", "text", "format", "names", "seconds")
+FIELDS += ("theme", "rating")
 
 
 def hostile_question(rng: random.Random) -> tuple[str, bytes]:
     """Return a path and a question that is wrong somewhere, or not a question at all."""
     body: object = {**GAME, "level": "0", "simulations": 16, "seconds": 0}
+    body["theme"] = rng.choice(("chains", "opening"))
     for _ in range(rng.randint(1, 4)):
         body[rng.choice((*FIELDS, "simulations"))] = rng.choice(HOSTILE)
     if rng.random() < 0.2:

@@ -1,0 +1,261 @@
+"""Problems to train on: positions by theme, every edge graded by the exact solver.
+
+All randomness comes from the seed, so the same question always gets the same problem. Nothing is
+compiled for a board, so every problem comes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations, fullest_beside
+from jaxzero.game.board import box_neighbours
+from jaxzero.host.readers import read_json
+from jaxzero.measure.suite import DATA, load_suite
+from jaxzero.players.preparation import simple_edges
+from jaxzero.solver.cancellation import check_cancelled
+from jaxzero.solver.endgame import drawn_edges, move_bounds, new_table
+
+BOARDS = [DotsAndBoxes(*size) for size in ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5))]
+CANDIDATES = 6  # problems, of which the one nearest to the wanted rating is taken
+GAMES = 5000  # random games at most for a problem; most need hundreds, of 30 microseconds each
+NODE_LIMIT, TABLE_ENTRIES = 3000, 2**14  # of the solver for a position: less than 0.1 s
+LONG = 3  # boxes of the shortest long chain
+OPENING_UNDRAWN = 33  # edges at least, of the 60 of 5x5
+LOWEST, HIGHEST = 600, 2400  # ratings
+
+Rng = np.random.Generator
+
+
+class Problem(NamedTuple):
+    """A position, the question about it and the proven answers."""
+
+    game: DotsAndBoxes
+    drawn: np.ndarray  # [A] bool, edges on the board
+    kind: str  # what is asked for: edge or count
+    answers: dict[str, int]  # the boxes that each edge loses; for a count {"count": number}
+    value: int  # for the side to move, boxes
+    rating: int
+    reason: str  # code of the explanation
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the problem as the page takes it."""
+        start = np.flatnonzero(self.drawn).tolist()
+        game = {"rows": self.game.rows, "cols": self.game.cols, "start": start, "moves": []}
+        return {"game": game, **{name: getattr(self, name) for name in self._fields[2:]}}
+
+
+def find_problem(theme: str, seed: int, rating: float) -> Problem:
+    """Return a problem of a theme of `THEMES`, with a rating near the wanted one."""
+    rng = np.random.default_rng([seed, list(THEMES).index(theme)])
+    found = list(islice(THEMES[theme](rng), CANDIDATES))
+    return min(found, key=lambda problem: abs(problem.rating - rating))
+
+
+def count_chains(rng: Rng) -> Iterator[Problem]:
+    """Yield positions without a safe edge: how many long chains are there?
+
+    The rating is 600, and 80 for each chain and loop, 150 more for a loop, 10 for each box.
+    """
+    for game, drawn, regions in chain_positions(rng):
+        moves = exact_moves(game, drawn)
+        if moves is not None:
+            count = sum(region.boxes >= LONG and not region.is_loop for region in regions)
+            loops = sum(region.is_loop for region in regions)
+            rating = LOWEST + 80 * len(regions) + 150 * loops + 10 * game.num_boxes
+            value = int(moves.max())
+            yield Problem(game, drawn, "count", {"count": count}, value, rating, "count")
+
+
+def hand_back(rng: Rng) -> Iterator[Problem]:
+    """Yield positions with an opened chain or loop: take all, or leave the last two or four?"""
+    for game, drawn, regions in chain_positions(rng):
+        large = [region for region in regions if region.boxes >= LONG]
+        if large and len(regions) > 1:
+            yield from opened(game, drawn, large[rng.integers(len(large))])
+
+
+def right_parity(rng: Rng) -> Iterator[Problem]:
+    """Yield positions with a few safe edges, some of them right and some wrong."""
+    for game, order in careful_games(rng):
+        drawn = with_edges(game, order[: -rng.integers(1, 5)])
+        safe = np.flatnonzero(~drawn & (fullest_beside(game, drawn) < 2))
+        yield from graded(game, drawn, exact_moves(game, drawn), "parity", safe)
+
+
+def with_loops(rng: Rng) -> Iterator[Problem]:
+    """Yield positions with loops: what to open, or whether to leave four boxes of a loop."""
+    for game, drawn, regions in chain_positions(rng):
+        loops = [region for region in regions if region.is_loop]
+        if not loops or len(regions) == 1:
+            continue
+        if rng.random() < 0.5:
+            yield from opened(game, drawn, loops[0])
+            continue
+        moves = exact_moves(game, drawn)
+        if moves is not None:
+            best = next(region for region in regions if moves[region.edges].max() == moves.max())
+            smallest = best.boxes == regions[0].boxes
+            yield from graded(game, drawn, moves, "open_smallest" if smallest else "open_loop")
+
+
+def openings(rng: Rng) -> Iterator[Problem]:
+    """Yield solved positions of the first third of games on 5x5, mirrored and turned."""
+    game = DotsAndBoxes(5, 5)
+    drawn, moves = early_positions()
+    for row in rng.permutation(len(drawn)):
+        image = rng.choice(edge_permutations(game))
+        yield from graded(game, drawn[row][image], moves[row][image], "opening")
+
+
+@lru_cache(maxsize=1)
+def early_positions() -> tuple[np.ndarray, np.ndarray]:
+    """Return the early positions of the shipped suites and the exact values of their edges."""
+    names = ("5x5_tuning", "5x5_test", "5x5_final", "5x5_early")
+    suites = [load_suite(name, DotsAndBoxes(5, 5)) for name in names]
+    rows = [suite.undrawn >= OPENING_UNDRAWN for suite in suites]
+    pairs = list(zip(suites, rows, strict=True))
+    drawn = np.concatenate([suite.drawn[row] for suite, row in pairs])
+    return drawn, np.concatenate([suite.moves[row] for suite, row in pairs]).astype(int)
+
+
+def berlekamp(rng: Rng) -> Iterator[Problem]:
+    """Yield the problems of Berlekamp's book that are proven at once, mirrored and turned."""
+    problems = read_json("problems", Path(str(DATA / "berlekamp.json")))
+    for problem in rng.permutation(problems):
+        game = DotsAndBoxes(problem["rows"], problem["cols"])
+        drawn = drawn_edges(game, problem["drawn"])[rng.choice(edge_permutations(game))]
+        yield from graded(game, drawn, exact_moves(game, drawn), "berlekamp")
+
+
+THEMES: dict[str, Callable[[Rng], Iterator[Problem]]] = {
+    "chains": count_chains,
+    "handback": hand_back,
+    "parity": right_parity,
+    "loops": with_loops,
+    "opening": openings,
+    "berlekamp": berlekamp,
+}
+
+
+class Region(NamedTuple):
+    """A chain or loop of a position in which every open box has two open sides."""
+
+    boxes: int
+    edges: list[int]  # that are not drawn
+
+    @property
+    def is_loop(self) -> bool:
+        return len(self.edges) == self.boxes
+
+
+def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
+    """Yield boards, and the edges of a game of random safe moves until no edge is safe.
+
+    An edge that is not safe never gets safe again, so one look at each is enough.
+    """
+    for number in rng.integers(len(BOARDS), size=GAMES):
+        check_cancelled()
+        game, order = BOARDS[number], []
+        neighbours = box_neighbours(game).tolist()
+        sides = [0] * game.num_boxes + [-game.num_edges]  # drawn ones; the outside takes any
+        for edge in rng.permutation(game.num_edges).tolist():
+            one, other = neighbours[edge]
+            if sides[one] < 2 and sides[other] < 2:
+                sides[one], sides[other] = sides[one] + 1, sides[other] + 1
+                order.append(edge)
+        yield game, order
+
+
+def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[Region]]]:
+    """Yield positions of chains and loops alone, the smallest region first."""
+    for game, order in careful_games(rng):
+        drawn = with_edges(game, order)
+        if (drawn[box_sides_table(game)].sum(axis=1) == 2).all():
+            yield game, drawn, sorted(find_regions(game, drawn))
+
+
+def find_regions(game: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
+    """Yield the chains and loops: the edges that are connected through boxes."""
+    sides, neighbours = box_sides_table(game), box_neighbours(game)
+    left = set(np.flatnonzero(~drawn).tolist())
+    while left:
+        boxes, edges, new = set(), set(), {min(left)}
+        while new:
+            edges |= new
+            boxes.update(box for box in neighbours[list(new)].flat if box < game.num_boxes)
+            new = {edge for edge in sides[list(boxes)].flat if not drawn[edge]} - edges
+        left -= edges
+        yield Region(len(boxes), sorted(map(int, edges)))
+
+
+def with_edges(game: DotsAndBoxes, edges: Sequence[int]) -> np.ndarray:
+    """Return the position [A] bool with these edges drawn."""
+    drawn = np.zeros(game.num_edges, bool)
+    drawn[edges] = True
+    return drawn
+
+
+def exact_moves(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
+    """Return the value of drawing each edge [A]; None where the solver needs too long."""
+    table = new_table(TABLE_ENTRIES)
+    lower, upper = move_bounds(game, drawn, node_limit=NODE_LIMIT, table=table)
+    return lower if (lower == upper).all() else None
+
+
+def opened(game: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:
+    """Open a region, take all but its last boxes, and yield the decision about these.
+
+    A chain is opened at an end: the last two boxes can be left. Of a loop the last four can.
+    """
+    drawn, kept = drawn.copy(), 4 if region.is_loop else 2
+    drawn[max(region.edges, key=lambda edge: box_neighbours(game)[edge].max())] = True
+    for _ in range(region.boxes - kept):
+        drawn[closing_edges(game, drawn)[0]] = True
+    moves, closing = exact_moves(game, drawn), closing_edges(game, drawn)
+    if moves is not None:
+        leave = "leave_four" if region.is_loop else "leave_two"
+        takes = moves[closing].max() == moves.max()
+        left = [edge for edge in region.edges if not drawn[edge]]
+        yield from graded(game, drawn, moves, "take_all" if takes else leave, left)
+
+
+def closing_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the edges that close a box."""
+    return np.flatnonzero(~drawn & (fullest_beside(game, drawn) == 3))
+
+
+def graded(
+    game: DotsAndBoxes,
+    drawn: np.ndarray,
+    moves: np.ndarray | None,
+    reason: str,
+    choice: Sequence[int] | None = None,
+) -> Iterator[Problem]:
+    """Yield the problem of a position if some edges of the `choice` are right and some wrong.
+
+    `moves` [A] are the exact values of all edges, None where they are not known. Without a
+    `choice` all edges count.
+
+    The rating is 600, and 700 times the share of mistakes among the edges that a player of simple
+    rules draws, 300 times the share of mistakes among all edges, 12 for each edge that is not
+    drawn, and 200 divided by the boxes that a mistake loses on average.
+    """
+    if moves is None:
+        return
+    edges, best = np.flatnonzero(~drawn), moves.max()
+    chosen = moves[edges if choice is None else choice]
+    if len(chosen) == 0 or chosen.min() == best or chosen.max() < best:
+        return
+    losses = best - moves[edges]
+    missed = np.mean(moves[simple_edges(game, drawn)] < best)
+    rating = LOWEST + 700 * missed + 300 * np.mean(losses > 0) + 12 * len(edges)
+    rating = min(HIGHEST, rating + 200 / losses[losses > 0].mean())
+    answers = dict(zip(map(str, edges.tolist()), losses.tolist(), strict=True))
+    yield Problem(game, drawn, "edge", answers, int(best), round(rating), reason)

@@ -1,0 +1,166 @@
+"""Properties of the problems to train on: their answers are exact play, their themes are kept."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from referee import boxes_of
+
+from jaxzero.game import DotsAndBoxes
+from jaxzero.page.answers import problem as answer
+from jaxzero.page.problems import HIGHEST, LOWEST, THEMES
+from jaxzero.solver.endgame import new_table, solve
+
+RATINGS = (600, 1200, 1800, 2400)
+TABLE = new_table(2**18)
+
+
+def asked(theme: str, seed: int, rating: float) -> dict:
+    return answer({"theme": theme, "seed": seed, "rating": rating})
+
+
+def problems(theme: str, count: int) -> list[dict]:
+    return [asked(theme, seed, RATINGS[seed % 4]) for seed in range(count)]
+
+
+def board_of(problem: dict) -> DotsAndBoxes:
+    return DotsAndBoxes(problem["game"]["rows"], problem["game"]["cols"])
+
+
+def open_sides(problem: dict) -> list[set[int]]:
+    """Return the edges of every box that are not drawn, in plain Python."""
+    drawn = set(problem["game"]["start"])
+    return [box - drawn for box in boxes_of(board_of(problem))]
+
+
+def regions(problem: dict) -> list[tuple[int, bool, set[int]]]:
+    """Return every chain and loop, the smallest first: its boxes, whether it is a loop, its edges.
+
+    In plain Python, for positions in which every open box has two open sides.
+    """
+    left, found = [box for box in open_sides(problem) if box], []
+    while left:
+        edges, boxes = set(left.pop()), 1
+        while near := [box for box in left if box & edges]:
+            left = [box for box in left if not box & edges]
+            edges, boxes = edges.union(*near), boxes + len(near)
+        found.append((boxes, boxes == len(edges), edges))
+    return sorted(found, key=lambda region: region[:2])
+
+
+def closing(problem: dict) -> set[int]:
+    return {edge for box in open_sides(problem) if len(box) == 1 for edge in box}
+
+
+def safe(problem: dict) -> set[int]:
+    undrawn = {int(edge) for edge in problem["answers"]}
+    return undrawn - {edge for box in open_sides(problem) if len(box) < 3 for edge in box}
+
+
+def right(problem: dict) -> set[int]:
+    return {int(edge) for edge, lost in problem["answers"].items() if lost == 0}
+
+
+def losses_by_play(problem: dict) -> dict[str, int]:
+    """Return what every edge loses: the position after it is solved by itself."""
+    game, start = board_of(problem), problem["game"]["start"]
+    boxes, worth = boxes_of(game), {}
+    for edge in set(range(game.num_edges)) - set(start):
+        closed = sum(edge in box and box <= {*start, edge} for box in boxes)
+        rest = solve(game, [*start, edge], table=TABLE).value
+        worth[str(edge)] = closed + rest if closed else -rest
+    assert problem["value"] == max(worth.values())
+    return {edge: problem["value"] - value for edge, value in worth.items()}
+
+
+@pytest.mark.parametrize("theme", sorted(THEMES.keys() - {"opening", "chains"}))
+def test_the_answers_are_exact_play(theme):
+    for problem in problems(theme, 12):
+        assert problem["kind"] == "edge"
+        assert problem["answers"] == losses_by_play(problem)
+
+
+@pytest.mark.parametrize("seed", [9, 10, 17, 30])  # solved in a moment
+def test_the_answers_of_an_opening_are_exact_play(seed):
+    problem = asked("opening", seed, 600)
+    assert problem["answers"] == losses_by_play(problem)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_problem_is_decided_and_comes_again_with_its_seed(theme):
+    found = problems(theme, 12)
+    assert found == problems(theme, 12)
+    assert len({str(problem["game"]) for problem in found}) > 6
+    for problem in found:
+        assert problem["theme"] == theme and LOWEST <= problem["rating"] <= HIGHEST
+        assert problem["game"]["moves"] == []
+        if problem["kind"] == "edge":
+            losses = problem["answers"].values()
+            assert min(losses) == 0 < max(losses)
+
+
+def test_chains_are_counted():
+    for problem in problems("chains", 20):
+        assert problem["kind"] == "count" and not closing(problem)
+        assert {len(box) for box in open_sides(problem)} == {2}
+        long = [boxes for boxes, is_loop, _ in regions(problem) if boxes >= 3 and not is_loop]
+        assert problem["answers"] == {"count": len(long)}
+        solution = solve(board_of(problem), problem["game"]["start"], table=TABLE)
+        assert problem["value"] == solution.value
+
+
+def test_the_last_boxes_of_a_region_are_taken_or_left():
+    reasons = set()
+    for theme in ("handback", "loops"):
+        for problem in problems(theme, 30):
+            if problem["reason"].startswith("open"):
+                continue
+            reasons.add(problem["reason"])
+            takes = closing(problem)
+            assert len(takes) in (1, 2), "one end of a chain, or two ends of what was a loop"
+            if problem["reason"] == "take_all":
+                assert right(problem) <= takes
+            else:
+                assert not right(problem) & takes
+                assert len(takes) == {"leave_two": 1, "leave_four": 2}[problem["reason"]]
+    assert reasons == {"take_all", "leave_two", "leave_four"}
+
+
+def test_loops_are_there_and_the_reason_names_what_to_open():
+    kinds = set()
+    for found in islice(THEMES["loops"](np.random.default_rng(0)), 60):
+        problem = found.to_json()
+        if not problem["reason"].startswith("open"):
+            continue
+        kinds.add(problem["reason"])
+        there = regions(problem)
+        assert not closing(problem) and not safe(problem) and len(there) > 1
+        assert any(is_loop for _, is_loop, _ in there)
+        boxes, is_loop, _ = next(one for one in there if one[2] & right(problem))
+        if problem["reason"] == "open_smallest":
+            assert boxes == there[0][0]
+        else:
+            assert is_loop and boxes > there[0][0]
+    assert kinds == {"open_smallest", "open_loop"}
+
+
+def test_safe_edges_differ_in_a_problem_of_parity():
+    for problem in problems("parity", 20):
+        assert not closing(problem)
+        lost = {problem["answers"][str(edge)] for edge in safe(problem)}
+        assert min(lost) == 0 < max(lost)
+
+
+def test_an_opening_is_early_and_a_problem_of_the_book_is_its_image():
+    for problem in problems("opening", 12):
+        assert len(problem["answers"]) >= 33 and str(board_of(problem)) == "5x5"
+    sizes = {12, 13, 14, 15, 16, 17, 30, 32}  # of the book's problems that are proven at once
+    assert {len(problem["answers"]) for problem in problems("berlekamp", 30)} <= sizes
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_wanted_rating_is_met_as_far_as_it_can_be(theme):
+    low, high = (np.mean([asked(theme, s, r)["rating"] for s in range(8)]) for r in (600, 2400))
+    assert high > low + 100
