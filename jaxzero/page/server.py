@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import anyio
 from starlette.applications import Starlette
@@ -26,8 +25,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.status import waiting
@@ -35,11 +33,11 @@ from jaxzero.page import answers
 from jaxzero.page.answers import DEFAULT, WAIT, Answer
 from jaxzero.page.opponents import exact_answers, find_level, is_warm, wanted
 from jaxzero.page.queue import Queue
+from jaxzero.page.web_files import COMPRESSED, web_routes
 from jaxzero.play.looking import prepare
 from jaxzero.players.preparation import PATIENCE as PATIENCE_FOR_MOVE
 from jaxzero.players.preparation import PREPARATION
 
-WEB = Path(__file__).parent / "web"
 MOST_BYTES = 64 * 1024  # of a request
 PATIENCE = 30.0  # seconds for a client to send its question, or to read a line
 PAUSE = 0.1  # seconds between two looks at something that is not ready
@@ -90,11 +88,14 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     async def review(question: Answer) -> Response:
         return Lines(lines_in_turn(queue, answers.review(question)))
 
-    questions = (warm, move, problem, read, write, analyse, review)
+    def route(ask: Callable[[Answer], Awaitable[Response]], middleware=()) -> Route:
+        return Route(f"/api/{ask.__name__}", Endpoint(ask), methods=["POST"], middleware=middleware)
+
     routes = [
-        Route("/api/info", info),
-        *(Route(f"/api/{ask.__name__}", Endpoint(ask), methods=["POST"]) for ask in questions),
-        Mount("/", StaticFiles(directory=WEB, html=True, check_dir=False)),
+        Route("/api/info", info, middleware=COMPRESSED),
+        *(route(ask, COMPRESSED) for ask in (warm, move, problem, read, write)),
+        *(route(ask) for ask in (analyse, review)),  # compression would hold lines back
+        *web_routes(),
     ]
     middleware = [
         Middleware(WithHeaders),
@@ -104,7 +105,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
 
 
 class WithHeaders:
-    """Add `HEADERS` to every response (ASGI)."""
+    """Add those of `HEADERS` that a response has not set (ASGI)."""
 
     def __init__(self, app):
         self.app = app
@@ -112,7 +113,9 @@ class WithHeaders:
     async def __call__(self, scope, receive, send):
         async def send_more(message):
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self.app(scope, receive, send_more)

@@ -19,6 +19,7 @@ class Client:
         self.data = question if isinstance(question, bytes) else json.dumps(question).encode()
         self.headers = [(b"host", host.encode()), *other.get("headers", ())]
         self.status: int | None = None
+        self.answer_headers: dict[str, str] = {}
         self.body = bytearray()
         self.sends_all = self.reads = True
         self._left = threading.Event()
@@ -53,7 +54,11 @@ class Client:
         async def send(message):
             if message["type"] == "http.response.start":
                 self.status = message["status"]
-                assert dict(message["headers"])[b"content-security-policy"]
+                answer_headers = message["headers"]
+                self.answer_headers = {
+                    name.decode(): text.decode() for name, text in answer_headers
+                }
+                assert self.answer_headers["content-security-policy"]
             elif not self.reads:
                 await anyio.sleep_forever()
             self.body.extend(message.get("body", b""))

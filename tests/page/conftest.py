@@ -57,7 +57,8 @@ def open_page(browser, page_url):
             viewport={"width": width, "height": height},
             color_scheme=scheme,
             reduced_motion=motion,
-            **{"locale": "en-US"} | options,
+            # A service worker would fetch all files again for each test.
+            **{"locale": "en-US", "service_workers": "block"} | options,
         )
         contexts.append(context)
         page = context.new_page()
@@ -76,7 +77,9 @@ def open_page(browser, page_url):
 
 def note(message, complaints):
     # The browser itself complains about requests and answers that a test makes fail.
-    made_to_fail = r"status of (400|503)|net::ERR_(FAILED|INTERNET_DISCONNECTED)"
+    made_to_fail = (
+        r"status of (400|503)|net::ERR_(FAILED|INTERNET_DISCONNECTED)|blocked by Playwright"
+    )
     planned = re.search(made_to_fail, message.text)
     if message.type in ("error", "warning") and not planned:
         complaints.append(f"{message.type}: {message.text}")

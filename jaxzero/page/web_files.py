@@ -1,0 +1,77 @@
+"""The files of the page: sent compressed, and kept by the browser as long as they are the newest.
+
+The files have an address that names their version: /v-1a2b3c4d/app.js. The browser never asks for
+such a file twice. Only the page itself at / is asked for on each visit, and it names the version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+WEB = Path(__file__).parent / "web"
+COMPRESSED = (Middleware(GZipMiddleware),)  # of a route; a stream of lines must not have it
+FOREVER = "public, max-age=31536000, immutable"
+
+
+def web_routes() -> list[BaseRoute]:
+    """Return the routes of the page, its files and its service worker."""
+    paths = sorted(path for path in WEB.rglob("*") if path.is_file())
+    names = [path.relative_to(WEB).as_posix() for path in paths]
+    version = version_of(names)
+    page = re.sub(r'(href|src)="(?=[\w/-]+\.)', rf'\1="v-{version}/', read("index.html"))
+    kept = [f"v-{version}/{name}" for name in names if name not in ("index.html", "sw.js")]
+    worker = f'const VERSION = "{version}";\nconst FILES = {json.dumps(kept)};\n{read("sw.js")}'
+
+    async def index(_request: Request) -> Response:
+        return HTMLResponse(page)
+
+    async def service_worker(_request: Request) -> Response:
+        return Response(worker, media_type="text/javascript")
+
+    files = VersionedFiles(version)
+    return [
+        Route("/", index, middleware=COMPRESSED),
+        Route("/sw.js", service_worker, middleware=COMPRESSED),
+        Mount("/v-{version}", files, middleware=COMPRESSED),
+        Mount("/", files, middleware=COMPRESSED),
+    ]
+
+
+def read(name: str) -> str:
+    return (WEB / name).read_text(encoding="utf-8")
+
+
+def version_of(names: list[str]) -> str:
+    """Return a short hash of the names and the content of some files."""
+    content = hashlib.sha256()
+    for name in names:
+        content.update(name.encode() + b"\0" + (WEB / name).read_bytes())
+    return content.hexdigest()[:8]
+
+
+class VersionedFiles(StaticFiles):
+    """The newest files at every address; only those of the newest version are kept.
+
+    A tab that is open since before an update may still ask for a file of its old version. The
+    newest file nearly always serves it, and no file surely does not.
+    """
+
+    def __init__(self, version: str):
+        super().__init__(directory=WEB)
+        self.version = version
+
+    async def get_response(self, path: str, scope) -> Response:
+        response = await super().get_response(path, scope)
+        if scope["path_params"].get("version") == self.version:
+            response.headers["Cache-Control"] = FOREVER
+        return response

@@ -1,0 +1,112 @@
+"""Properties of the files of the page: small on the way, kept by the browser, and never stale."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import threading
+
+import anyio
+import pytest
+from client import GAME, Client
+
+pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
+
+from jaxzero.page import answers, web_files
+from jaxzero.page.server import make_app
+
+APP = make_app()
+MOST_OF_FIRST_VISIT = 100_000  # bytes
+GZIP = (b"accept-encoding", b"gzip, deflate, br")
+
+
+def get(path: str, app=APP) -> Client:
+    client = Client(path, method="GET", headers=[GZIP])
+    return anyio.run(client.ask, app)
+
+
+def text_of(client: Client) -> str:
+    is_small = client.answer_headers.get("content-encoding") == "gzip"
+    return (gzip.decompress(client.body) if is_small else bytes(client.body)).decode()
+
+
+def files_of(app=APP) -> list[str]:
+    """Return the addresses of the files that the service worker keeps."""
+    (files,) = re.findall(r"FILES = (\[.*\]);", text_of(get("/sw.js", app)))
+    return [f"/{path}" for path in json.loads(files)]
+
+
+def test_a_first_visit_is_small():
+    found = {path: get(path) for path in ("/", "/sw.js", *files_of())}
+    assert {client.status for client in found.values()} == {200}
+    sizes = {path: len(client.body) for path, client in found.items()}
+    assert sum(sizes.values()) < MOST_OF_FIRST_VISIT, sizes
+    assert len(text_of(found["/"])) > 2 * sizes["/"]
+
+
+def test_files_of_this_version_are_kept_and_all_else_is_asked_for_again():
+    files = files_of()
+    for path in files:
+        assert "immutable" in get(path).answer_headers["cache-control"], path
+    app_script = next(path for path in files if path.endswith("/app.js"))
+    assert app_script[1:] in text_of(get("/"))
+    newest = get(app_script).body
+    for path in ("/v-00000000/app.js", "/app.js"):  # a tab that is open since before an update
+        other = get(path)
+        assert other.answer_headers["cache-control"] == "no-cache" and other.body == newest
+    for path in ("/", "/sw.js", "/api/info", app_script + "x"):
+        assert get(path).answer_headers["cache-control"] == "no-cache"
+
+
+def test_a_changed_file_has_another_address(tmp_path, monkeypatch):
+    folder = shutil.copytree(web_files.WEB, tmp_path / "web")
+    monkeypatch.setattr(web_files, "WEB", folder)
+    assert files_of(make_app()) == files_of()
+    with open(folder / "rules.js", "a") as file:
+        file.write("// more\n")
+    assert not set(files_of(make_app())) & set(files_of())
+
+
+def test_nothing_beside_the_folder_is_served():
+    for path in (
+        "/v-0/../../server.py",
+        "/v-0/%2e%2e/server.py",
+        "/v-0/..\\server.py",
+        "/v-0//etc",
+    ):
+        assert get(path).status in (400, 404), path
+
+
+def test_lines_come_one_by_one_to_a_browser_that_takes_compressed_answers(monkeypatch):
+    has_come = threading.Event()
+
+    def two_lines(_question):
+        yield {"line": 1}
+        has_come.wait(10)
+        yield {"line": 2}
+
+    monkeypatch.setattr(answers, "analyse", two_lines)
+    client = Client("/api/analyse", GAME, headers=[GZIP])
+
+    async def visit() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.ask, APP)
+            with anyio.move_on_after(5):
+                while client.lines != [{"line": 1}]:
+                    await anyio.sleep(0.01)
+            came_before_the_second = list(client.lines)
+            has_come.set()
+        assert came_before_the_second == [{"line": 1}]
+
+    anyio.run(visit)
+    assert client.lines == [{"line": 1}, {"line": 2}]
+
+
+def test_long_answers_are_compressed():
+    game = {**GAME, "rows": 5, "cols": 5, "moves": list(range(60)), "format": "openspiel"}
+    client = anyio.run(Client("/api/write", game, headers=[GZIP]).ask, APP)
+    plain = anyio.run(Client("/api/write", game).ask, APP)
+    assert text_of(client) == text_of(plain)
+    assert len(client.body) < len(plain.body) / 2
