@@ -2,7 +2,7 @@
 
 import { createAnalysis } from "./analysis.js";
 import { api, warm } from "./api.js";
-import { addReview, archived, openArchive } from "./archive.js";
+import { addReview, archivedSlips, openArchive } from "./archive.js";
 import { createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
 import { openSettings, openShortcuts } from "./dialogs.js";
@@ -10,23 +10,22 @@ import { find, findAll, html, placeIcons } from "./dom.js";
 import { createEditor } from "./editor.js";
 import { createFiles } from "./files.js";
 import { language, setText, t, translate } from "./i18n.js";
-import { listenToKeys } from "./keys.js";
+import { listenToKeys, listenToWheel } from "./keys.js";
 import { createLessons } from "./lessons.js";
-import { openNewGame } from "./new_game.js";
+import { openNewGame, setupHere } from "./new_game.js";
 import { createNotice, createSpeaker, tell } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
-import { createPractice } from "./practice.js";
+import { createPractice, ownSlips } from "./practice.js";
 import { setLevels } from "./rating.js";
 import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
 import { applyTheme, nextTheme, remember, settings } from "./settings.js";
 import { createStatus } from "./status.js";
 import { createTables } from "./tables.js";
+import { showTools } from "./toolbar.js";
 
 let info = null; // what the server offers; null as long as it has not answered
 let view = "learn";
-let turned = 0; // pixels of the wheel that have not made a step yet
-const WHEEL_STEP = 60; // pixels of the wheel for one ply
 
 const notice = createNotice(() => api.info());
 const say = createSpeaker();
@@ -139,11 +138,7 @@ function showState(slowly = false) {
   find("#status-words").textContent = status.statusWords();
   find("#status").classList.toggle("busy", status.isBusy());
   find("#status").classList.toggle("result", ended);
-  find("#ended").hidden = !ended;
-  find("#redo").hidden = ended; // there is nothing to redo and no hint: their place is used
-  find("#hint").hidden = ended || play.engineWaits();
-  find("#let-move").hidden = !play.engineWaits();
-  showButtons();
+  showTools({ record, play, editor, ended });
 }
 
 /** Return the edges of the last turn, which may close several boxes. */
@@ -153,43 +148,16 @@ function lastTurn(plies) {
   return plies.slice(first).map(({ edge }) => edge);
 }
 
-function showButtons() {
-  const { at, game } = record;
-  const atEnd = at === game.moves.length;
-  find("#undo").disabled = !play.mayUndo();
-  find("#first").disabled = find("#back").disabled = at === 0;
-  find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
-  find("#hint").disabled = !play.mayMove();
-  find("#play-here").disabled = record.position.over;
-  find("#seats").hidden = play.ended();
-  find("#to-review").hidden = !game.moves.length;
-  find("#watch").hidden = !play.watching();
-  showWatch();
-  showEditing();
-  for (const button of findAll(".analysis-switch")) button.setAttribute("aria-pressed", String(settings.analysis));
-}
-
-function showWatch() {
-  const { running } = play.state;
-  const button = find("#watch-run");
-  if (button.dataset.running === `${running}${language()}`) return;
-  button.dataset.running = `${running}${language()}`;
-  button.replaceChildren(t(running ? "watch.pause" : "watch.run"));
-  button.dataset.icon = running ? "pause" : "play";
-  placeIcons(button.parentElement);
-}
-
-function showEditing() {
-  const button = find("#edit");
-  button.setAttribute("aria-pressed", String(editor.isOn()));
-  setText(button, t(editor.isOn() ? "edit.done" : "edit.open"));
-}
-
 /** Show another ply of the game on the table. */
 function goTo(at, path) {
   practice.end();
   if (isReview()) record.goTo(at, path);
   else play.goTo(at);
+}
+
+/** Return whether the wheel steps through the game; at both ends of it the page scrolls. */
+function mayStep(way) {
+  return isReview() && !editor.isOn() && (way < 0 ? record.at > 0 : record.at < record.game.moves.length);
 }
 
 /** End setting up a position. The game that it replaced is offered back. */
@@ -299,30 +267,6 @@ async function askInfo() {
   }
 }
 
-/** Make exercises of the mistakes in the game shown: of the person where the other side is the computer. */
-function practiseGame() {
-  const { seats } = play.table;
-  const isOwn = ({ player }) => !tables.hasEngine() || seats[player].kind === "person";
-  const slips = review.slips();
-  practice.start(slips.some(isOwn) ? slips.filter(isOwn) : slips);
-}
-
-/** Make exercises of the own mistakes in all games of the archive. */
-function practiseAll() {
-  const slipsOf = ({ slips = [], ...table }) =>
-    slips.filter(({ player }) => table.seats[player].kind === "person").map((slip) => ({ ...slip, table }));
-  practice.start(archived().flatMap(slipsOf));
-}
-
-/** Return how the dialog for playing on from here begins: with the players at the table. */
-function setupHere() {
-  const { seats } = play.table;
-  const levels = seats.map(({ level }, seat) => level ?? settings.setup.levels[seat]);
-  const mode = ["people", "engine", "watch"][isReview() ? 1 : seats.filter(({ kind }) => kind === "engine").length];
-  const person = tables.hasEngine() && !isReview() ? seats.findIndex(({ kind }) => kind === "person") : record.position.player;
-  return { mode, starts: person === 1 ? "engine" : "you", levels: mode === "engine" ? [seats.find((seat) => seat.level)?.level ?? levels[0], levels[1]] : levels, adapts: false };
-}
-
 const actions = {
   newGame: () => openNewGame(info, tables.start),
   undo: () => (isReview() ? goTo(record.at - 1) : play.undo()),
@@ -333,7 +277,7 @@ const actions = {
   stepForward: () => isReview() && goTo(record.at + 1),
   hint: () => play.hint(),
   letMove: () => view === "play" && !play.state.busy && play.letMove(),
-  players: () => record.position.over || openNewGame(info, tables.startHere, setupHere()),
+  players: () => record.position.over || openNewGame(info, tables.startHere, setupHere(play.table.seats, record.position.player, isReview())),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),
@@ -350,8 +294,8 @@ function listen() {
   click("#hint", actions.hint);
   click("#seats", actions.players);
   click("#play-here", actions.players);
-  click("#open-games", () => openArchive(tables.openArchived, practiseAll));
-  click("#practise", practiseGame);
+  click("#open-games", () => openArchive(tables.openArchived, () => practice.start(archivedSlips())));
+  click("#practise", () => practice.start(ownSlips(review.slips(), play.table.seats)));
   click("#let-move", actions.letMove);
   click("#first", actions.first);
   click("#back", actions.undo);
@@ -381,21 +325,8 @@ function listen() {
   speed.value = settings.speed;
   speed.addEventListener("input", () => play.setSpeed(Number(speed.value)));
   listenToKeys(actions, () => view !== "learn");
-  for (const part of ["#board-host", "#graph"]) find(part).addEventListener("wheel", onWheel, { passive: false });
+  listenToWheel(["#board-host", "#graph"], mayStep, (way) => goTo(record.at + way));
   addEventListener("hashchange", route);
-}
-
-/** Step through a review with the wheel. At both ends of the game the page scrolls. */
-function onWheel(event) {
-  if (!isReview() || editor.isOn() || event.ctrlKey) return;
-  const way = Math.sign(event.deltaY);
-  if (!way || (way < 0 ? record.at === 0 : record.at === record.game.moves.length)) return;
-  event.preventDefault();
-  if (way !== Math.sign(turned)) turned = 0;
-  turned += event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? event.deltaY : way * WHEEL_STEP;
-  if (Math.abs(turned) < WHEEL_STEP) return;
-  turned = 0;
-  goTo(record.at + way);
 }
 
 applyTheme();

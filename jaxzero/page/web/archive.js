@@ -10,7 +10,7 @@ import { replay } from "./rules.js";
 const KEY = "jaxzero-games";
 const MOST = 100; // games
 
-export function archived() {
+function archived() {
   try {
     return JSON.parse(localStorage.getItem(KEY)) ?? [];
   } catch {
@@ -38,6 +38,13 @@ export function addToArchive(table) {
 export function addReview(id, found) {
   const table = archived().find((each) => each.id === id);
   if (table) addToArchive({ ...table, ...found });
+}
+
+/** Return the mistakes of persons in all games, with the game of each as `table`. */
+export function archivedSlips() {
+  const slipsOf = ({ slips = [], ...table }) =>
+    slips.filter(({ player }) => table.seats[player].kind === "person").map((slip) => ({ ...slip, table }));
+  return archived().flatMap(slipsOf);
 }
 
 /** Open the list of games. `onOpen(table)` shows one; `onPractise()` makes exercises of all mistakes. */

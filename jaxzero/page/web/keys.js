@@ -1,4 +1,4 @@
-/** The keyboard shortcuts. The board itself listens to the arrows and to Enter. */
+/** The keyboard shortcuts and the wheel. The board itself listens to the arrows and to Enter. */
 
 const KEYS = {
   u: "undo",
@@ -38,4 +38,24 @@ export function listenToKeys(actions, onTable) {
     else return;
     event.preventDefault();
   });
+}
+
+const WHEEL_STEP = 60; // pixels of the wheel for one ply
+
+/** Call `step(way)` as the wheel turns over some parts, where `mayStep(way)`: 1 down, -1 up. */
+export function listenToWheel(parts, mayStep, step) {
+  let turned = 0; // pixels that have not made a step yet
+
+  function onWheel(event) {
+    const way = Math.sign(event.deltaY);
+    if (!way || event.ctrlKey || !mayStep(way)) return;
+    event.preventDefault();
+    if (way !== Math.sign(turned)) turned = 0;
+    turned += event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? event.deltaY : way * WHEEL_STEP;
+    if (Math.abs(turned) < WHEEL_STEP) return;
+    turned = 0;
+    step(way);
+  }
+
+  for (const part of parts) document.querySelector(part).addEventListener("wheel", onWheel, { passive: false });
 }

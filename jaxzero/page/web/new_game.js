@@ -156,3 +156,15 @@ function levelSlider(label, levels, value, onChange, testid) {
   const ends = [levels[0], levels.at(-1)].map(({ id }) => html("span", {}, levelName(id)));
   return html("div", {}, html("span", { class: "label" }, label, " · ", name), range, html("div", { class: "ends muted", "aria-hidden": "true" }, ends), note);
 }
+
+/**
+ * Return how the dialog for playing on begins: with the players at the table; in a review the person
+ * is the side to move.
+ */
+export function setupHere(seats, mover, inReview) {
+  const engines = seats.filter(({ kind }) => kind === "engine");
+  const mode = inReview ? "engine" : ["people", "engine", "watch"][engines.length];
+  const person = mode === "engine" && !inReview ? seats.findIndex(({ kind }) => kind === "person") : mover;
+  const levels = settings.setup.levels.map((level, number) => engines[number]?.level ?? level);
+  return { mode, starts: person === 1 ? "engine" : "you", levels, adapts: false };
+}

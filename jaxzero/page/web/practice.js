@@ -104,3 +104,9 @@ export function createPractice({ record, analysis, onTable, onChange }) {
 
   return { isOn, start, press, end, render, statusWords: () => t("practice.status") };
 }
+
+/** Return the mistakes of a person where the other side is the computer, else all. */
+export function ownSlips(slips, seats) {
+  const own = slips.filter(({ player }) => seats[player].kind === "person");
+  return own.length ? own : slips;
+}

@@ -1,0 +1,36 @@
+/** The buttons below the board: which are there, and which can be used. */
+
+import { find, findAll, placeIcons } from "./dom.js";
+import { language, setText, t } from "./i18n.js";
+import { settings } from "./settings.js";
+
+/** Show what can be done; `ended` where the end of a game is shown that was played here. */
+export function showTools({ record, play, editor, ended }) {
+  const { at, game, position } = record;
+  const atEnd = at === game.moves.length;
+  find("#ended").hidden = !ended;
+  find("#redo").hidden = ended; // there is nothing to redo and no hint: their place is used
+  find("#hint").hidden = ended || play.engineWaits();
+  find("#let-move").hidden = !play.engineWaits();
+  find("#undo").disabled = !play.mayUndo();
+  find("#first").disabled = find("#back").disabled = at === 0;
+  find("#redo").disabled = find("#last").disabled = find("#forward").disabled = atEnd;
+  find("#hint").disabled = !play.mayMove();
+  find("#play-here").disabled = position.over;
+  find("#seats").hidden = play.ended();
+  find("#to-review").hidden = !game.moves.length;
+  find("#watch").hidden = !play.watching();
+  showWatch(play.state.running);
+  find("#edit").setAttribute("aria-pressed", String(editor.isOn()));
+  setText(find("#edit"), t(editor.isOn() ? "edit.done" : "edit.open"));
+  for (const button of findAll(".analysis-switch")) button.setAttribute("aria-pressed", String(settings.analysis));
+}
+
+function showWatch(running) {
+  const button = find("#watch-run");
+  if (button.dataset.running === `${running}${language()}`) return;
+  button.dataset.running = `${running}${language()}`;
+  button.replaceChildren(t(running ? "watch.pause" : "watch.run"));
+  button.dataset.icon = running ? "pause" : "play";
+  placeIcons(button.parentElement);
+}
