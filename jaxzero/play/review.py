@@ -37,18 +37,20 @@ def review(
     simulations: int,
     tables: Tables,
     wait: Callable[[], Iterable] = tuple,
+    seconds: float = SECONDS,
 ) -> Iterator[ReviewLine | None]:
     """Yield a line for every position of a game, in order, the last one without a move.
 
-    Each is proven, or else searched. What `wait` returns is run through before every search: it
-    lasts until the search is compiled, and meanwhile None is yielded.
+    Each is proven within so many `seconds` (0: no solver), or else searched. What `wait` returns
+    is run through before every search: it lasts until the search is compiled, and meanwhile None
+    is yielded.
     """
     before: ReviewLine | None = None
     for ply in range(len(record.moves) + 1):
         here = record.cut(ply)
         value, exact, best = 0.0, True, None
         if not here.is_over:
-            proof = prove(here.game, here.drawn, SECONDS, tables)
+            proof = prove(here.game, here.drawn, seconds, tables) if seconds else None
             if proof and proof.best:
                 value, best = float(proof.value), proof.best[0]
             else:
@@ -67,4 +69,4 @@ def review(
 
 def of_first(player: int, margin: float) -> float:
     """Return a margin of one player as the margin of player 0, and back."""
-    return margin if player == 0 else -margin
+    return margin if player == 0 else 0.0 - margin  # never -0.0
