@@ -21,7 +21,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
-from jaxzero.errors import InputError, as_field, one_line, shortened
+from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.host.files import write_text
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import read_text
@@ -152,11 +152,10 @@ def review_file(path: Path, options: Namespace, agent: Agent, source: Source) ->
     from jaxzero.play.review_report import Reviewed
     from jaxzero.runs.resize import resize
 
-    with as_field("game", "game", str(path)):
-        game = read_game_of("game", path, options, agent)
-        if not game.moves:
-            raise InputError(f"game: {path} holds no moves")
-        agent = resize(agent, game.board, f"{source.field}: {source.name}")
+    game = read_game_of("game", path, options, agent)
+    if not game.moves:
+        raise InputError(f"game: {path} holds no moves")
+    agent = resize(agent, game.board, f"game: {path}: {source.field} {source.name}")
     record = Record(game.board, game.moves, game.start)
     limits = {"simulations": options.simulations, "seconds": options.seconds}
     with doing(f"reviewing {path.name}"):
