@@ -85,13 +85,18 @@ class HelpFormatter(DefaultHelpFormatter):
         return type_in_words(kind)
 
     def _get_help_string(self, action: Action) -> str:
-        if action.dest in SECTIONS:
+        if is_section(action):
             return "fields of this section, as a mapping in YAML"
         text = super()._get_help_string(action).replace("(type: ", "(").replace(", type: ", ", ")
         if action.default is None:  # a help text of its own may say what stands for it
             said = "default:" in (action.help or "") or action.required
             text = text.replace(", default: %(default)s", "" if said else ", no default")
         return text
+
+
+def is_section(action: Action) -> bool:
+    """Return whether an option takes a section of the config; `--game` may also take a file."""
+    return action.dest in SECTIONS and type_of(action) is not Path
 
 
 def type_of(action: Action) -> Any:
@@ -167,13 +172,13 @@ def _value(name: str, action: Action, value: str) -> str:
     if value.startswith("~/"):  # a shell leaves it after `--run_dir=`
         return os.path.expanduser(value)
     kind = type_of(action)
-    if name not in SECTIONS and (kind in (str, Path) or action.nargs == 0):
+    if not is_section(action) and (kind in (str, Path) or action.nargs == 0):
         return value
     try:
         content = parse_yaml(value)
     except ValueError:
         content = value
-    if name in SECTIONS:
+    if is_section(action):
         if not isinstance(content, dict):
             raise InputError(f"{name}: {shortened(value)} must be a mapping of fields")
         check_fields({name: content}, f"--{name}")

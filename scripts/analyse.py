@@ -1,7 +1,8 @@
-"""Analyse a position: every edge's worth, the expected end, what is proven.
+"""Analyse a position: every edge's worth, the expected end, what is proven. Or review whole games.
 
 Examples: jaxzero analyse --weights 5x5 --position "h0,0 h0,1 v0,0"
 jaxzero analyse --weights 5x5 --rows 4 --cols 6 --load game.txt --json -
+jaxzero analyse --weights 5x5 --game game.txt
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.host.files import write_text
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import read_text
@@ -28,8 +30,11 @@ from jaxzero.runs.run_dir import JSON, check_result_file
 from jaxzero.runs.source import add_source_options, required_source
 
 if TYPE_CHECKING:
-    from jaxzero.game import DotsAndBoxes
+    from jaxzero.game.recorded import RecordedGame
     from jaxzero.play.game import Record
+    from jaxzero.play.review_report import Reviewed
+    from jaxzero.players.agent import Agent
+    from jaxzero.runs.source import Source
 
 
 def analyse_parser() -> ArgumentParser:
@@ -45,6 +50,9 @@ def analyse_parser() -> ArgumentParser:
     )
     parser.add_argument("--load", type=Path, help="file with a game; its last position is analysed")
     parser.add_argument(
+        "--game", type=Path, help="file with a game, or a folder of them: review every move"
+    )
+    parser.add_argument(
         "--simulations", type=SimulationsOrNone, default=256, help="of the search; 0: no search"
     )
     parser.add_argument(
@@ -58,19 +66,25 @@ def main(arguments: list[str]) -> None:
     options = parse(analyse_parser(), arguments)
     if options.position is not None and options.load is not None:
         raise InputError(f"position: {shortened(options.position)!r} cannot stand beside --load")
+    for name in ("position", "load"):
+        if options.game is not None and options[name] is not None:
+            value = shortened(str(options[name]))
+            raise InputError(f"{name}: {value!r} cannot stand beside --game")
+    if options.game is not None and not options.simulations:
+        raise InputError("simulations: 0 cannot stand beside --game")
     if options.json not in (None, "-"):
         check_result_file("json", Path(options.json), JSON)
     source = required_source(options)
+    use_compilation_cache()
+    if options.game is not None:
+        return review_games(options, source)
 
     from jaxzero.play.analysis import analyse
     from jaxzero.play.analysis_report import format_analysis, to_json
-    from jaxzero.runs.resize import asked_board, resize
+    from jaxzero.runs.resize import resize
 
-    use_compilation_cache()
     agent = source.load().agent
-    board = asked_board(options.rows, options.cols, agent.network.game)
-    asked = options.rows is not None or options.cols is not None
-    record = read_record(options, board, asked)
+    record = read_record(options, agent)
     agent = resize(agent, record.game, f"{source.field}: {source.name}")
     if record.is_over:
         raise InputError("position: no edge is left")
@@ -83,22 +97,96 @@ def main(arguments: list[str]) -> None:
     print(format_analysis(record, found))
     if options.json:
         write_text(Path(options.json), content + "\n")
+    return None
 
 
-def read_record(options: Namespace, board: DotsAndBoxes, asked: bool) -> Record:
-    """Return the game of --load, else a position whose edges nobody drew. Raises: InputError.
+def review_games(options: Namespace, source: Source) -> None:
+    """Review the game of a file, or of every file of a folder.
 
-    `asked`: the board is that of --rows and --cols, which a file must hold.
+    Raises: InputError; where files of a folder cannot be reviewed, after the others.
     """
-    from jaxzero.game import parse_edges
-    from jaxzero.game.notation import LONGEST_TEXT
+    from jaxzero.play.review_report import format_review, format_summary, to_json
+
+    agent, failed, reviews = source.load().agent, 0, {}
+    is_folder, text = options.game.is_dir(), options.json != "-"
+    for path in files_of(options.game) if is_folder else [options.game]:
+        try:
+            found = review_file(path, options, agent, source)
+        except InputError as error:
+            if not is_folder:
+                raise
+            failed += 1
+            print(f"error: {one_line(str(error))}", file=sys.stderr)
+            continue
+        reviews[path.name] = found
+        if text:
+            print(f"{path}\n\n{format_review(found)}\n", flush=True)
+    if text and is_folder:
+        print(format_summary(reviews))
+    if options.json:
+        contents = [{"file": name, **to_json(found)} for name, found in reviews.items()]
+        content = json.dumps(contents if is_folder else contents[0])
+        if text:
+            write_text(Path(options.json), content + "\n")
+        else:
+            print(content)
+    if failed:
+        of_all = f"{failed} of {failed + len(reviews)} files"
+        raise InputError(f"game: {of_all} of {options.game} could not be reviewed")
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a folder by name, hidden ones left out. Raises: InputError for none."""
+    paths = sorted(path for path in folder.iterdir() if not path.is_dir())
+    paths = [path for path in paths if not path.name.startswith(".")]
+    if not paths:
+        raise InputError(f"game: {folder} holds no file")
+    return paths
+
+
+def review_file(path: Path, options: Namespace, agent: Agent, source: Source) -> Reviewed:
+    """Return the review of the game of one file. Raises: InputError naming the file."""
+    from jaxzero.play.analysis import Tables
     from jaxzero.play.game import Record
+    from jaxzero.play.review import review
+    from jaxzero.play.review_report import Reviewed
+    from jaxzero.runs.resize import resize
+
+    game = read_game_of("game", path, options, agent)
+    if not game.moves:
+        raise InputError(f"game: {path} holds no moves")
+    agent = resize(agent, game.board, f"game: {path}: {source.field} {source.name}")
+    record = Record(game.board, game.moves, game.start)
+    limits = {"simulations": options.simulations, "seconds": options.seconds}
+    with doing(f"reviewing {path.name}"):
+        return Reviewed(game, tuple(review(agent, record, tables=Tables(), **limits)))
+
+
+def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> RecordedGame:
+    """Return the game of a file; --rows and --cols give the board that it must hold.
+
+    Raises: InputError.
+    """
+    from jaxzero.game.notation import LONGEST_TEXT
     from jaxzero.play.modes import read_on
+    from jaxzero.runs.resize import asked_board
+
+    board = asked_board(options.rows, options.cols, agent.network.game)
+    asked = options.rows is not None or options.cols is not None
+    text = read_text(field, path, LONGEST_TEXT)
+    return read_on(path, text, [board] if asked else [board, None], field)
+
+
+def read_record(options: Namespace, agent: Agent) -> Record:
+    """Return the game of --load, else a position whose edges nobody drew. Raises: InputError."""
+    from jaxzero.game import parse_edges
+    from jaxzero.play.game import Record
+    from jaxzero.runs.resize import asked_board
 
     if options.load:
-        text = read_text("load", options.load, LONGEST_TEXT)
-        game = read_on(options.load, text, [board] if asked else [board, None])
+        game = read_game_of("load", options.load, options, agent)
         return Record(game.board, game.moves, game.start)
+    board = asked_board(options.rows, options.cols, agent.network.game)
     try:
         edges = parse_edges(board, options.position or "")
     except InputError as error:

@@ -193,6 +193,11 @@ position: edge x | analyse.py --weights 2x2 --position h0,0、x
 position: missing.txt | solve.py --position missing.txt
 position: edge 99 | solve.py --position 99
 position: h0,0 cannot | analyse.py --weights 2x2 --position h0,0 --load games/1.json
+position: h0,0 cannot | analyse.py --weights 2x2 --position h0,0 --game games/1.json
+load: games/1.json cannot | analyse.py --weights 2x2 --load games/1.json --game games/1.json
+simulations: 0 cannot | analyse.py --weights 2x2 --simulations 0 --game games/1.json
+game: null.json | analyse.py --weights 2x2 --game null.json
+game: none | analyse.py --weights 2x2 --game none
 position: no edge | analyse.py --weights 2x2 --position '0 1 2 3 4 5 6 7 8 9 10 11'
 load: null.json | play.py --load null.json
 load: deep.json | play.py --load deep.json

@@ -7,7 +7,7 @@ wait for the compiler, so that others have a turn.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
 
@@ -19,12 +19,12 @@ from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.page.opponents import LEVELS, OWN_NETWORK, agent_of, find_level, play_level
 from jaxzero.page.problems import THEMES, find_problem
-from jaxzero.play.analysis import Tables, prove, stages
+from jaxzero.play.analysis import Tables, stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE, Record
 from jaxzero.play.looking import prepare
+from jaxzero.play.review import review as review_game
 from jaxzero.players.preparation import PREPARATION
-from jaxzero.players.single import think
 from jaxzero.solver.cancellation import check_cancelled
 from jaxzero.solver.endgame import can_solve, solve
 
@@ -32,7 +32,6 @@ Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
 
 DEFAULT = DotsAndBoxes(5, 5)  # of the page at its start
-REVIEW_SECONDS = 1.0  # of the solver for each position of a review
 TABLES = Tables()
 
 
@@ -126,25 +125,9 @@ def review(question: Answer) -> Iterator[Answer]:
 
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     """Yield the expected end of every position, and what the move before it lost."""
-    before: Answer | None = None
-    for ply in range(len(record.moves) + 1):
-        here = record.cut(ply)
-        value, line = 0.0, {"ply": ply, "player": here.player, "exact": True, "best": None}
-        if not here.is_over:
-            proof = prove(here.game, here.drawn, REVIEW_SECONDS, TABLES)
-            if proof and proof.best:
-                value, line["best"] = float(proof.value), proof.best[0]
-            else:
-                yield from until_prepared(here.game)
-                thought = think(agent_of(here.game), here.drawn, simulations)
-                value = float(thought.value)
-                line |= {"exact": False, "best": int(thought.edge)}
-        line["margin"] = round((1 - 2 * here.player) * (here.margin + value), 2)  # of player 0
-        if before is not None:
-            loss = (1 - 2 * before["player"]) * (before["margin"] - line["margin"])
-            yield {**before, "lost": round(max(0.0, loss), 2)}
-        before = line
-    yield {**before, "lost": None}
+    wait = partial(until_prepared, record.game)
+    for line in review_game(agent_of(record.game), record, simulations, TABLES, wait):
+        yield asdict(line) if line else WAIT
     yield {"done": True}
 
 

@@ -147,7 +147,9 @@ def choose_game(
     return game
 
 
-def read_on(path: Path, text: str, boards: list[DotsAndBoxes | None]) -> RecordedGame:
+def read_on(
+    path: Path, text: str, boards: list[DotsAndBoxes | None], field: str = "load"
+) -> RecordedGame:
     """Return the game of a text on the first of these boards that it fits. Raises: InputError.
 
     Before None stands a guess, such as the board of a network.
@@ -160,7 +162,7 @@ def read_on(path: Path, text: str, boards: list[DotsAndBoxes | None]) -> Recorde
             return read_game(text, board)
         except InputError as error:
             problem = error
-    raise InputError(f"load: {path}: {problem}") from problem
+    raise InputError(f"{field}: {path}: {problem}") from problem
 
 
 def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[Record], None]:

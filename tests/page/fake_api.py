@@ -20,6 +20,7 @@ import uvicorn
 from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
 from jaxzero.page import answers
 from jaxzero.page.server import make_app
+from jaxzero.play import review
 from jaxzero.play.analysis import Analysis, Chain, EdgeFacts
 from jaxzero.play.game import Record, draw_turn
 
@@ -93,11 +94,11 @@ def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
     config = uvicorn.Config(make_app(), log_level="error", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     running = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    engines = {"play_level": play, "think": think, "prove": lambda *_: None}
-    engines |= {"agent_of": lambda game: game}
+    engines = {"play_level": play, "agent_of": lambda game: game}
+    of_reviews = patch.multiple(review, think=think, prove=lambda *_: None)
     engines["stages"] = lambda game, drawn, ahead, *_: analyses(game, drawn, ahead, delay)
     compiled = patch.object(answers.PREPARATION, "is_done", lambda *_: True)
-    with patch.multiple(answers, **engines), compiled:
+    with patch.multiple(answers, **engines), of_reviews, compiled:
         running.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
         server.should_exit = True

@@ -19,6 +19,7 @@ from jaxzero.game.notation import FORMATS
 from jaxzero.page import answers, opponents, queue, server
 from jaxzero.page.opponents import LEVELS
 from jaxzero.page.server import LOOPBACK, MOST_BYTES, make_app
+from jaxzero.play import review
 from jaxzero.players import single
 from jaxzero.players.choosing import Choice
 from jaxzero.solver import small
@@ -176,8 +177,8 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
         server.PREPARATION, "is_done", lambda _, what: what is LEVELS[0] or compiled.is_set()
     )
     monkeypatch.setattr(server.PREPARATION, "wanted", lambda *_: nullcontext())
-    monkeypatch.setattr(answers, "prove", lambda *_: None)
-    monkeypatch.setattr(answers, "think", lambda *_: Choice(1, 0.0))
+    monkeypatch.setattr(review, "prove", lambda *_: None)
+    monkeypatch.setattr(review, "think", lambda *_: Choice(1, 0.0))
     monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record.draw(1), None))
     questions = {
         "move": {"level": "2"},
@@ -255,7 +256,7 @@ def test_hostile_questions_get_an_answer(count, monkeypatch):
     monkeypatch.setattr(opponents, "warm_up", lambda *_: None)
     monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record, None))
     monkeypatch.setattr(answers, "stages", lambda *_: iter(()))
-    monkeypatch.setattr(answers, "prove", lambda *_: Solution(0, 0, 0, (0,)))
+    monkeypatch.setattr(review, "prove", lambda *_: Solution(0, 0, 0, (0,)))
     rng, kinds = random.Random(count), {}
     for _ in range(count):
         path, data = hostile_question(rng)

@@ -1,0 +1,135 @@
+"""The review of a game as tables for people and as data of JSON for programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from jaxzero.game import edge_name, fullest_beside
+from jaxzero.game.recorded import RecordedGame
+from jaxzero.play.review import MISTAKE_PROVEN, ReviewLine
+
+PHASES = ("opening", "middle", "endgame")
+_table = partial(tabulate, disable_numparse=True)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What some moves of one side were worth."""
+
+    moves: int
+    mistakes: int
+    lost: float  # margin, in boxes
+    accuracy: float | None  # share of the moves that lose less than half a box; None: no moves
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """A game and its review."""
+
+    game: RecordedGame
+    lines: tuple[ReviewLine, ...]  # of every position
+
+    @property
+    def phases(self) -> list[str]:
+        """The phase of every move, one of PHASES.
+
+        In the opening at least two thirds of the edges are undrawn; in the endgame no edge is safe.
+        """
+        board, moves = self.game.board, self.game.moves
+        drawn = np.zeros((len(moves), board.num_edges), bool)  # before every move
+        drawn[:, list(self.game.start)] = True
+        for ply, edge in enumerate(moves):
+            drawn[ply + 1 :, edge] = True
+        is_safe = ~drawn & (fullest_beside(board, drawn) < 2)
+        in_opening = 3 * (~drawn).sum(axis=1) >= 2 * board.num_edges
+        cases = [in_opening, is_safe.any(axis=1)]
+        return np.select(cases, PHASES[:2], PHASES[2]).tolist()
+
+    def tallies(self, player: int) -> dict[str, Tally]:
+        """Return the tally of a player for the whole game, `all`, and for each of PHASES."""
+        own = [
+            (line, phase)
+            for line, phase in zip(self.lines, self.phases, strict=False)  # one line more
+            if line.player == player
+        ]
+        groups = {"all": [line for line, _ in own]}
+        groups |= {name: [line for line, phase in own if phase == name] for name in PHASES}
+        return {name: _tally(lines) for name, lines in groups.items()}
+
+
+def _tally(lines: list[ReviewLine]) -> Tally:
+    good = sum(line.lost < MISTAKE_PROVEN for line in lines)
+    return Tally(
+        moves=len(lines),
+        mistakes=sum(line.is_mistake for line in lines),
+        lost=round(sum(line.lost for line in lines), 2),
+        accuracy=round(good / len(lines), 4) if lines else None,
+    )
+
+
+def to_json(found: Reviewed) -> dict[str, Any]:
+    """Return a review as data of JSON: the game, a line for every position, and both sides."""
+    moves = zip(found.game.moves, found.phases, strict=True)
+    made = [{"edge": edge, "phase": phase} for edge, phase in moves]
+    made.append({"edge": None, "phase": None})  # after the last move
+    lines = [
+        {**asdict(line), **move, "mistake": line.is_mistake}
+        for line, move in zip(found.lines, made, strict=True)
+    ]
+    sides = [
+        {name: asdict(tally) for name, tally in found.tallies(player).items()} for player in (0, 1)
+    ]
+    return {**found.game.to_json(), "lines": lines, "sides": sides}
+
+
+def format_review(found: Reviewed) -> str:
+    """Return a table of all moves and one of both sides. The margin is A's boxes minus B's."""
+    board, lines = found.game.board, found.lines
+    rows = [
+        (
+            line.ply + 1,
+            "AB"[line.player],
+            edge_name(board, edge),
+            f"{after.margin:+.2f}",
+            f"{line.lost:.2f}",
+            edge_name(board, line.best),
+            "exact" if line.exact else "",
+            "mistake" if line.is_mistake else "",
+        )
+        for line, after, edge in zip(lines[:-1], lines[1:], found.game.moves, strict=True)
+    ]
+    heads = ["move", "side", "edge", "margin A", "margin lost", "best", "", ""]
+    sides = [
+        (_side(found.game, player), phase, *_cells(tally))
+        for player in (0, 1)
+        for phase, tally in found.tallies(player).items()
+        if tally.moves
+    ]
+    side_heads = ["side", "phase", "moves", "mistakes", "margin lost", "accuracy"]
+    return f"{_table(rows, heads)}\n\n{_table(sides, side_heads)}"
+
+
+def format_summary(reviews: dict[str, Reviewed]) -> str:
+    """Return a table with a row for each game, by name."""
+    rows = []
+    for name, found in reviews.items():
+        tallies = [found.tallies(player)["all"] for player in (0, 1)]
+        cells = zip(*map(_cells, tallies), strict=True)
+        ends = "{} : {}".format(*found.game.score)
+        rows.append((name, str(found.game.board), ends, *(" / ".join(both) for both in cells)))
+    heads = ["game", "board", "A : B", "moves A / B", "mistakes", "margin lost", "accuracy"]
+    return _table(rows, heads)
+
+
+def _cells(tally: Tally) -> tuple[str, ...]:
+    accuracy = "-" if tally.accuracy is None else f"{tally.accuracy:.0%}"
+    return str(tally.moves), str(tally.mistakes), f"{tally.lost:.2f}", accuracy
+
+
+def _side(game: RecordedGame, player: int) -> str:
+    return f"{'AB'[player]} {game.names[player]}".strip()

@@ -1,0 +1,106 @@
+"""Properties of reviews: what moves lost, the tallies of the sides, and the script's files."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from script_runner import run_here
+
+from jaxzero.game import DotsAndBoxes
+from jaxzero.game.recorded import RecordedGame
+from jaxzero.play import review
+from jaxzero.play.analysis import Tables
+from jaxzero.play.game import Record
+from jaxzero.play.review_report import PHASES, Reviewed
+from jaxzero.solver.endgame import move_values
+
+GAME, TABLES = DotsAndBoxes(2, 2), Tables()
+
+
+def reviewed(moves: list[int], start: tuple[int, ...] = ()) -> Reviewed:
+    """Return the review of a game that the solver proves everywhere."""
+    game = RecordedGame(2, 2, start, tuple(moves))
+    record = Record(game.board, game.moves, game.start)
+    return Reviewed(game, tuple(review.review(None, record, 16, TABLES)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_move_loses_what_the_solver_says(seed):
+    rng = np.random.default_rng(seed)
+    start = tuple(range(0, 2 * seed, 2))
+    moves = rng.permutation([edge for edge in range(12) if edge not in start]).tolist()
+    found, drawn = reviewed(moves, start), np.isin(np.arange(12), start)
+    for line, edge, player in zip(found.lines[:-1], moves, found.game.players, strict=False):
+        values = move_values(GAME, drawn)
+        assert line.exact and line.player == player and values[line.best] == values.max()
+        assert line.lost == values.max() - values[edge]
+        assert line.is_mistake == (line.lost > 0)
+        drawn[edge] = True
+    first, second = found.game.score
+    assert found.lines[-1].margin == first - second and found.lines[-1].lost is None
+
+
+def test_tallies_add_up_and_perfect_play_loses_nothing():
+    drawn, moves = np.zeros(12, bool), []
+    while not drawn.all():
+        moves.append(int(move_values(GAME, drawn).argmax()))
+        drawn[moves[-1]] = True
+    perfect = reviewed(moves)
+    careless = reviewed([*range(12)])
+    assert [careless.phases.count(name) for name in PHASES] == [5, 1, 6], "by hand"
+    for found in (perfect, careless):
+        tallies = [found.tallies(player) for player in (0, 1)]
+        assert sum(tally["all"].moves for tally in tallies) == 12
+        for tally in tallies:
+            parts = [tally[name] for name in PHASES]
+            for field in ("moves", "mistakes", "lost"):
+                assert sum(getattr(part, field) for part in parts) == getattr(tally["all"], field)
+            whole = tally["all"]
+            assert whole.accuracy == round(1 - whole.mistakes / whole.moves, 4)
+    assert all(perfect.tallies(player)["all"].mistakes == 0 for player in (0, 1))
+    assert sum(careless.tallies(player)["all"].mistakes for player in (0, 1)) > 0
+
+
+def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypatch):
+    """Expected values scatter: a loss of less than a box is no mistake there."""
+    said = ((3, 0.5), (4, 0.25), (5, -1.5))
+    thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
+    monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
+    record = Record(GAME, (0, 1))
+    found = review.review(None, record, 16, TABLES, wait=lambda: [{}, {}], seconds=0)
+    assert next(found) is None and next(found) is None
+    lines = [line for line in found if line]
+    # The sides take turns: each value is that of the next side, with its sign turned.
+    assert [line.lost for line in lines] == [0.75, 0.0, None]
+    assert [line.best for line in lines] == [3, 4, 5] and not any(line.exact for line in lines)
+    assert not lines[0].is_mistake
+
+
+def test_the_games_of_a_folder_are_reviewed_where_one_cannot_be_read(tmp_path):
+    games = tmp_path / "games"
+    games.mkdir()
+    for name, text in {
+        "a.txt": "# 2x2\nh0,0 h0,1 h1,0 h1,1 h2,0 v0,0",
+        "b.json": "no game",
+        "c.numbers.txt": "# 2x2\n0 1 2",
+        "d.txt": "# 2x2",
+        "e.txt": "# 1x1\nh0,0",
+    }.items():
+        (games / name).write_text(text)
+    line = ("analyse.py", "--weights", "2x2", "--game", games, "--simulations", 4, "--json")
+    ended = run_here(*line, tmp_path / "out.json")
+    assert ended.returncode == 2, ended
+    errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
+    starts = [f"game: {games}/{name}" for name in ("b.json: line 1: ", "d.txt holds", "e.txt: ")]
+    for error, start in zip(errors, [*starts, "game: 3 of 5 files"], strict=True):
+        assert error.startswith(f"error: {start}")
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert [one["file"] for one in found] == ["a.txt", "c.numbers.txt"]
+    assert [line["lost"] for line in found[0]["lines"]] == [0, 0, 0, 0, 2, 4, None]
+    assert [line["mistake"] for line in found[0]["lines"]] == [False] * 4 + [True] * 2 + [False]
+    assert found[0]["sides"][0]["all"] == {"moves": 3, "mistakes": 1, "lost": 2, "accuracy": 0.6667}
+    rows = [row.split()[:5] for row in ended.stdout.splitlines()[-2:]]
+    assert rows == [["a.txt", "2x2", "0", ":", "0"], ["c.numbers.txt", "2x2", "0", ":", "0"]]
