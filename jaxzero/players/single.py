@@ -137,10 +137,10 @@ def _choose_many(
     params: chex.ArrayTree,
     drawn: jax.Array,
     rounds: tuple[jax.Array, ...],
-    noise: jax.Array | float = 0.0,
+    noise: jax.Array | None = None,
 ) -> Choice:
     def pick(logits: jax.Array) -> jax.Array:
-        return jnp.argmax(logits + noise, axis=-1).astype(jnp.int32)
+        return jnp.argmax(logits + noise[None], axis=-1).astype(jnp.int32)
 
     params = inference_copy(network, params, len(drawn))
     chooser = by_policy(network, settings, params, pick)

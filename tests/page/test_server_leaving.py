@@ -206,7 +206,7 @@ def test_players_of_the_last_boards_only_are_kept_and_others_compile_again(monke
     monkeypatch.setattr(opponents, "agent_of", lambda _: None)
     boards = [DotsAndBoxes(12, cols) for cols in range(2, 20)]
     for game in (*boards, boards[-1], boards[0]):
-        opponents.player_of("greedy", game)
+        opponents.player_of(casual, game)
     assert len(made) == len(boards) + 1
     for game in boards:
         PREPARATION.begin(game, casual, lambda: None)

@@ -1,0 +1,62 @@
+"""Levels are players: their share of random moves, their temperature and their ratings."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import jax
+import numpy as np
+import pytest
+
+import jaxzero
+from jaxzero.errors import InputError
+from jaxzero.game import initial_states
+from jaxzero.measure.arena import play_match
+from jaxzero.players.levels import LEVELS
+from jaxzero.players.players import make_player
+
+AGENT = jaxzero.load("2x2").agent
+GAME = AGENT.network.game
+GAMES = 400
+KEYS = jax.random.split(jax.random.key(0), GAMES)
+# Edge 7 closes the first box.
+FREE_BOX = initial_states(GAME, GAMES)._replace(drawn=np.isin(np.arange(12), [0, 2, 6])[None])
+
+
+def test_ratings_rise():
+    assert all(lower.rating < higher.rating for lower, higher in pairwise(LEVELS))
+
+
+@pytest.mark.parametrize("name", ["level:0", "level:casual", "level:3", "level:6"])
+def test_a_level_plays_games_to_the_end(name):
+    result = play_match(GAME, make_player(name, GAME, AGENT), make_player("random", GAME), 16, 2, 0)
+    assert result.games == 16 and result.points > 0.5
+
+
+def test_unknown_levels_are_refused_in_one_line():
+    with pytest.raises(InputError, match=r"^players: 'level:9' .*known: 0 beginner.*$") as refused:
+        make_player("level:9", GAME, AGENT, "players")
+    assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match="network"):
+        make_player("level:3", GAME)
+
+
+@pytest.mark.parametrize("level", LEVELS[:5], ids=lambda level: level.name)
+def test_a_share_of_the_moves_is_random(level):
+    """Apart from these every level takes the free box; edge 7 of nine."""
+    drawn = np.repeat(FREE_BOX.drawn, GAMES, axis=0)
+    edges = make_player(f"level:{level.name}", GAME, AGENT).choose(
+        KEYS, FREE_BOX._replace(drawn=drawn)
+    )
+    missed = (edges != 7).mean()
+    assert missed == pytest.approx(level.random_share * 8 / 9, abs=0.06)
+    assert (missed > 0) == (level.random_share > 0)
+
+
+@pytest.mark.parametrize("name", ["level:0", "level:3", "level:5", "level:6"])
+def test_a_single_game_is_played_as_one_of_many(name):
+    player, states = make_player(name, GAME, AGENT), initial_states(GAME, 20)
+    many = player.choose(KEYS[:20], states)
+    alone = [player.choose(KEYS[i : i + 1], initial_states(GAME, 1))[0] for i in range(20)]
+    assert many.tolist() == alone
+    assert (len(set(alone)) > 1) == (name != "level:6")
