@@ -43,6 +43,7 @@ class Problem(NamedTuple):
     value: int  # for the side to move, boxes
     rating: int
     reason: str  # code of the explanation
+    chains: tuple[dict[str, Any], ...] = ()  # to draw with the answer, where they are counted
 
     def to_json(self) -> dict[str, Any]:
         """Return the problem as the page takes it."""
@@ -66,17 +67,17 @@ def count_chains(rng: Rng) -> Iterator[Problem]:
     for game, drawn, regions in chain_positions(rng):
         moves = exact_moves(game, drawn)
         if moves is not None:
-            count = sum(region.boxes >= LONG and not region.is_loop for region in regions)
+            count = sum(region.size >= LONG and not region.is_loop for region in regions)
             loops = sum(region.is_loop for region in regions)
             rating = LOWEST + 80 * len(regions) + 150 * loops + 10 * game.num_boxes
-            value = int(moves.max())
-            yield Problem(game, drawn, "count", {"count": count}, value, rating, "count")
+            known = "count", {"count": count}, int(moves.max()), rating, "count"
+            yield Problem(game, drawn, *known, tuple(region.to_json() for region in regions))
 
 
 def hand_back(rng: Rng) -> Iterator[Problem]:
     """Yield positions with an opened chain or loop: take all, or leave the last two or four?"""
     for game, drawn, regions in chain_positions(rng):
-        large = [region for region in regions if region.boxes >= LONG]
+        large = [region for region in regions if region.size >= LONG]
         if large and len(regions) > 1:
             yield from opened(game, drawn, large[rng.integers(len(large))])
 
@@ -101,7 +102,7 @@ def with_loops(rng: Rng) -> Iterator[Problem]:
         moves = exact_moves(game, drawn)
         if moves is not None:
             best = next(region for region in regions if moves[region.edges].max() == moves.max())
-            smallest = best.boxes == regions[0].boxes
+            smallest = best.size == regions[0].size
             yield from graded(game, drawn, moves, "open_smallest" if smallest else "open_loop")
 
 
@@ -147,12 +148,21 @@ THEMES: dict[str, Callable[[Rng], Iterator[Problem]]] = {
 class Region(NamedTuple):
     """A chain or loop of a position in which every open box has two open sides."""
 
-    boxes: int
+    boxes: list[int]
     edges: list[int]  # that are not drawn
 
     @property
+    def size(self) -> int:
+        return len(self.boxes)
+
+    @property
     def is_loop(self) -> bool:
-        return len(self.edges) == self.boxes
+        return len(self.edges) == self.size
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the region as the page draws it."""
+        kind = "loop" if self.is_loop else "chain"
+        return {"boxes": self.boxes, "length": self.size, "kind": kind}
 
 
 def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
@@ -178,7 +188,8 @@ def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[R
     for game, order in careful_games(rng):
         drawn = with_edges(game, order)
         if (drawn[box_sides_table(game)].sum(axis=1) == 2).all():
-            yield game, drawn, sorted(find_regions(game, drawn))
+            regions = find_regions(game, drawn)
+            yield game, drawn, sorted(regions, key=lambda region: region.size)
 
 
 def find_regions(game: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
@@ -192,7 +203,7 @@ def find_regions(game: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
             boxes.update(box for box in neighbours[list(new)].flat if box < game.num_boxes)
             new = {edge for edge in sides[list(boxes)].flat if not drawn[edge]} - edges
         left -= edges
-        yield Region(len(boxes), sorted(map(int, edges)))
+        yield Region(sorted(map(int, boxes)), sorted(map(int, edges)))
 
 
 def with_edges(game: DotsAndBoxes, edges: Sequence[int]) -> np.ndarray:
@@ -216,7 +227,7 @@ def opened(game: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Pr
     """
     drawn, kept = drawn.copy(), 4 if region.is_loop else 2
     drawn[max(region.edges, key=lambda edge: box_neighbours(game)[edge].max())] = True
-    for _ in range(region.boxes - kept):
+    for _ in range(region.size - kept):
         drawn[closing_edges(game, drawn)[0]] = True
     moves, closing = exact_moves(game, drawn), closing_edges(game, drawn)
     if moves is not None:

@@ -107,6 +107,10 @@ def test_chains_are_counted():
         assert {len(box) for box in open_sides(problem)} == {2}
         long = [boxes for boxes, is_loop, _ in regions(problem) if boxes >= 3 and not is_loop]
         assert problem["answers"] == {"count": len(long)}
+        shown = [(one["length"], one["kind"] == "loop") for one in problem["chains"]]
+        assert sorted(shown) == [region[:2] for region in regions(problem)]
+        boxes = [box for one in problem["chains"] for box in one["boxes"]]
+        assert sorted(boxes) == list(range(board_of(problem).num_boxes))
         solution = solve(board_of(problem), problem["game"]["start"], table=TABLE)
         assert problem["value"] == solution.value
 

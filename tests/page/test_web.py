@@ -228,8 +228,12 @@ def axe_script():
 def test_every_view_fits_and_is_accessible(open_page, size, scheme, locale):
     page = open_page("learn", size, scheme, locale=locale, bypass_csp=True)
     axe = axe_script()
-    for view in ("learn", "lesson-4", "play", "review"):
+    for view in ("learn", "lesson-4", "train-chains", "train-parity", "play", "review"):
         page.goto(f"{page.url.partition('#')[0]}#{view}")
+        if view.startswith("train"):
+            choices = "#train-counts button, .lesson .board:not(.waits) .edge:not(.drawn)"
+            page.locator(choices).first.click()
+            page.locator("#train-answer:not(:empty)").wait_for()
         if view == "play":
             page.get_by_test_id("analysis").click()
             page.locator("#board-host .cost").first.wait_for(state="attached")

@@ -85,6 +85,7 @@ export const api = {
   info: async (signal) => json(await send("info", { signal })),
   warm: async (engine, signal) => json(await post("warm", engine, signal)),
   move: async (game, options, signal) => json(await post("move", { ...game, ...options }, signal)),
+  problem: async (wanted, signal) => json(await post("problem", wanted, signal)),
   analyse: async (game, options, onLine, signal) =>
     readLines(await post("analyse", { ...game, ...options }, signal), onLine),
   review: async (game, options, onLine, signal) =>

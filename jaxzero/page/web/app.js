@@ -23,6 +23,7 @@ import { applyTheme, nextTheme, remember, settings } from "./settings.js";
 import { createStatus } from "./status.js";
 import { createTables } from "./tables.js";
 import { showTools } from "./toolbar.js";
+import { createTrainer, THEMES } from "./train.js";
 
 let info = null; // what the server offers; null as long as it has not answered
 let view = "learn";
@@ -55,6 +56,8 @@ const practice = createPractice({ record, analysis, onTable: (table) => tables.o
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
 const lessons = createLessons({ parent: find("#learn"), tell });
+const trainer = createTrainer({ parent: find("#learn"), notice });
+let learning = lessons; // or the trainer: what the view "learn" shows
 const tables = createTables({ record, play, editor, notice, showView, openView, focusBoard: () => board.focus() });
 createClock({ table: play.table, side: runningSide, onFlag: play.flag });
 const files = createFiles({
@@ -187,8 +190,11 @@ function route() {
   if (name.startsWith("g=")) return routeToShared(name);
   const lesson = /^lesson-([1-9]\d*)$/.exec(name);
   if (lesson) return showView("learn", Math.min(Number(lesson[1]), lessons.count) - 1);
+  const theme = name.replace(/^train-/, "");
+  if (theme !== name && THEMES.includes(theme)) return showView("learn", theme, trainer);
   if (["play", "review"].includes(name)) return showView(name);
-  showView(/^(learn|lesson-.*)$/.test(name) || !settings.visited ? "learn" : "play"); // also a lesson that is none
+  showView(/^(learn|lesson-.*|train.*)$/.test(name) || !settings.visited ? "learn" : "play"); // also a lesson or theme that is none
+  if (name === "train") find("#themes").scrollIntoView();
 }
 
 function routeToShared(fragment) {
@@ -201,10 +207,11 @@ function routeToShared(fragment) {
   }
 }
 
-function showView(name, lesson = null) {
+function showView(name, page = null, teacher = lessons) {
   notice.moveOn();
   play.halt();
-  lessons.leave();
+  learning.leave();
+  learning = teacher;
   if (name !== "review") {
     practice.end();
     closeEditor();
@@ -222,7 +229,7 @@ function showView(name, lesson = null) {
   }
   if (view === "learn") {
     analysis.stop();
-    lessons.open(lesson);
+    learning.open(page);
   } else {
     showPosition("view");
     play.next();
@@ -239,7 +246,7 @@ function showLanguage() {
   find("#language").title = t("language.label");
   showTheme();
   files.showFormats();
-  if (view === "learn") lessons.render();
+  if (view === "learn") learning.render();
   showState();
   review.render();
   analysis.refresh();

@@ -3,68 +3,15 @@
 import { createBoard, edgeWords } from "./board.js";
 import { find, html } from "./dom.js";
 import { t } from "./i18n.js";
+import { LESSONS } from "./lesson_data.js";
 import { clear, drawHint } from "./overlay.js";
 import { heroPicture, RULES } from "./pictures.js";
 import { createRecord } from "./record.js";
 import { boxesGiven, closedBy, simpleTurn } from "./rules.js";
 import { remember, settings } from "./settings.js";
+import { themeList } from "./train.js";
 
 const REPLY = 650; // ms before each move of the other side
-
-const good = (answer, values) => ({ answer, values, mood: "good" });
-const bad = (answer, values) => ({ answer, values, mood: "bad" });
-const part = (answer, values) => ({ answer, values, mood: "part" });
-
-/**
- * The lessons. Each has a position, the first edges of a solution, and a judgement of the last move
- * of the learner, who is player 0: good ends the lesson, bad asks to start again, part goes on.
- * `before` is the position in which the move was made.
- */
-const LESSONS = [
-  {
-    id: "close",
-    game: { rows: 2, cols: 3, start: [0, 1, 3, 4, 9], moves: [] },
-    solution: [10, 11],
-    judge: ({ closed, score }) => {
-      if (!closed) return bad("bad");
-      return score[0] === 2 ? good("good") : part("part");
-    },
-  },
-  {
-    id: "safe",
-    game: { rows: 3, cols: 3, start: [0, 2, 4, 7, 8, 9, 10, 13, 15, 16, 19, 23], moves: [] },
-    solution: [6],
-    judge: ({ given }) => (given ? bad("bad", { n: given }) : good("good")),
-  },
-  {
-    id: "chain",
-    game: { rows: 3, cols: 3, start: [0, 1, 2, 3, 4, 5, 6, 7, 11, 19, 21, 23], moves: [] },
-    solution: [20],
-    judge: ({ given }) => (given > 1 ? bad("bad", { n: given }) : good("good", { n: given })),
-  },
-  {
-    id: "double",
-    game: { rows: 2, cols: 4, start: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], moves: [] },
-    solution: [13, 14, 16],
-    judge: judgeDoubleCross,
-  },
-  {
-    id: "rule",
-    game: { rows: 3, cols: 3, start: [0, 1, 2, 3, 9, 11, 14, 16, 18, 19, 21, 23], moves: [] },
-    solution: [7, 8, 15, 10, 13, 12, 17, 6, 20],
-    judge: ({ edge, ply, over, score }) => {
-      if (ply === 0) return edge === 7 ? part("part") : bad("bad");
-      if (!over) return null;
-      return score[0] > score[1] ? good("good") : bad("lost");
-    },
-  },
-];
-
-function judgeDoubleCross({ closed, score, given, crossed, over }) {
-  if (crossed) return over ? good("good") : null;
-  if (!closed) return score[0] === 2 && given === 2 ? part("cross") : bad("early");
-  return score[0] > 2 ? bad("bad") : part("part");
-}
 
 export function createLessons({ parent, tell }) {
   let number = null; // of the lesson shown; null: the list
@@ -111,6 +58,7 @@ export function createLessons({ parent, tell }) {
       ),
       html("section", {}, html("h2", {}, t("learn.rules")), html("ol", { class: "rules" }, RULES.map(rule))),
       html("section", {}, html("h2", {}, t("learn.lessons")), html("ol", { class: "lesson-list" }, LESSONS.map(entry))),
+      themeList(),
     ];
   }
 

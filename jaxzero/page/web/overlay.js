@@ -44,7 +44,7 @@ function drawCost(board, edge, share) {
 function drawNumber(board, edge) {
   const best = edge.lost < STEPS[0];
   const text = best ? "★" : formatLost(edge.lost);
-  const width = best ? 34 : 14 + 10 * text.length;
+  const width = best ? 34 : 12 + 12 * text.length;
   return svg(
     "g",
     { class: `number ${costClass(edge.lost)}`, transform: `translate(${middleOf(board, edge.edge).join(" ")})` },

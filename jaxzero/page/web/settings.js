@@ -17,6 +17,7 @@ const DEFAULTS = {
   speed: 3,
   setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], adapts: false, variant: "american", komi: 0, clock: "none" },
   rating: 1000, // of the person, by games against levels
+  training: { rating: 1000, solved: 0, tried: 0 }, // of the person, by problems
   effort: 20, // seconds of an analysis
   confirm: false, // a touch marks an edge, a second one draws it
   table: null, // the game on the table, see play.js

@@ -19,7 +19,7 @@ export const LEARN = {
   "rule.3.text": ["Who closes a box must draw another edge at once.", "占格的一方必须马上再画一条边。"],
   "rule.4.title": ["Most boxes win", "多者为胜"],
   "rule.4.text": ["The game ends when every edge is drawn.", "所有边画完时，格子多的一方获胜。"],
-  "learn.lessons": ["First lessons", "入门课程"],
+  "learn.lessons": ["Lessons", "课程"],
   "learn.count": ["Lesson {number} of {all}", "第 {number} 课，共 {all} 课"],
   "learn.task": ["Your task", "任务"],
   "learn.done": ["done", "已完成"],
@@ -136,5 +136,98 @@ export const LEARN = {
   "lesson.rule.lost": [
     "The count was right, but the boxes slipped away. Remember to leave the last two boxes of a long chain while another one waits.",
     "数目是对的，但格子溜走了。记住：还有另一条长链时，要留下这条链的最后两格。",
+  ],
+
+  "lesson.loop.title": ["Loops", "环"],
+  "lesson.loop.text": [
+    "The other side has opened a loop of six boxes. In a loop you keep control if you leave four boxes, not two.",
+    "对方打开了一个六格的环。在环里，要留下四格而不是两格，才能保持控制权。",
+  ],
+  "lesson.loop.task": [
+    "Take two boxes, leave four with one edge in their middle, and take the whole last chain.",
+    "占两格，在剩下四格的正中画一笔，然后吃下整条最后的链。",
+  ],
+  "lesson.loop.good": [
+    "You left four boxes and won a chain of six. Control costs four boxes in a loop and two in a chain.",
+    "您留下四格，赢得六格的链。保持控制权的代价：环是四格，链是两格。",
+  ],
+  "lesson.loop.part": ["Box taken, and you move again. The last four boxes are the ones to leave.", "占下一格，您再走一步。要留下的是最后四格。"],
+  "lesson.loop.cross": [
+    "Four boxes are left as two pairs. The other side takes them and must open the chain. Take it.",
+    "四格分成两对留下了。对方占下后，必须打开那条链。吃掉它吧。",
+  ],
+  "lesson.loop.bad": [
+    "You took too many: now you have to open the chain yourself. Leave the last four boxes of the loop.",
+    "占得太多了：现在您得自己打开那条链。应该留下环的最后四格。",
+  ],
+  "lesson.loop.early": [
+    "Not yet: first take two boxes of the loop. Then draw the edge in the middle of the other four.",
+    "还不到时候：请先占环里的两格，再在另外四格的正中画一笔。",
+  ],
+
+  "lesson.control.title": ["Control", "控制权"],
+  "lesson.control.text": [
+    "No safe edge is left, and you do not want to open a long chain first. Sacrifice the short chain in such a way that the other side has to open one.",
+    "安全边已经用完，而您不想先打开长链。把短链送出去，但要让对方接着不得不打开长链。",
+  ],
+  "lesson.control.task": ["Give the chain of two so that it cannot be handed back, then win the game.", "送出两格的链，并且让对方无法把它让回来，然后赢下这一局。"],
+  "lesson.control.good": [
+    "You gave boxes twice and still won. Control is worth more than a few boxes.",
+    "您两次送格，仍然赢了。控制权比几个格子更值钱。",
+  ],
+  "lesson.control.part": [
+    "Right: after the middle edge the other side can only take both boxes. Now it has to open a long chain: play on and keep control.",
+    "对：画了中间的边，对方只能把两格都占下，接着必须打开长链。继续走，保持控制权。",
+  ],
+  "lesson.control.bad": [
+    "After this edge the other side keeps control. Open the chain of two by its middle edge: then the other side cannot leave the two boxes to you.",
+    "走了这条边，控制权就在对方手里。应该画两格链中间的边：这样对方就无法把这两格留给您。",
+  ],
+  "lesson.control.lost": [
+    "The first edge was right, but then control was lost. Take one box of the chain of three and leave the last two.",
+    "第一步是对的，可后来丢了控制权。三格的链占一格，留下最后两格。",
+  ],
+
+  "lesson.quad.title": ["Quads", "四格环"],
+  "lesson.quad.text": [
+    "A loop of four boxes is a quad, and the other side has opened one. To keep control you must leave all four boxes, so count first.",
+    "对方打开了一个四格的环。要保持控制权，必须把四格全部留下，所以先数一数。",
+  ],
+  "lesson.quad.task": ["Count the last chain. Then take the quad, or leave it with its middle edge.", "数一数最后那条链，再决定：占下四格环，还是在正中画一笔把它留下。"],
+  "lesson.quad.good": [
+    "Four boxes given, five boxes won. If the chain had only three boxes, it would be right to take the quad.",
+    "舍四格，得五格。如果那条链只有三格，就应该占下四格环。",
+  ],
+  "lesson.quad.cross": [
+    "All four are left. The other side takes them and must open the chain of five. Take it.",
+    "四格都留下了。对方占下后，必须打开五格的链。吃掉它吧。",
+  ],
+  "lesson.quad.bad": [
+    "Now you get the four boxes, but the other side gets the chain of five. Leave the quad with its middle edge.",
+    "现在您得四格，对方却得到五格的链。应该在四格环的正中画一笔把它留下。",
+  ],
+  "lesson.quad.early": ["This gives the chain away. There are only two choices: take the quad, or leave it.", "这样就送掉了那条链。只有两种选择：占下四格环，或者留下它。"],
+
+  "lesson.battle.title": ["The fight for the chains", "长链之争"],
+  "lesson.battle.text": [
+    "You are the first player, and with 16 dots you want an even number of long chains. The last safe edge does not lead there, but a sacrifice does.",
+    "您是先手，有 16 个点，所以希望长链的数目是偶数。最后的安全边做不到，但舍格可以做到。",
+  ],
+  "lesson.battle.task": ["Find the edge that gives two boxes and leaves two long chains, then win the game.", "找出送两格、留下两条长链的边，然后赢下这一局。"],
+  "lesson.battle.good": [
+    "You gave two boxes early and won control with them. Such a sacrifice before the chains are settled is called preemptive.",
+    "您提前舍了两格，换来了控制权。在长链定形之前这样舍格，叫作“预先牺牲”。",
+  ],
+  "lesson.battle.part": [
+    "Right: the other side takes two boxes, and then two long chains are left. It has no safe edge: play on and keep control.",
+    "对：对方占下两格，剩下两条长链，而它已经没有安全边了。继续走，保持控制权。",
+  ],
+  "lesson.battle.bad": [
+    "After this edge the other side decides how many long chains there are. Cut the two boxes in the middle, where the upper and the lower part are joined.",
+    "走了这条边，长链的数目就由对方决定。应该从连接上下两部分的那两格中间切断。",
+  ],
+  "lesson.battle.lost": [
+    "The sacrifice was right, but then control was lost. Leave the last two boxes of the first long chain.",
+    "舍格是对的，可后来丢了控制权。第一条长链要留下最后两格。",
   ],
 };

@@ -1,0 +1,88 @@
+/** The lessons: positions, solutions and judgements. */
+
+const good = (answer, values) => ({ answer, values, mood: "good" });
+const bad = (answer, values) => ({ answer, values, mood: "bad" });
+const part = (answer, values) => ({ answer, values, mood: "part" });
+
+/**
+ * The lessons. Each has a position, the first edges of a solution, and a judgement of the last move
+ * of the learner, who is player 0: good ends the lesson, bad asks to start again, part goes on.
+ * `before` is the position in which the move was made.
+ */
+export const LESSONS = [
+  {
+    id: "close",
+    game: { rows: 2, cols: 3, start: [0, 1, 3, 4, 9], moves: [] },
+    solution: [10, 11],
+    judge: ({ closed, score }) => {
+      if (!closed) return bad("bad");
+      return score[0] === 2 ? good("good") : part("part");
+    },
+  },
+  {
+    id: "safe",
+    game: { rows: 3, cols: 3, start: [0, 2, 4, 7, 8, 9, 10, 13, 15, 16, 19, 23], moves: [] },
+    solution: [6],
+    judge: ({ given }) => (given ? bad("bad", { n: given }) : good("good")),
+  },
+  {
+    id: "chain",
+    game: { rows: 3, cols: 3, start: [0, 1, 2, 3, 4, 5, 6, 7, 11, 19, 21, 23], moves: [] },
+    solution: [20],
+    judge: ({ given }) => (given > 1 ? bad("bad", { n: given }) : good("good", { n: given })),
+  },
+  {
+    id: "double",
+    game: { rows: 2, cols: 4, start: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], moves: [] },
+    solution: [13, 14, 16],
+    judge: handsBack(2, 2),
+  },
+  {
+    id: "rule",
+    game: { rows: 3, cols: 3, start: [0, 1, 2, 3, 9, 11, 14, 16, 18, 19, 21, 23], moves: [] },
+    solution: [7, 8, 15, 10, 13, 12, 17, 6, 20],
+    judge: winsFrom(7),
+  },
+  {
+    id: "loop",
+    game: { rows: 3, cols: 4, start: [0, 1, 2, 5, 8, 9, 10, 12, 13, 14, 15, 16, 17, 19, 20, 21, 24, 25, 30], moves: [] },
+    solution: [4, 18, 23],
+    judge: handsBack(2, 4),
+  },
+  {
+    id: "control",
+    game: { rows: 3, cols: 3, start: [0, 3, 4, 6, 9, 10, 14, 15, 18, 19, 22, 23], moves: [] },
+    solution: [13, 5, 11],
+    judge: winsFrom(13),
+  },
+  {
+    id: "quad",
+    game: { rows: 3, cols: 3, start: [0, 1, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 23], moves: [] },
+    solution: [17],
+    judge: handsBack(0, 4),
+  },
+  {
+    id: "battle",
+    game: { rows: 3, cols: 3, start: [1, 2, 3, 7, 8, 9, 10, 12, 15, 16, 18, 23], moves: [] },
+    solution: [17, 22, 20],
+    judge: winsFrom(17),
+  },
+];
+
+/** Judge a lesson in which some boxes are taken and the last ones are left with one edge. */
+function handsBack(taken, left) {
+  return ({ closed, score, given, crossed, over }) => {
+    if (crossed) return over ? good("good") : null;
+    if (!closed) return score[0] === taken && given === left ? part("cross") : bad("early");
+    return score[0] > taken ? bad("bad") : part("part");
+  };
+}
+
+/** Judge a lesson that is won after one right edge at its beginning. */
+function winsFrom(first) {
+  return ({ edge, ply, over, score }) => {
+    if (ply === 0) return edge === first ? part("part") : bad("bad");
+    if (!over) return null;
+    return score[0] > score[1] ? good("good") : bad("lost");
+  };
+}

@@ -1,0 +1,144 @@
+"""The trainer and the lessons of the page: both are measured by exact play."""
+
+from __future__ import annotations
+
+import pytest
+from browsing import expect
+
+from jaxzero.game import DotsAndBoxes
+from jaxzero.page.problems import THEMES
+from jaxzero.solver.endgame import move_values
+
+
+@pytest.fixture(scope="module", autouse=True)
+def solver_is_loaded():
+    """Load what the solver's first call has to compile, which may take a while."""
+    move_values(DotsAndBoxes(1, 1), [])
+
+
+def open_theme(open_page, theme, **options):
+    """Open the trainer; return the page and its first problem."""
+    page = open_page("learn", **options)
+    return page, to_next(page, page.get_by_test_id(f"train-{theme}"))
+
+
+def to_next(page, link=None):
+    """Ask for another problem and return it, once it is shown."""
+    with page.expect_response("**/api/problem") as response:
+        (link or page.get_by_test_id("train-next")).click()
+    problem = response.value.json()
+    page.locator(".lesson .edge, #train-counts").first.wait_for()
+    return problem
+
+
+def choices(page, problem, right):
+    """Return the buttons or edges that answer a problem, right or wrong."""
+    answers = problem["answers"]
+    if problem["kind"] == "count":
+        numbers = [n for n in range(7) if (n == answers["count"]) == right]
+        return [page.get_by_test_id(f"train-count-{n}") for n in numbers]
+    edges = [edge for edge, lost in answers.items() if (lost == 0) == right]
+    return [page.get_by_test_id(f"train-edge-{edge}") for edge in edges]
+
+
+def training(page):
+    return page.evaluate("JSON.parse(localStorage.getItem('jaxzero')).training")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_answers_are_judged_and_the_rating_follows(open_page, theme):
+    on_phone = list(THEMES).index(theme) % 2
+    size, locale = ("phone", "zh-CN") if on_phone else ("desk", "en-US")
+    page, problem = open_theme(open_page, theme, size=size, locale=locale)
+    assert problem["theme"] == theme
+    rating = page.get_by_test_id("train-rating")
+    expect(rating).to_contain_text("1000")
+    choices(page, problem, right=False)[0].click()
+    answer = page.locator("#train-answer.bad")
+    expect(answer).not_to_be_empty()
+    assert training(page)["rating"] < 1000
+    expect(rating).to_contain_text(str(training(page)["rating"]))
+    assert (page.locator(".hint-spot").count() == 1) == (problem["kind"] == "edge")
+    assert (page.locator(".chain").count() > 0) == (problem["kind"] == "count")
+    low = training(page)["rating"]
+    choices(page, to_next(page), right=True)[0].click()
+    expect(page.locator("#train-answer.good")).not_to_be_empty()
+    assert training(page) == {"rating": training(page)["rating"], "solved": 1, "tried": 2}
+    assert training(page)["rating"] > low
+    page.get_by_test_id("nav-learn").click()
+    expect(page.get_by_test_id("training")).to_contain_text(str(training(page)["rating"]))
+
+
+def test_a_mistake_shows_what_it_loses_and_every_edge_its_loss(open_page):
+    page, problem = open_theme(open_page, "parity")
+    edge, lost = max(problem["answers"].items(), key=lambda answer: answer[1])
+    page.get_by_test_id(f"train-edge-{edge}").click()
+    expect(page.get_by_test_id("train-answer")).to_contain_text(f"loses {lost} of your margin")
+    others = [loss for other, loss in problem["answers"].items() if other != edge]
+    shown = page.locator(".number").all_text_contents()
+    minus = "\N{MINUS SIGN}"
+    assert sorted(shown) == sorted("★" if loss == 0 else f"{minus}{loss}" for loss in others)
+    before = training(page)
+    page.locator(".lesson .edge:not(.drawn)").first.click(force=True)
+    assert training(page) == before, "a problem counts once"
+    page.get_by_test_id("language").click()
+    expect(page.get_by_test_id("train-answer")).to_contain_text("不是最好的")
+    assert page.locator(".lesson .edge.last").count() == 1
+
+
+def test_the_keyboard_is_enough(open_page):
+    page, problem = open_theme(open_page, "loops")
+    page.locator(".lesson .edge:focus").wait_for()
+    choices(page, problem, right=True)[0].focus()
+    page.keyboard.press("Enter")
+    page.locator("#train-answer.good").wait_for()
+    page.locator("#train-next:focus").wait_for()
+    page.keyboard.press("Enter")
+    page.locator(".lesson .edge:focus").wait_for()
+    page.goto(f"{page.url.partition('#')[0]}#train-chains")
+    page.locator("#train-counts button:focus").wait_for()
+    page.keyboard.press("Enter")
+    page.locator("#train-answer:not(:empty)").wait_for()
+
+
+def test_a_problem_comes_when_the_server_is_back(open_page):
+    page = open_page("learn")
+    page.route("**/api/problem", lambda route: route.abort())
+    page.get_by_test_id("train-chains").click()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    page.unroute("**/api/problem")
+    page.locator("#train-counts").wait_for()
+    expect(page.get_by_test_id("notice")).not_to_be_visible()
+    page.goto(f"{page.url.partition('#')[0]}#train-nothing")
+    page.get_by_test_id("train-parity").wait_for()
+
+
+def lessons(page):
+    """Return the game and the solution of every lesson."""
+    return page.evaluate("""async () => {
+        const page = document.querySelector("script").src;
+        const { LESSONS } = await import(new URL("lesson_data.js", page));
+        return LESSONS.map(({ game, solution }) => ({ game, solution }));
+    }""")
+
+
+@pytest.mark.parametrize("number", range(1, 10))
+def test_a_lesson_is_won_by_its_solution_and_exact_play_after_it(open_page, number):
+    page = open_page("learn")
+    start, solution = lessons(page)[number - 1].values()
+    game = DotsAndBoxes(start["rows"], start["cols"])
+    page.clock.install()
+    page.get_by_test_id(f"lesson-{number}").click()
+    page.get_by_test_id("lesson-board").wait_for()
+    while not page.locator("#lesson-answer.good").count():
+        board = page.locator(".lesson .board:not(.waits)")
+        while not board.count():
+            page.clock.run_for(700)  # the other side moves
+        numbers = "all => all.map((edge) => Number(edge.dataset.edge))"
+        drawn = page.locator(".lesson .edge.drawn").evaluate_all(numbers)
+        values = move_values(game, drawn)
+        edge = solution.pop(0) if solution else int(values.argmax())
+        assert values[edge] == values.max(), f"edge {edge} loses boxes"
+        page.get_by_test_id(f"lesson-edge-{edge}").click()
+        assert not page.locator("#lesson-answer.bad").count()
+    assert not solution
