@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import threading
+from urllib.parse import urljoin
 
 import anyio
 import pytest
@@ -67,6 +68,17 @@ def test_a_changed_file_has_another_address(tmp_path, monkeypatch):
     with open(folder / "rules.js", "a") as file:
         file.write("// more\n")
     assert not set(files_of(make_app())) & set(files_of())
+
+
+def test_the_page_can_be_installed():
+    (path,) = re.findall(r'rel="manifest" href="(.*?)"', text_of(get("/")))
+    manifest = json.loads(text_of(get(f"/{path}")))
+    assert urljoin(f"http://here/{path}", manifest["start_url"]).startswith("http://here/#")
+    assert urljoin(f"http://here/{path}", manifest["scope"]) == "http://here/"
+    (icon,) = manifest["icons"]  # browsers take a drawing of any size
+    drawing = get(urljoin(f"/{path}", icon["src"]))
+    assert drawing.status == 200
+    assert drawing.answer_headers["content-type"].startswith(icon["type"])
 
 
 def test_nothing_beside_the_folder_is_served():
