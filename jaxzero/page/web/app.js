@@ -62,10 +62,11 @@ const tables = createTables({ record, play, editor, notice, showView, openView, 
 createClock({ table: play.table, side: runningSide, onFlag: play.flag });
 const files = createFiles({
   record,
-  komi: () => play.table.komi,
-  names: () => [0, 1].map(status.sideName),
+  table: play.table,
+  nameOf: (player) => status.sideName(player),
   notice,
   say,
+  onName: () => (tables.keep(), showState()),
   onLoad: (game, names) => tables.showLoaded(game, 0, names),
 });
 
@@ -107,6 +108,7 @@ function showPosition(reason) {
   if (!play.state.busy) notice.moveOn(); // else it is the engine that moves on
   showState(reason === "play");
   files.showFormats();
+  files.showNames();
   analysis.refresh();
   review.refresh();
   if (reason !== "view") tables.keep(); // another tab may have stored its game since

@@ -8,7 +8,8 @@ import { toFragment } from "./share.js";
 const MOST_TEXT = 60000; // letters; the server takes 64 KiB
 const ENDINGS = { json: "json", openspiel: "txt", ccgc: "ccgc.json" }; // others: FORMAT.txt, as `--save` has them
 
-export function createFiles({ record, komi, names, notice, say, onLoad }) {
+/** `table` has the komi and the names, `nameOf(player)` is what a side is called here. */
+export function createFiles({ record, table, nameOf, notice, say, onLoad, onName }) {
   let dragging = false; // a game of this page, which is not to be dropped on it
   let formats = ["json"]; // that the server can write
 
@@ -27,6 +28,22 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     const chosen = select.value;
     select.replaceChildren(...possible.map((id, index) => html("option", { value: id }, words[index])));
     if (possible.includes(chosen)) select.value = chosen;
+  }
+
+  /** Show the names of the game in their fields. */
+  function showNames() {
+    const texts = { "name-0": table.names[0], "name-1": table.names[1], "game-title": record.root.title };
+    for (const [id, text = ""] of Object.entries(texts)) {
+      const field = find(`#${id}`);
+      if (field !== document.activeElement) field.value = text;
+    }
+  }
+
+  function takeNames() {
+    const [first, second, title] = ["name-0", "name-1", "game-title"].map((id) => find(`#${id}`).value.trim());
+    table.names = first || second ? [first, second] : [];
+    record.root.title = title;
+    onName();
   }
 
   async function load(file) {
@@ -51,7 +68,7 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
   }
 
   async function written() {
-    const { text } = await api.write(withLines(record.root), find("#format").value, names());
+    const { text } = await api.write(withLines(record.root), find("#format").value, [0, 1].map(nameOf));
     return text;
   }
 
@@ -80,7 +97,7 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
   }
 
   async function share() {
-    const fragment = toFragment(record.game, komi());
+    const fragment = toFragment(record.game, table.komi);
     history.replaceState(null, "", `#${fragment}`);
     await toClipboard(location.href, "files.shared", "files.link");
   }
@@ -153,13 +170,14 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     if (target.files.length) load(target.files[0]);
     target.value = "";
   });
+  for (const id of ["name-0", "name-1", "game-title"]) find(`#${id}`).addEventListener("input", takeNames);
   find("#save").addEventListener("click", save);
   find("#copy").addEventListener("click", copy);
   find("#share").addEventListener("click", share);
   offerDrags(find("#save"));
   acceptDrops();
   acceptPastes();
-  return { setFormats, showFormats };
+  return { setFormats, showFormats, showNames };
 }
 
 /** Return a game for the server: without what only the page knows of its lines. */
