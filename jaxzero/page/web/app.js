@@ -20,6 +20,7 @@ import { setLevels } from "./rating.js";
 import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
 import { applyTheme, nextTheme, remember, settings } from "./settings.js";
+import { sound } from "./sound.js";
 import { createStatus } from "./status.js";
 import { createTables } from "./tables.js";
 import { showTools } from "./toolbar.js";
@@ -119,6 +120,7 @@ function announce() {
   const first = plies.findLastIndex((_, ply) => !record.game.joined?.includes(ply)); // of this click
   const { edge, player } = plies[first];
   const closed = plies.slice(first).reduce((sum, ply) => sum + ply.closed.length, 0);
+  sound(record.position.over ? "end" : closed ? "box" : "edge");
   const move = t("live.move", { name: status.sideName(player), place: edgeWords(record.game, edge), closed });
   tell(record.position.over ? `${move}. ${status.resultWords(record.position)}` : move);
 }
@@ -264,6 +266,8 @@ function changeSetting(name) {
   if (name === "language") showLanguage();
   if (name === "theme") showTheme();
   if (name === "teaching") analysis.refresh();
+  if (["turn", "flip"].includes(name)) view === "learn" ? lessons.render() : showState();
+  if (name === "sound") sound("box");
 }
 
 async function askInfo() {

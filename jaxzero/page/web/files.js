@@ -2,6 +2,7 @@
 
 import { api } from "./api.js";
 import { find, html } from "./dom.js";
+import { PICTURES } from "./export_picture.js";
 import { hasText, t } from "./i18n.js";
 import { toFragment } from "./share.js";
 
@@ -21,7 +22,7 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
   /** Offer the formats that can hold the game shown. */
   function showFormats() {
     const select = find("#format");
-    const possible = formats.filter((id) => id !== "ccgc" || fitsCcgc(record.game));
+    const possible = [...formats, ...Object.keys(PICTURES)].filter((id) => id !== "ccgc" || fitsCcgc(record.game));
     const label = (id) => (hasText(`format.${id}`) ? t(`format.${id}`) : id);
     const words = possible.map(label);
     if ([...select.options].map(({ text }) => text).join() === words.join()) return;
@@ -67,7 +68,10 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
     }
   }
 
+  /** Return the text of the format that is chosen; a Blob of a picture that is no text. */
   async function written() {
+    const picture = PICTURES[find("#format").value];
+    if (picture) return picture.make(record);
     const { text } = await api.write(withLines(record.root), find("#format").value, [0, 1].map(nameOf));
     return text;
   }
@@ -75,12 +79,13 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
   function fileName() {
     const { rows, cols } = record.game;
     const format = find("#format").value;
-    return `dots-and-boxes-${rows}x${cols}.${ENDINGS[format] ?? `${format}.txt`}`;
+    return `dots-and-boxes-${rows}x${cols}.${PICTURES[format]?.ending ?? ENDINGS[format] ?? `${format}.txt`}`;
   }
 
   async function save() {
     try {
-      const address = URL.createObjectURL(new Blob([await written()], { type: "text/plain" }));
+      const type = PICTURES[find("#format").value]?.type ?? "text/plain";
+      const address = URL.createObjectURL(new Blob([await written()], { type }));
       html("a", { href: address, download: fileName() }).click();
       setTimeout(() => URL.revokeObjectURL(address), 1000);
     } catch (error) {
@@ -102,9 +107,10 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
     await toClipboard(location.href, "files.shared", "files.link");
   }
 
-  async function toClipboard(text, done, refused) {
+  async function toClipboard(content, done, refused) {
     try {
-      await navigator.clipboard.writeText(text);
+      if (typeof content === "string") await navigator.clipboard.writeText(content);
+      else await navigator.clipboard.write([new ClipboardItem({ [content.type]: content })]);
       say(t(done));
     } catch {
       say(t(refused));
@@ -120,7 +126,7 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
       text = await written().catch(() => null);
     });
     button.addEventListener("dragstart", (event) => {
-      if (text === null) return event.preventDefault();
+      if (typeof text !== "string") return event.preventDefault();
       dragging = true;
       const data = `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`;
       event.dataTransfer.setData("DownloadURL", `text/plain:${fileName()}:${data}`);

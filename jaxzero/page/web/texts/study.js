@@ -77,6 +77,9 @@ export const STUDY = {
   "format.json": ["JSON", "JSON"],
   "format.sau": ["SAU record", "SAU 记法"],
   "format.codingame": ["CodinGame moves", "CodinGame 着法"],
+  "format.picture": ["Picture (SVG)", "图片（SVG）"],
+  "format.png": ["Picture (PNG)", "图片（PNG）"],
+  "format.animation": ["Animation (SVG)", "动画（SVG）"],
 
   "edit.open": ["Set up", "摆局"],
   "edit.done": ["Done", "完成"],
