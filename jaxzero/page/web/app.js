@@ -19,6 +19,7 @@ import { createPractice, ownSlips } from "./practice.js";
 import { setLevels } from "./rating.js";
 import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
+import { lastTurn } from "./rules.js";
 import { applyTheme, nextTheme, remember, settings } from "./settings.js";
 import { sound } from "./sound.js";
 import { createStatus } from "./status.js";
@@ -135,10 +136,8 @@ function tellOfChains(count) {
 /** Show whose turn it is and what can be done. */
 function showState(slowly = false) {
   const { game, position } = record;
-  const { plies } = position;
-  const last = plies.length ? lastTurn(plies) : [];
   const enabled = isReview() ? !position.over : play.mayMove();
-  board.show(game, position, { last, enabled, editing: editor.isOn(), slowly });
+  board.show(game, position, { last: lastTurn(position.plies), enabled, editing: editor.isOn(), slowly });
   find("#players").replaceChildren(...[0, 1].map(status.playerCard));
   analysis.draw(); // what a person has marked
   const ended = !play.isOpen() && !isReview() && !editor.isOn() && record.at === game.moves.length;
@@ -146,13 +145,6 @@ function showState(slowly = false) {
   find("#status").classList.toggle("busy", status.isBusy());
   find("#status").classList.toggle("result", ended);
   showTools({ record, play, editor, ended });
-}
-
-/** Return the edges of the last turn, which may close several boxes. */
-function lastTurn(plies) {
-  const { player } = plies.at(-1);
-  const first = plies.findLastIndex((ply) => ply.player !== player) + 1;
-  return plies.slice(first).map(({ edge }) => edge);
 }
 
 /** Show another ply of the game on the table. */
