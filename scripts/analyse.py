@@ -97,7 +97,6 @@ def main(arguments: list[str]) -> None:
     print(format_analysis(record, found))
     if options.json:
         write_text(Path(options.json), content + "\n")
-    return None
 
 
 def review_games(options: Namespace, source: Source) -> None:

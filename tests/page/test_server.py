@@ -87,7 +87,9 @@ def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_pos
     question = {**GAME, "moves": [0], "simulations": 16, "seconds": 0}
     ask("analyse", question)
     monkeypatch.setattr(single, "kept_program", None)  # nothing can be compiled any more
-    assert ask("analyse", {**question, "simulations": 63}).lines[-1]["simulations"] == 63
+    last = ask("analyse", {**question, "simulations": 63}).lines[-1]
+    assert last["simulations"] == 63
+    assert len({one["edge"] for one in last["lines"]}) == 3 and {*last["owners"]} <= {0, 1}
     assert ask("review", {**GAME, "moves": [0], "simulations": 200}).lines[-1] == {"done": True}
     for level in ("advanced", "master"):
         ask("move", {**GAME, "level": level})
