@@ -20,7 +20,7 @@ from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_nu
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
 from jaxzero.game.structure import Structure
-from jaxzero.play.lines import best_edges, exact_line, expected_owners
+from jaxzero.play.lines import exact_line, expected_owners
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
@@ -41,6 +41,7 @@ LONG = 3  # boxes of the shortest long chain
 AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 0.5  # seconds of the solver between answers
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
 JUDGED_EXACTLY = 38  # undrawn edges at most
+MOST_LINES = 3
 KINDS = ("takes", "safe", "hard-hearted", "half-hearted", "loony")
 
 
@@ -205,6 +206,23 @@ def analyse(
         raise InputError(f"position: no edge is left on a {agent.network.game} board")
     *_, found = stages(agent, drawn, ahead, simulations, seconds)
     return found
+
+
+def best_edges(found: Analysis) -> list[int]:
+    """Return the best edges of an analysis that has values, best first, at most `MOST_LINES`.
+
+    The edges of one kind in one chain are worth the same: only the best of them is listed.
+    """
+    chains = [chain for chain in found.chains if chain.kind != "free"]
+    chain_of = {edge: chain.boxes for chain in chains for edge in chain.edges}
+    ranked = sorted(
+        found.edges,
+        key=lambda one: (one.edge != found.best, one.lost, -(one.visits or 0), -(one.prior or 0.0)),
+    )
+    listed: dict[tuple, int] = {}
+    for one in ranked:
+        listed.setdefault((chain_of.get(one.edge, one.edge), one.kind), one.edge)
+    return list(listed.values())[:MOST_LINES]
 
 
 def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables) -> Solution | None:

@@ -1,9 +1,8 @@
-"""How play may go on: the best edges with a line for each, and who gets which box at the end."""
+"""How play may go on from a position to its end, and who gets which box."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,28 +11,6 @@ from jaxzero.game.board import replay
 from jaxzero.play.looking import line_of_play
 from jaxzero.players.agent import Agent
 from jaxzero.solver import small
-
-if TYPE_CHECKING:
-    from jaxzero.play.analysis import Analysis
-
-MOST_LINES = 3
-
-
-def best_edges(found: Analysis) -> list[int]:
-    """Return the best edges of an analysis that has values, best first, at most `MOST_LINES`.
-
-    The edges of one kind in one chain are worth the same: only the best of them is listed.
-    """
-    chains = [chain for chain in found.chains if chain.kind != "free"]
-    chain_of = {edge: chain.boxes for chain in chains for edge in chain.edges}
-    ranked = sorted(
-        found.edges,
-        key=lambda one: (one.edge != found.best, one.lost, -(one.visits or 0), -(one.prior or 0.0)),
-    )
-    listed: dict[tuple, int] = {}
-    for one in ranked:
-        listed.setdefault((chain_of.get(one.edge, one.edge), one.kind), one.edge)
-    return list(listed.values())[:MOST_LINES]
 
 
 def exact_line(game: DotsAndBoxes, drawn: np.ndarray, first: Sequence[int] = ()) -> tuple[int, ...]:

@@ -71,6 +71,8 @@ def analyses(game: DotsAndBoxes, drawn: np.ndarray, ahead: int, delay: float) ->
         "declined": 2,
         "final": tuple((ahead + margin, chance) for margin, chance in FINAL),
         "line": draw_turn(record, best_edge).moves,
+        "lines": tuple((int(edge),) for edge in sorted(lost, key=lost.get)[:3]),
+        "owners": tuple(0 if open_ else None for open_ in count_sides(game, drawn)[:-1] < 4),
     }
     stages = [("structure", 0), ("policy", 1), ("search", 64), ("search", 256), ("exact", 256)]
     for stage, simulations in stages if len(lost) < 13 else stages[:-1]:

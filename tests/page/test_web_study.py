@@ -27,6 +27,9 @@ def test_a_tree_of_moves_is_walked_changed_and_kept(open_page):
     draw(page, 5)  # a variation of the variation
     expect(page.locator("#moves .branch .branch button")).to_have_count(1)
     page.get_by_test_id("comment").fill("odd")
+    page.locator(".names summary").click()
+    page.get_by_test_id("name-1").fill("Ben")
+    expect(page.get_by_test_id("player-1")).to_contain_text("Ben")
     page.reload()
     page.locator("#moves .branch .branch button").click()
     expect(page.get_by_test_id("comment")).to_have_value("odd")
@@ -43,6 +46,7 @@ def test_a_tree_of_moves_is_walked_changed_and_kept(open_page):
         page.get_by_test_id("format").select_option("json")
         page.get_by_test_id("copy").click()
     written = request.value.post_data_json
+    assert written["names"] == ["First player", "Ben"]
     assert (written["moves"], written["comments"]) == ([0, 11, 9, 5], {"4": "odd"})
     lines = [(line["at"], line["moves"]) for line in written["variations"]]
     assert sorted(lines) == [(2, [6, 2, 7]), (3, [1])]
@@ -146,11 +150,11 @@ def test_a_clock_that_has_run_out_ends_the_game(open_page):
     page.clock.run_for(1000)
     clock = page.get_by_test_id("clock-1")
     expect(clock).to_have_text("3:00")
-    page.get_by_test_id("edge-0").click()
+    draw(page, 0)
     page.clock.run_for(30_000)
     expect(clock).to_have_text("2:30")
     expect(page.get_by_test_id("clock-0")).to_have_text("3:00")  # it begins with the first move
-    page.get_by_test_id("edge-9").click()
+    draw(page, 9)
     page.clock.run_for(1000)
     expect(clock).to_have_text("2:32")  # two seconds more for the turn
     page.clock.run_for(180_000)
@@ -244,3 +248,46 @@ def test_mistakes_of_games_in_the_archive_become_exercises(open_page):
     page.get_by_test_id("nav-play").click()
     page.get_by_test_id("retry").click()  # the game of 3x3 was set aside
     expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(24)
+
+
+def test_the_analysis_is_quiet_and_its_words_lead_to_lessons(open_page):
+    page = open_page()
+    start_game(page, size="3x3")
+    for edge in (0, 3):  # two sides of the first box: its others cost two boxes
+        draw(page, edge)
+    page.get_by_test_id("analysis").click()
+    page.locator(".badge:not(.busy)").wait_for()
+    costs = page.locator("#board-host .cost")
+    expect(costs).to_have_count(3 + 2)  # the best, and the costly ones
+    lines = page.locator(".lines .line")
+    expect(lines).to_have_count(3)
+    lines.nth(1).locator("button").first.hover()
+    page.locator("#board-host .ghost").wait_for(state="attached")
+    page.locator("#switch-ownersShown").click()
+    expect(page.locator("#board-host .owners .sign.side-0")).to_have_count(9)
+    page.locator(".facts a").first.click()
+    expect(page).to_have_url(re.compile("#lesson-3"))
+
+
+def test_a_thousand_steps_leave_nothing_behind(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.get_by_test_id("accuracy").wait_for()
+    session = page.context.new_cdp_session(page)
+    walk = """async () => {
+        for (let step = 0; step < 250; step++) {
+            const key = step % 10 < 5 ? "ArrowLeft" : "ArrowRight";
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+            if (step % 50 === 0) await new Promise((done) => setTimeout(done, 20));
+        }
+    }"""
+
+    def heap():
+        session.send("HeapProfiler.collectGarbage")
+        return session.send("Runtime.getHeapUsage")["usedSize"]
+
+    page.evaluate(walk)
+    before = heap()
+    for _ in range(4):
+        page.evaluate(walk)
+    assert heap() - before < 300_000  # bytes

@@ -4,7 +4,7 @@ import { html } from "./dom.js";
 import { t } from "./i18n.js";
 import { hasSafeEdge, replay } from "./rules.js";
 
-const NOTHING = { proven: 0.01, expected: 0.5 }; // of the margin; expected losses scatter
+const SOMETHING = 0.5; // of the margin; expected losses scatter
 const PHASES = ["all", "opening", "middle", "endgame"];
 
 /** Return the percentage of moves without loss as [{all, opening, middle, endgame}] by player; null: no moves. */
@@ -14,8 +14,8 @@ export function accuracyOf(game, lines) {
   for (const [ply, edge] of game.moves.entries()) {
     const line = lines[ply];
     const left = position.drawn.filter((drawn) => !drawn).length;
-    if (line && line.lost !== null && left > 1) {
-      const good = line.lost < (line.exact ? NOTHING.proven : NOTHING.expected);
+    if (line && line.lost !== null) {
+      const good = line.lost < SOMETHING;
       for (const phase of ["all", phaseOf(game, position.drawn, left)]) {
         counts[line.player][phase].all++;
         counts[line.player][phase].good += good;

@@ -19,7 +19,9 @@ import { createPractice, ownSlips } from "./practice.js";
 import { setLevels } from "./rating.js";
 import { createRecord } from "./record.js";
 import { createReview } from "./review.js";
+import { lastTurn } from "./rules.js";
 import { applyTheme, nextTheme, remember, settings } from "./settings.js";
+import { sound } from "./sound.js";
 import { createStatus } from "./status.js";
 import { createTables } from "./tables.js";
 import { showTools } from "./toolbar.js";
@@ -62,10 +64,11 @@ const tables = createTables({ record, play, editor, notice, showView, openView, 
 createClock({ table: play.table, side: runningSide, onFlag: play.flag });
 const files = createFiles({
   record,
-  komi: () => play.table.komi,
-  names: () => [0, 1].map(status.sideName),
+  table: play.table,
+  nameOf: (player) => status.sideName(player),
   notice,
   say,
+  onName: () => (tables.keep(), showState()),
   onLoad: (game, names) => tables.showLoaded(game, 0, names),
 });
 
@@ -107,6 +110,7 @@ function showPosition(reason) {
   if (!play.state.busy) notice.moveOn(); // else it is the engine that moves on
   showState(reason === "play");
   files.showFormats();
+  files.showNames();
   analysis.refresh();
   review.refresh();
   if (reason !== "view") tables.keep(); // another tab may have stored its game since
@@ -117,6 +121,7 @@ function announce() {
   const first = plies.findLastIndex((_, ply) => !record.game.joined?.includes(ply)); // of this click
   const { edge, player } = plies[first];
   const closed = plies.slice(first).reduce((sum, ply) => sum + ply.closed.length, 0);
+  sound(record.position.over ? "end" : closed ? "box" : "edge");
   const move = t("live.move", { name: status.sideName(player), place: edgeWords(record.game, edge), closed });
   tell(record.position.over ? `${move}. ${status.resultWords(record.position)}` : move);
 }
@@ -131,10 +136,8 @@ function tellOfChains(count) {
 /** Show whose turn it is and what can be done. */
 function showState(slowly = false) {
   const { game, position } = record;
-  const { plies } = position;
-  const last = plies.length ? lastTurn(plies) : [];
   const enabled = isReview() ? !position.over : play.mayMove();
-  board.show(game, position, { last, enabled, editing: editor.isOn(), slowly });
+  board.show(game, position, { last: lastTurn(position.plies), enabled, editing: editor.isOn(), slowly });
   find("#players").replaceChildren(...[0, 1].map(status.playerCard));
   analysis.draw(); // what a person has marked
   const ended = !play.isOpen() && !isReview() && !editor.isOn() && record.at === game.moves.length;
@@ -142,13 +145,6 @@ function showState(slowly = false) {
   find("#status").classList.toggle("busy", status.isBusy());
   find("#status").classList.toggle("result", ended);
   showTools({ record, play, editor, ended });
-}
-
-/** Return the edges of the last turn, which may close several boxes. */
-function lastTurn(plies) {
-  const { player } = plies.at(-1);
-  const first = plies.findLastIndex((ply) => ply.player !== player) + 1;
-  return plies.slice(first).map(({ edge }) => edge);
 }
 
 /** Show another ply of the game on the table. */
@@ -262,6 +258,8 @@ function changeSetting(name) {
   if (name === "language") showLanguage();
   if (name === "theme") showTheme();
   if (name === "teaching") analysis.refresh();
+  if (["turn", "flip"].includes(name)) view === "learn" ? lessons.render() : showState();
+  if (name === "sound") sound("box");
 }
 
 async function askInfo() {

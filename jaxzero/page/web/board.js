@@ -1,33 +1,17 @@
 /** The board as SVG: drawing, pointer, keyboard and labels for screen readers. */
 
 import { sideSign, svg } from "./dom.js";
+import { centreOf, coordinatesOf, dotsOf, endsOf, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
 import { t } from "./i18n.js";
-import { boxCount, edgeAt, edgeCount, NOBODY, placeOf } from "./rules.js";
+import { boxCount, edgeCount, NOBODY, placeOf } from "./rules.js";
+import { settings } from "./settings.js";
 
-export const UNIT = 100; // length of an edge in the units of the picture
-const MARGIN = 46;
 const AT_DOT = 16; // a click this near to a dot could mean several edges: it means none
 const AT_CENTRE = 18; // likewise at the centre of a box
 const HOLD = 450; // ms that a finger stays to read about an edge
 const STILL = 10; // pixels that it may move meanwhile
 const DRAWING = 130; // ms between the edges of one click as they appear
 const SHOWING = 800; // ms for all of them at most
-
-/** Return both ends of an edge in the picture: [x1, y1, x2, y2]. */
-export function endsOf(board, edge) {
-  const { kind, row, col } = placeOf(board, edge);
-  const [x, y] = [col * UNIT, row * UNIT];
-  return kind === "h" ? [x, y, x + UNIT, y] : [x, y, x, y + UNIT];
-}
-
-export function middleOf(board, edge) {
-  const [x1, y1, x2, y2] = endsOf(board, edge);
-  return [(x1 + x2) / 2, (y1 + y2) / 2];
-}
-
-export function centreOf(board, box) {
-  return [(box % board.cols + 0.5) * UNIT, (Math.floor(box / board.cols) + 0.5) * UNIT];
-}
 
 /**
  * Put a board into an element.
@@ -39,6 +23,7 @@ export function centreOf(board, box) {
  */
 export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null, arrowsStep = () => false, prefix = "" }) {
   let size = null;
+  let shape = ""; // size, turn and flip of what is built
   let edges = [];
   let boxes = [];
   let picture = null;
@@ -49,8 +34,8 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
 
   function build(board) {
     size = { rows: board.rows, cols: board.cols };
-    const width = size.cols * UNIT + 2 * MARGIN;
-    const height = size.rows * UNIT + 2 * MARGIN;
+    shape = shapeOf(board);
+    const { viewBox, width, height } = frameOf(size);
     boxes = Array.from({ length: boxCount(size) }, (_, box) => makeBox(box));
     edges = Array.from({ length: edgeCount(size) }, (_, edge) => makeEdge(edge));
     layers = {
@@ -61,15 +46,15 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     };
     picture = svg(
       "svg",
-      { class: "board", viewBox: `${-MARGIN} ${-MARGIN} ${width} ${height}`, role: "group", "data-testid": `${prefix}board` },
+      { class: "board", viewBox, role: "group", "data-testid": `${prefix}board` },
       stripes(),
       svg("g", {}, boxes),
       layers.under,
       layers.owners,
       svg("g", {}, edges),
       layers.costs,
-      svg("g", { class: "dots" }, makeDots()),
-      svg("g", { class: "coordinates", "aria-hidden": "true" }, makeCoordinates()),
+      svg("g", { class: "dots" }, dotsOf(size)),
+      svg("g", { class: "coordinates", "aria-hidden": "true" }, coordinatesOf(size)),
       layers.marks,
     );
     picture.style.setProperty("--ratio", width / height);
@@ -127,37 +112,19 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
 
   /** A click reaches the nearest edge, but none where two or four are equally near. */
   function targetOf(edge) {
-    const { kind, row, col } = placeOf(size, edge);
     const [x, y] = middleOf(size, edge);
+    const flat = isFlat(edge);
+    const [place, farthest] = flat ? [y, sizeOf(size)[1]] : [x, sizeOf(size)[0]];
     const half = UNIT / 2;
-    const before = ((kind === "h" ? row === 0 : col === 0) ? MARGIN : half) - AT_CENTRE;
-    const after = ((kind === "h" ? row === size.rows : col === size.cols) ? MARGIN : half) - AT_CENTRE;
+    const before = (place === 0 ? MARGIN : half) - AT_CENTRE;
+    const after = (place === farthest ? MARGIN : half) - AT_CENTRE;
     const end = half - AT_DOT;
     const corners = [
       [-end, -AT_DOT], [-AT_CENTRE, -before], [AT_CENTRE, -before], [end, -AT_DOT],
       [end, AT_DOT], [AT_CENTRE, after], [-AT_CENTRE, after], [-end, AT_DOT],
     ]; // along the edge and across it
-    const points = corners.map(([along, across]) => (kind === "h" ? [x + along, y + across] : [x + across, y + along]));
+    const points = corners.map(([along, across]) => (flat ? [x + along, y + across] : [x + across, y + along]));
     return points.map((point) => point.join(",")).join(" ");
-  }
-
-  function makeDots() {
-    const dots = [];
-    for (let row = 0; row <= size.rows; row++) {
-      for (let col = 0; col <= size.cols; col++) {
-        dots.push(svg("circle", { cx: col * UNIT, cy: row * UNIT, r: 8 }));
-      }
-    }
-    return dots;
-  }
-
-  /** Number the rows and columns of dots: an edge is named after the first of its two dots. */
-  function makeCoordinates() {
-    const letters = 6 + 2.6 * Math.max(size.rows, size.cols); // as large on the screen for every board
-    const label = (x, y, number) => svg("text", { x, y: y + letters / 3, "font-size": letters }, String(number));
-    const rows = [...Array(size.rows + 1).keys()].map((row) => label(-30, row * UNIT, row));
-    const cols = [...Array(size.cols + 1).keys()].map((col) => label(col * UNIT, -29, col));
-    return [...rows, ...cols];
   }
 
   function focused(edge) {
@@ -200,16 +167,23 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     event.stopPropagation();
   }
 
-  /** Left and right stay in the row; up and down go from h r,c to v r,c to h r+1,c. */
+  /** Return whether an edge is seen as a horizontal one. */
+  function isFlat(edge) {
+    const [, y1, , y2] = endsOf(size, edge);
+    return y1 === y2;
+  }
+
+  /** Left and right stay in the row; down goes from a horizontal edge to its left side, then below. */
   function neighbour(edge, way) {
-    const { kind, row, col } = placeOf(size, edge);
-    const width = kind === "h" ? size.cols : size.cols + 1;
-    if (way === "Left") return edgeAt(size, kind, row, Math.max(0, col - 1));
-    if (way === "Right") return edgeAt(size, kind, row, Math.min(width - 1, col + 1));
-    const line = 2 * row + (kind === "v") + (way === "Down" ? 1 : -1); // rows of edges from the top
-    if (line < 0 || line > 2 * size.rows) return edge;
-    if (line % 2) return edgeAt(size, "v", (line - 1) / 2, col);
-    return edgeAt(size, "h", line / 2, Math.min(col, size.cols - 1));
+    let [x, y] = middleOf(size, edge);
+    if (way === "Left") x -= UNIT;
+    else if (way === "Right") x += UNIT;
+    else {
+      y += (way === "Down" ? UNIT : -UNIT) / 2;
+      x = isFlat(edge) ? x - UNIT / 2 : Math.min(x, sizeOf(size)[0] - UNIT) + UNIT / 2;
+    }
+    const found = edges.findIndex((_, other) => middleOf(size, other).join() === [x, y].join());
+    return found < 0 ? edge : found;
   }
 
   function moveTo(edge) {
@@ -225,7 +199,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
    * the other.
    */
   function show(board, position, { last = [], enabled = true, editing = false, slowly = false } = {}) {
-    if (!size || size.rows !== board.rows || size.cols !== board.cols) build(board);
+    if (shape !== shapeOf(board)) build(board);
     const fresh = position.plies.filter(({ edge }) => !edges[edge].classList.contains("drawn"));
     fresh.forEach(({ edge, closed }, index) => {
       const wait = slowly ? Math.min(DRAWING, SHOWING / fresh.length) * index : 0;
@@ -265,6 +239,10 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     focus: () => edges[current]?.focus(),
     layers: () => layers,
   };
+}
+
+function shapeOf({ rows, cols }) {
+  return [rows, cols, settings.turn, settings.flip].join();
 }
 
 function edgeLabel(board, edge, drawn) {

@@ -2,13 +2,15 @@
 
 import { api } from "./api.js";
 import { find, html } from "./dom.js";
+import { PICTURES } from "./export_picture.js";
 import { hasText, t } from "./i18n.js";
 import { toFragment } from "./share.js";
 
 const MOST_TEXT = 60000; // letters; the server takes 64 KiB
 const ENDINGS = { json: "json", openspiel: "txt", ccgc: "ccgc.json" }; // others: FORMAT.txt, as `--save` has them
 
-export function createFiles({ record, komi, names, notice, say, onLoad }) {
+/** `table` has the komi and the names, `nameOf(player)` is what a side is called here. */
+export function createFiles({ record, table, nameOf, notice, say, onLoad, onName }) {
   let dragging = false; // a game of this page, which is not to be dropped on it
   let formats = ["json"]; // that the server can write
 
@@ -20,13 +22,29 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
   /** Offer the formats that can hold the game shown. */
   function showFormats() {
     const select = find("#format");
-    const possible = formats.filter((id) => id !== "ccgc" || fitsCcgc(record.game));
+    const possible = [...formats, ...Object.keys(PICTURES)].filter((id) => id !== "ccgc" || fitsCcgc(record.game));
     const label = (id) => (hasText(`format.${id}`) ? t(`format.${id}`) : id);
     const words = possible.map(label);
     if ([...select.options].map(({ text }) => text).join() === words.join()) return;
     const chosen = select.value;
     select.replaceChildren(...possible.map((id, index) => html("option", { value: id }, words[index])));
     if (possible.includes(chosen)) select.value = chosen;
+  }
+
+  /** Show the names of the game in their fields. */
+  function showNames() {
+    const texts = { "name-0": table.names[0], "name-1": table.names[1], "game-title": record.root.title };
+    for (const [id, text = ""] of Object.entries(texts)) {
+      const field = find(`#${id}`);
+      if (field !== document.activeElement) field.value = text;
+    }
+  }
+
+  function takeNames() {
+    const [first, second, title] = ["name-0", "name-1", "game-title"].map((id) => find(`#${id}`).value.trim());
+    table.names = first || second ? [first, second] : [];
+    record.root.title = title;
+    onName();
   }
 
   async function load(file) {
@@ -50,20 +68,24 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     }
   }
 
+  /** Return the text of the format that is chosen; a Blob of a picture that is no text. */
   async function written() {
-    const { text } = await api.write(withLines(record.root), find("#format").value, names());
+    const picture = PICTURES[find("#format").value];
+    if (picture) return picture.make(record);
+    const { text } = await api.write(withLines(record.root), find("#format").value, [0, 1].map(nameOf));
     return text;
   }
 
   function fileName() {
     const { rows, cols } = record.game;
     const format = find("#format").value;
-    return `dots-and-boxes-${rows}x${cols}.${ENDINGS[format] ?? `${format}.txt`}`;
+    return `dots-and-boxes-${rows}x${cols}.${PICTURES[format]?.ending ?? ENDINGS[format] ?? `${format}.txt`}`;
   }
 
   async function save() {
     try {
-      const address = URL.createObjectURL(new Blob([await written()], { type: "text/plain" }));
+      const type = PICTURES[find("#format").value]?.type ?? "text/plain";
+      const address = URL.createObjectURL(new Blob([await written()], { type }));
       html("a", { href: address, download: fileName() }).click();
       setTimeout(() => URL.revokeObjectURL(address), 1000);
     } catch (error) {
@@ -80,14 +102,15 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
   }
 
   async function share() {
-    const fragment = toFragment(record.game, komi());
+    const fragment = toFragment(record.game, table.komi);
     history.replaceState(null, "", `#${fragment}`);
     await toClipboard(location.href, "files.shared", "files.link");
   }
 
-  async function toClipboard(text, done, refused) {
+  async function toClipboard(content, done, refused) {
     try {
-      await navigator.clipboard.writeText(text);
+      if (typeof content === "string") await navigator.clipboard.writeText(content);
+      else await navigator.clipboard.write([new ClipboardItem({ [content.type]: content })]);
       say(t(done));
     } catch {
       say(t(refused));
@@ -103,7 +126,7 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
       text = await written().catch(() => null);
     });
     button.addEventListener("dragstart", (event) => {
-      if (text === null) return event.preventDefault();
+      if (typeof text !== "string") return event.preventDefault();
       dragging = true;
       const data = `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`;
       event.dataTransfer.setData("DownloadURL", `text/plain:${fileName()}:${data}`);
@@ -153,13 +176,14 @@ export function createFiles({ record, komi, names, notice, say, onLoad }) {
     if (target.files.length) load(target.files[0]);
     target.value = "";
   });
+  for (const id of ["name-0", "name-1", "game-title"]) find(`#${id}`).addEventListener("input", takeNames);
   find("#save").addEventListener("click", save);
   find("#copy").addEventListener("click", copy);
   find("#share").addEventListener("click", share);
   offerDrags(find("#save"));
   acceptDrops();
   acceptPastes();
-  return { setFormats, showFormats };
+  return { setFormats, showFormats, showNames };
 }
 
 /** Return a game for the server: without what only the page knows of its lines. */

@@ -1,7 +1,7 @@
 /** Drawings of the analysis on the board: costs of edges, chains, the line, a hint. */
 
-import { centreOf, endsOf, middleOf, UNIT } from "./board.js";
 import { sideSign, svg } from "./dom.js";
+import { centreOf, endsOf, middleOf, UNIT } from "./geometry.js";
 import { boxesBeside, replay } from "./rules.js";
 
 const STEPS = [0.1, 0.75, 1.5, 3]; // of the margin lost where the next colour begins

@@ -1,7 +1,7 @@
 /** Small pictures of positions for the rules and the start page. */
 
-import { centreOf, endsOf, UNIT } from "./board.js";
 import { sideSign, svg } from "./dom.js";
+import { centreOf, endsOf, UNIT } from "./geometry.js";
 
 const PAD = 24;
 

@@ -7,7 +7,7 @@ import { edgeName } from "./rules.js";
 import { reasonsOf } from "./teach.js";
 
 const PATIENCE = 20000; // ms to wait for the analysis
-const AS_GOOD = { proven: 0.01, expected: 0.5 }; // of the margin
+const AS_GOOD = 0.5; // of the margin lost at most; expected losses scatter
 
 /**
  * Create the practice. A task is {ply, edge, lost} of the game on the table, with `table` where
@@ -68,7 +68,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
 
   function judge({ found, ...rated }) {
     const place = edgeName(record.game, rated.edge);
-    const good = rated.lost <= (rated.exact ? AS_GOOD.proven : AS_GOOD.expected);
+    const good = rated.lost <= AS_GOOD;
     if (good) return { mood: "good", parts: [t(rated.exact ? "practice.proven" : "practice.good", { place })] };
     const lost = formatNumber(rated.lost);
     return { mood: "bad", parts: [t("practice.bad", { place, lost }), ...reasonsOf(record, rated, found.structure)] };

@@ -112,6 +112,12 @@ export function replay(game, plies = game.moves.length) {
   return position;
 }
 
+/** Return the edges of the last turn, which may close several boxes. */
+export function lastTurn(plies) {
+  const first = plies.findLastIndex(({ player }) => player !== plies.at(-1).player) + 1;
+  return plies.slice(first).map(({ edge }) => edge);
+}
+
 /** Return what makes a game impossible as {code, ...values}, or null. */
 export function findFault(game, largest = 7) {
   for (const side of ["rows", "cols"]) {

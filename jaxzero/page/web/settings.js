@@ -14,6 +14,9 @@ const DEFAULTS = {
   chainsShown: true,
   everyEdge: false, // the analysis marks all edges, not only the best and the costly ones
   ownersShown: false, // and who gets which box
+  turn: 0, // quarter turns of the board, clockwise, after a flip
+  flip: false,
+  sound: false,
   speed: 3,
   setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], adapts: false, variant: "american", komi: 0, clock: "none" },
   rating: 1000, // of the person, by games against levels

@@ -1,0 +1,90 @@
+/** Pictures of a position, and of a whole game in motion, as files that need nothing else. */
+
+import { sideSign, svg } from "./dom.js";
+import { centreOf, coordinatesOf, dotsOf, endsOf, frameOf } from "./geometry.js";
+import { edgeCount, NOBODY, replay } from "./rules.js";
+
+const INK = "#33404f";
+const SIDES = ["#1d6fc4", "#b8570a"];
+const TINTS = ["#d5e7fa", "#fce5c6", "#e6e3da"]; // of boxes of both sides, and of nobody's
+const PACE = 0.7; // seconds for an edge
+const PAUSE = 3; // seconds at the end, before the game begins again
+const SHARPNESS = 2; // pixels of the PNG for a unit of the picture
+
+/** How to write a record as each format. */
+export const PICTURES = {
+  picture: { ending: "svg", type: "image/svg+xml", make: ({ game, position }) => textOf(draw(game, position)) },
+  png: { ending: "png", type: "image/png", make: ({ game, position }) => toPng(draw(game, position)) },
+  animation: { ending: "svg", type: "image/svg+xml", make: ({ game }) => textOf(draw(game, replay(game), true)) },
+};
+
+function textOf(picture) {
+  return new XMLSerializer().serializeToString(picture);
+}
+
+async function toPng(picture) {
+  const image = new Image();
+  image.src = `data:image/svg+xml,${encodeURIComponent(textOf(picture))}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = SHARPNESS * picture.getAttribute("width");
+  canvas.height = SHARPNESS * picture.getAttribute("height");
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+/** Draw a position; where it is `moving`, its plies appear one after the other. */
+function draw(game, { drawn, owner, plies }, moving = false) {
+  const { viewBox, width, height } = frameOf(game);
+  const [x, y] = viewBox.split(" ");
+  const plyOf = new Map(plies.map(({ edge }, ply) => [edge, ply]));
+  const closedAt = new Map(plies.flatMap(({ closed }, ply) => closed.map((box) => [box, ply])));
+  const shown = (part, ply) => (moving && ply !== undefined ? appear(part, ply, plies.length) : part);
+  const edges = [...Array(edgeCount(game)).keys()];
+  const boxes = [...owner.keys()].filter((box) => owner[box] >= 0);
+  const ink = edges.filter((edge) => drawn[edge]).map((edge) => {
+    const ply = plyOf.get(edge);
+    const isNew = ply !== undefined && (moving || ply === plies.length - 1);
+    const part = line(game, edge, { stroke: isNew ? SIDES[plies[ply].player] : INK, "stroke-width": 11 });
+    if (moving && isNew) part.append(change("stroke", SIDES[plies[ply].player], INK, ply + 1, plies.length));
+    return shown(part, ply);
+  });
+  return svg(
+    "svg",
+    { viewBox, width, height },
+    svg("rect", { x, y, width, height, fill: "#ffffff" }),
+    boxes.map((box) => shown(boxOf(game, box, owner[box]), closedAt.get(box))),
+    edges.map((edge) => line(game, edge, { stroke: "#dcd8ce", "stroke-width": 3, "stroke-dasharray": "1 9" })),
+    ink,
+    svg("g", { fill: INK }, dotsOf(game)),
+    svg("g", { fill: "#5a6471", "font-family": "sans-serif", "text-anchor": "middle" }, coordinatesOf(game)),
+  );
+}
+
+function line(game, edge, attributes) {
+  const [x1, y1, x2, y2] = endsOf(game, edge);
+  return svg("line", { x1, y1, x2, y2, "stroke-linecap": "round", ...attributes });
+}
+
+function boxOf(game, box, owner) {
+  const [x, y] = centreOf(game, box);
+  const tint = svg("rect", { x: x - 41, y: y - 41, width: 82, height: 82, rx: 10, fill: TINTS[owner] });
+  if (owner === NOBODY) return svg("g", {}, tint);
+  const sign = sideSign(owner, 34);
+  for (const [name, value] of Object.entries({ x: x - 17, y: y - 17, fill: SIDES[owner] })) sign.setAttribute(name, value);
+  return svg("g", {}, tint, sign);
+}
+
+/** Let a part of the picture be seen from one ply on. */
+function appear(part, ply, plies) {
+  part.append(change("opacity", 0, 1, ply, plies));
+  return part;
+}
+
+/** Return what changes an attribute at one ply of a game that begins again for ever. */
+function change(attributeName, before, after, ply, plies) {
+  const duration = (plies + 1) * PACE + PAUSE;
+  const keyTimes = `0;${((ply + 1) * PACE) / duration}`;
+  const values = `${before};${after}`;
+  return svg("animate", { attributeName, values, keyTimes, dur: `${duration}s`, calcMode: "discrete", repeatCount: "indefinite" });
+}
