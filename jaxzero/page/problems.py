@@ -1,7 +1,7 @@
 """Problems to train on: positions by theme, every edge graded by the exact solver.
 
 All randomness comes from the seed, so the same question always gets the same problem. Nothing is
-compiled for a board, so every problem comes at once.
+compiled for a board, so every problem comes at once, after `load_solver`.
 """
 
 from __future__ import annotations
@@ -218,6 +218,11 @@ def exact_moves(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
     table = new_table(TABLE_ENTRIES)
     lower, upper = move_bounds(game, drawn, node_limit=NODE_LIMIT, table=table)
     return lower if (lower == upper).all() else None
+
+
+def load_solver() -> None:
+    """Solve a position of four edges: at the first time that compiles the solver."""
+    exact_moves(DotsAndBoxes(1, 1), np.zeros(4, bool))
 
 
 def opened(game: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:

@@ -32,6 +32,7 @@ from jaxzero.host.status import waiting
 from jaxzero.page import answers
 from jaxzero.page.answers import DEFAULT, WAIT, Answer
 from jaxzero.page.opponents import exact_answers, find_level, is_warm, wanted
+from jaxzero.page.problems import load_solver
 from jaxzero.page.queue import Queue
 from jaxzero.page.web_files import COMPRESSED, web_routes
 from jaxzero.play.looking import prepare
@@ -74,6 +75,11 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         return JSONResponse(await queue.ask(answers.move, question))
 
     async def problem(question: Answer) -> Response:
+        """Answer once the solver is compiled, which takes seconds at its first use."""
+        if not PREPARATION.is_done(DEFAULT, load_solver):
+            with queue.place(), PREPARATION.wanted(DEFAULT, load_solver, load_solver):
+                while not PREPARATION.is_done(DEFAULT, load_solver):
+                    await anyio.sleep(PAUSE)
         return JSONResponse(await queue.ask(answers.problem, question))
 
     async def read(question: Answer) -> Response:

@@ -227,6 +227,24 @@ def test_a_stand_in_moves_while_a_level_compiles_and_the_answer_says_so(monkeypa
         gate.set()
 
 
+def test_problems_wait_for_the_compiler_while_others_are_answered(monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr(server, "load_solver", lambda: gate.wait(60))
+    problems = [Client("/api/problem", {"theme": "chains", "seed": seed}) for seed in range(3)]
+
+    async def visit_all() -> None:
+        async with anyio.create_task_group() as group:
+            for client in problems:
+                group.start_soon(client.ask, APP)
+            await anyio.sleep(0.2)
+            assert (await Client("/api/move", {**GAME, "level": "0"}).ask(APP)).status == 200
+            assert all(client.status is None for client in problems)
+            gate.set()
+
+    anyio.run(visit_all)
+    assert [client.json["theme"] for client in problems] == ["chains"] * 3
+
+
 HOSTILE = (
     *(None, True, -1, 0, 1.5, 2, 10**30, "", "2", "\0", "h0,0", "../../etc/passwd", "\uff19"),
     *([], [[]], [None], [-1], ["0"], {}, {"rows": {}}, [0] * 99, "x" * 2000, "{" * 500),
