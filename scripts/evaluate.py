@@ -45,7 +45,7 @@ def evaluate_parser() -> ArgumentParser:
         "--opponents",
         default="",
         help="players to play a match against, separated by commas: random, greedy, "
-        "alphabeta:DEPTH, perfect, policy, search:SIMULATIONS, expert:SECONDS",
+        "alphabeta:DEPTH, perfect, policy, search:SIMULATIONS, expert:SECONDS, level:LEVEL",
     )
     parser.add_argument(
         "--games",
@@ -193,7 +193,7 @@ def main(arguments: list[str]) -> None:
     if options.suite:
         results |= score_suite(networks, suite, players, figures, options.seed)
     if options.ladder and options.players:
-        results["ladder"] = rate_players(networks, players, *match)
+        results |= rate_players(networks, players, *match)
     elif options.ladder:
         results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)
     if options.json:

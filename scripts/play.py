@@ -32,7 +32,7 @@ from jaxzero.runs.source import source_of
 
 PLAYERS = (
     "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
-    "expert:SECONDS"
+    "expert:SECONDS, level:LEVEL"
 )
 ONLY_IN = {  # the modes of options that do not apply to every mode
     "player2": ("ai", "dual"),

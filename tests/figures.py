@@ -28,10 +28,13 @@ from jaxzero.config.files import update_names
 from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.game.notation import FORMATS
 from jaxzero.host.files import atomic_write
+from jaxzero.measure.arena import MatchResult
+from jaxzero.measure.rating import Match, elo_ratings
 from jaxzero.measure.suite import load_suite
 from jaxzero.network.network import Network, count_params
-from jaxzero.page.opponents import LEVELS, OWN_NETWORK
+from jaxzero.page.opponents import OWN_NETWORK
 from jaxzero.performance.startup import startup_table
+from jaxzero.players.levels import LEVELS
 from jaxzero.runs.memory import mebibytes
 from jaxzero.training.iteration import input_shapes
 from jaxzero.training.learner import init_learner
@@ -104,6 +107,7 @@ def figures() -> Iterator[Figure]:
     yield from of_the_h100()
     yield from of_runs_on_the_h100()
     yield from of_the_page()
+    yield from of_the_levels()
 
 
 @cache
@@ -202,6 +206,7 @@ def of_the_early_suite() -> Iterator[Figure]:
 
 
 BERLEKAMP = (DotsAndBoxes(3, 3), DotsAndBoxes(3, 5), DotsAndBoxes(5, 5))
+BEGINNER = 400  # the rating of the lowest level, by convention
 GPU_PRESETS = ("gpu_8gb", "gpu_24gb", "gpu_80gb")
 PRESETS = ("tiny", "quick", "cpu_4x4", "cpu", "standard", *GPU_PRESETS)
 
@@ -439,14 +444,33 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
 def of_the_page() -> Iterator[Figure]:
     """Yield levels, boards and formats."""
     words = {7: "seven", 9: "nine"}
-    yield Figure(README, f"{words[len(LEVELS)]} levels", "page/opponents.py")
+    yield Figure(README, f"{words[len(LEVELS)]} levels", "players/levels.py")
     yield Figure(README, f"{words[len(FORMATS)]} formats", "game/notation.py")
     *boards, last = OWN_NETWORK
     yield Figure(PLAYING, f"({', '.join(boards)} and {last}", "page/opponents.py")
     for name in FORMATS:
         yield Figure(PLAYING, f"| `{name}` |", "game/notation.py")
-    for level in LEVELS:
-        yield Figure(PLAYING, level.name, "page/opponents.py")
+
+
+def of_the_levels() -> Iterator[Figure]:
+    """Yield the ratings of the levels, fitted to all stored matches together."""
+    source, matches = "docs/results/cpu_2_cores_levels.json", []
+    for one in json.loads((ROOT / source).read_text())["matches"]:
+        result = one["result"]
+        seats = [{int(m): n for m, n in seat.items()} for seat in result["margins"].values()]
+        found = MatchResult(*seats, repeats=result["games"] - result["distinct"])
+        matches.append(Match(one["first"], one["second"], found))
+    ratings = {one.name: one for one in elo_ratings(matches, anchor="level:0")}
+    for number, level in enumerate(LEVELS):
+        one = ratings[f"level:{number}"]
+        elo, low, high = (round(BEGINNER + value, -1) for value in (one.elo, one.low, one.high))
+        text = f'Level("{level.name}", "{level.player}", {elo:.0f}'
+        yield Figure("jaxzero/players/levels.py", text, source)
+        yield Figure(PLAYING, f"| {number} {level.name} | {elo:.0f} |", source)
+        interval = f"[{low:.0f}, {high:.0f}]" if number else ""
+        yield Figure(
+            FINDINGS, f"| {number} {level.name} | {elo:.0f} | {interval} | {one.games} |", source
+        )
 
 
 # The picture

@@ -26,6 +26,7 @@ from jaxzero.measure.scoring import named_answers, score
 from jaxzero.measure.suite import choose_suite
 from jaxzero.measure.suite_report import format_scores
 from jaxzero.players.agent import Agent
+from jaxzero.players.levels import find_level
 from jaxzero.players.players import make_player, make_players, name_shown
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import memory_limit_bytes, refuse_match
@@ -94,10 +95,11 @@ def rate_checkpoints(
 
 def rate_players(
     networks: dict[str, Agent], names: list[str], games: int, opening_plies: int, seed: int
-) -> list[dict]:
+) -> dict[str, list[dict]]:
     """Rate players, of each network where they have one, by matches of each against each; print.
 
-    The first one has 0 Elo. Raises: InputError for a single player.
+    Returns the `ladder` and its `matches`. The first player has 0 Elo.
+    Raises: InputError for a single player.
     """
     game = next(iter(networks.values())).network.game
     players = {
@@ -113,7 +115,8 @@ def rate_players(
         print(f"{first} against {second}: {result}")
     ratings = elo_ratings(matches, anchor=next(iter(players)))
     print(f"\n{format_ratings(ratings)}")
-    return [one._asdict() for one in ratings]
+    played = [{**one._asdict(), "result": one.result.to_dict()} for one in matches]
+    return {"ladder": [one._asdict() for one in ratings], "matches": played}
 
 
 def measure_weights(
@@ -146,9 +149,11 @@ def measure_weights(
 
 
 def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndBoxes) -> None:
-    """Raise an InputError where a player `search:N` among `names` needs too much memory."""
+    """Raise an InputError where a search of a player among `names` needs too much memory."""
     for name in names:
         kind, _, simulations = name.partition(":")
+        if kind == "level":
+            kind, _, simulations = find_level(simulations).player.partition(":")
         if kind == "search":
             refuse_search(field, int(simulations), games, game)
 

@@ -43,7 +43,10 @@ def about() -> Answer:
         "boards": [{"rows": rows, "cols": cols} for rows, cols in boards],
         "sizes": {"min": 1, "max": LARGEST_SIDE},
         "default": {"rows": DEFAULT.rows, "cols": DEFAULT.cols},
-        "levels": [{"id": str(i), "name": level.name} for i, level in enumerate(LEVELS)],
+        "levels": [
+            {"id": str(number), "name": level.name, "rating": level.rating}
+            for number, level in enumerate(LEVELS)
+        ],
         "formats": list(FORMATS),
     }
 

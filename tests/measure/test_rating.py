@@ -161,7 +161,9 @@ def test_a_ladder_costs_neighbours_and_anchors_for_each_checkpoint():
 
 def test_the_players_of_every_network_meet_all_others():
     names, networks = ["greedy", "perfect", "policy"], dict.fromkeys(("one", "other"), AGENT)
-    rated = strength.rate_players(networks, names, games=16, opening_plies=4, seed=0)
+    found = strength.rate_players(networks, names, games=16, opening_plies=4, seed=0)
+    rated, matches = found["ladder"], found["matches"]
+    assert len(matches) == 6 and {one["result"]["games"] for one in matches} == {16}
     ratings = {one["name"]: one for one in rated}
     assert [*ratings] == ["greedy", "perfect", "policy of one", "policy of other"]
     assert ratings["greedy"]["elo"] == 0 < ratings["perfect"]["elo"]

@@ -49,7 +49,11 @@ def ask(path: str, question: object = None, status: int | None = 200, **other) -
 
 def test_the_page_learns_what_there_is():
     found = ask("info", method="GET").json
-    assert len(found["levels"]) == len(LEVELS) and found["formats"] == list(FORMATS)
+    assert found["levels"] == [
+        {"id": str(number), "name": level.name, "rating": level.rating}
+        for number, level in enumerate(LEVELS)
+    ]
+    assert found["formats"] == list(FORMATS)
     assert {"rows": 5, "cols": 5} in found["boards"]
 
 
