@@ -44,8 +44,8 @@ export function centreOf(board, box) {
 export function dotsOf(board) {
   const [width, height] = sizeOf(board);
   const dots = [];
-  for (let x = 0; x <= width; x += UNIT) {
-    for (let y = 0; y <= height; y += UNIT) dots.push(svg("circle", { cx: x, cy: y, r: 8 }));
+  for (let y = 0; y <= height; y += UNIT) {
+    for (let x = 0; x <= width; x += UNIT) dots.push(svg("circle", { cx: x, cy: y, r: 8 }));
   }
   return dots;
 }
