@@ -152,6 +152,16 @@ def place(page, edge):
     return (box[0] + box[1]) / 2, (box[2] + box[3]) / 2
 
 
+# The edge that a click near the end of an edge reaches.
+NEAR_ITS_END = """(edge) => {
+    const line = document.querySelector(`#board-host [data-edge="${edge}"] .guide`);
+    const end = (name) => line[name].baseVal.value;
+    const at = (name) => 0.17 * end(`${name}1`) + 0.83 * end(`${name}2`);
+    const { x, y } = new DOMPoint(at("x"), at("y")).matrixTransform(line.getScreenCTM());
+    return document.elementFromPoint(x, y).closest(".edge")?.dataset.edge;
+}"""
+
+
 @pytest.mark.parametrize(
     ("turn", "flip", "places"),
     [
@@ -172,6 +182,7 @@ def test_the_board_is_turned_and_flipped(open_page, turn, flip, places):
     label = page.get_by_test_id("edge-16").get_attribute("aria-label")
     assert label == "vertical edge row 1, column 3, not drawn", "names stay those of the board"
     for edge in (0, 9, 16):  # what is clicked is what is seen
+        assert page.evaluate(NEAR_ITS_END, edge) == str(edge)
         page.get_by_test_id(f"edge-{edge}").click()
         expect(page.locator(f'#board-host .drawn[data-edge="{edge}"]')).to_have_count(1)
     turned = page.evaluate(
