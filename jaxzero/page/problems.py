@@ -254,7 +254,7 @@ def graded(
     reason: str,
     choice: Sequence[int] | None = None,
 ) -> Iterator[Problem]:
-    """Yield the problem of a position if some edges of the `choice` are right and some wrong.
+    """Yield the problem of a position if all right edges are in the `choice`, and a wrong one is.
 
     `moves` [A] are the exact values of all edges, None where they are not known. Without a
     `choice` all edges count.
@@ -266,8 +266,9 @@ def graded(
     if moves is None:
         return
     edges, best = np.flatnonzero(~drawn), moves.max()
-    chosen = moves[edges if choice is None else choice]
-    if len(chosen) == 0 or chosen.min() == best or chosen.max() < best:
+    choice = edges if choice is None else choice
+    right = np.flatnonzero(moves == best)
+    if not np.isin(right, choice).all() or np.isin(choice, right).all():
         return
     losses = best - moves[edges]
     missed = np.mean(moves[simple_edges(game, drawn)] < best)
