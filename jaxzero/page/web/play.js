@@ -216,7 +216,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     table.rated = false;
     const score = scoreWithKomi(replay(record.root), table.komi);
     const won = table.flagged === undefined ? Math.sign(score[person] - score[1 - person]) : table.flagged === person ? -1 : 1;
-    remember({ rating: ratedAfter(settings.rating, rating, (won + 1) / 2) });
+    remember({ rating: ratedAfter(settings.rating, rating, (won + 1) / 2), table: { ...settings.table, rated: false } });
     say(t("rating.now", { n: settings.rating }));
   }
 

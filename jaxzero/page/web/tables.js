@@ -84,7 +84,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
 
   /** Show a game of the archive in the review. */
   function openArchived(table) {
-    open(table, "review");
+    open({ ...table, rated: false }, "review");
     offerAside();
   }
 
