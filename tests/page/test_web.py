@@ -228,8 +228,12 @@ def axe_script():
 def test_every_view_fits_and_is_accessible(open_page, size, scheme, locale):
     page = open_page("learn", size, scheme, locale=locale, bypass_csp=True)
     axe = axe_script()
-    for view in ("learn", "lesson-4", "train-chains", "train-parity", "play", "review"):
-        page.goto(f"{page.url.partition('#')[0]}#{view}")
+    views = ("learn", "lesson-4", "train-chains", "train-parity", "play", "review")
+    for view in (*views, "practise", "new-game", "settings", "open-games", "shortcuts"):
+        if view in views:
+            page.goto(f"{page.url.partition('#')[0]}#{view}")
+        elif page.get_by_test_id(view).is_visible():
+            page.get_by_test_id(view).click()
         if view.startswith("train"):
             choices = "#train-counts button, .lesson .board:not(.waits) .edge:not(.drawn)"
             page.locator(choices).first.click()
@@ -237,6 +241,12 @@ def test_every_view_fits_and_is_accessible(open_page, size, scheme, locale):
         if view == "play":
             page.get_by_test_id("analysis").click()
             page.locator("#board-host .cost").first.wait_for(state="attached")
+        if view == "review":
+            load(page, GAME | {"variations": [{"at": 1, "moves": [3, 4]}]})
+            page.get_by_test_id("accuracy").wait_for()
+        if view == "practise":
+            page.get_by_test_id("edge-2").click()
+            page.locator("[data-testid=practice-answer] p").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
         page.evaluate(axe)
         found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
@@ -246,3 +256,9 @@ def test_every_view_fits_and_is_accessible(open_page, size, scheme, locale):
             if one["impact"] in ("serious", "critical")
         ]
         assert grave == [], view
+        if view == "practise":
+            page.get_by_test_id("practice-next").click()
+            to_play(page)
+        page.keyboard.press("Escape")
+        if view == "settings":
+            page.get_by_test_id("nav-review").click()
