@@ -232,3 +232,12 @@ def test_the_settings_turn_the_board_at_once_with_all_that_is_drawn_on_it(open_p
     x, y = map(float, edge.split(","))
     assert spot.evaluate("c => [c.cx.baseVal.value, c.cy.baseVal.value]") == [200 - y, x]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_lesson_turns_at_once_too(open_page):
+    page = open_page("lesson-1")
+    first = page.locator('#learn [data-edge="0"] .guide')
+    expect(first).to_have_attribute("y1", "0")
+    page.get_by_test_id("settings").click()
+    page.locator("label", has=page.get_by_test_id("turn-2")).click()
+    expect(first).not_to_have_attribute("y1", "0")

@@ -258,7 +258,7 @@ function changeSetting(name) {
   if (name === "language") showLanguage();
   if (name === "theme") showTheme();
   if (name === "teaching") analysis.refresh();
-  if (["turn", "flip"].includes(name)) view === "learn" ? lessons.render() : showState();
+  if (["turn", "flip"].includes(name)) view === "learn" ? learning.render() : showState();
   if (name === "sound") sound("box");
 }
 
