@@ -28,7 +28,7 @@ from jaxzero.config.files import update_names
 from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.game.notation import FORMATS
 from jaxzero.host.files import atomic_write
-from jaxzero.measure.arena import MatchResult
+from jaxzero.measure.arena import MatchResult, wilson_interval
 from jaxzero.measure.rating import Match, elo_ratings
 from jaxzero.measure.suite import load_suite
 from jaxzero.network.network import Network, count_params
@@ -467,10 +467,16 @@ def of_the_levels() -> Iterator[Figure]:
         text = f'Level("{level.name}", "{level.player}", {elo:.0f}'
         yield Figure("jaxzero/players/levels.py", text, source)
         yield Figure(PLAYING, f"| {number} {level.name} | {elo:.0f} |", source)
-        interval = f"[{low:.0f}, {high:.0f}]" if number else ""
-        yield Figure(
-            FINDINGS, f"| {number} {level.name} | {elo:.0f} | {interval} | {one.games} |", source
-        )
+        cells = [f"{number} {level.name}", f"{elo:.0f}"]
+        if number:
+            below = f"level:{number - 1}", one.name
+            played = [match.result.mirrored() for match in matches if match[:2] == below]
+            games = sum(result.distinct for result in played)
+            points = sum(result.distinct * result.points for result in played) / games
+            least, most = wilson_interval(points, games)
+            cells += [f"[{low:.0f}, {high:.0f}]", f"{one.games}"]
+            cells += [f"{100 * points:.0f} [{100 * least:.0f}, {100 * most:.0f}]"]
+        yield Figure(FINDINGS, f"| {' | '.join(cells)} |", source)
 
 
 # The picture

@@ -24,14 +24,14 @@ class Level:
 
 LEVELS = (
     Level("beginner", "greedy", 400, random_share=0.5),
-    Level("novice", "greedy", 401, random_share=0.2),
-    Level("casual", "greedy", 402),
-    Level("learner", "policy", 403, random_share=0.06, temperature=0.8),
-    Level("regular", "policy", 404, random_share=0.03, temperature=0.6),
-    Level("strong", "policy", 405, temperature=0.4),
-    Level("advanced", "search:16", 406),
-    Level("master", "search:256", 407),
-    Level("expert", "expert:2", 408),
+    Level("novice", "greedy", 760, random_share=0.2),
+    Level("casual", "greedy", 1060),
+    Level("learner", "policy", 1170, random_share=0.05, temperature=0.5),
+    Level("regular", "policy", 1330, random_share=0.02, temperature=0.5),
+    Level("strong", "policy", 1460, temperature=0.4),
+    Level("advanced", "search:16", 1650),
+    Level("master", "search:256", 2080),
+    Level("expert", "expert:2", 2210),
 )
 
 
