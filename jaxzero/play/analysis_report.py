@@ -82,8 +82,9 @@ def to_json(found: Analysis) -> dict[str, Any]:
     ]
     long = sum(chain.kind != "free" and len(chain.boxes) >= LONG for chain in found.chains)
     control = None
-    if not found.safe and any(chain.kind != "free" for chain in found.chains):
-        # Who has to open the next chain has lost control.
+    closed = [chain for chain in found.chains if chain.kind != "free"]
+    if not found.safe and closed and all(len(chain.boxes) >= LONG for chain in closed):
+        # Who has to open the next chain has lost control. Shorter chains can still change that.
         control = "mover" if found.declined else "other"
     return {
         "stage": found.stage,

@@ -16,9 +16,10 @@ const REST = 150; // ms of rest before a request: stepping through a game asks o
  * Create the analysis.
  *
  * `wanted()` tells whether to ask the server at all, `isShown()` whether to show the answer, `komi()` is the komi of the game, `nameOf` names
- * a player, `better()` is the edge that was better than a mistake just made, `notice` shows errors.
+ * a player, `better()` is the edge that was better than a mistake just made, `linePlayer()` returns a function that
+ * plays a line, or null, `notice` shows errors.
  */
-export function createAnalysis({ record, board, notice, panel, wanted, isShown, komi, nameOf, better }) {
+export function createAnalysis({ record, board, notice, panel, wanted, isShown, komi, nameOf, better, linePlayer }) {
   let latest = null; // the lines so far, the later replacing the earlier
   let controller = null; // of the request that runs
   let failed = false; // the request will be repeated
@@ -156,7 +157,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     panel.hidden = !isShown();
     if (panel.hidden) return;
     const focused = panel.contains(document.activeElement) ? document.activeElement.id : "";
-    panel.replaceChildren(...panelParts({ latest, record, komi, nameOf, busy: controller !== null, failed, showLine, onSwitch: render }));
+    panel.replaceChildren(...panelParts({ latest, record, komi, nameOf, busy: controller !== null, failed, showLine, onLine: linePlayer(), onSwitch: render }));
     if (focused) find(`#${focused}`, panel)?.focus();
     describe(pointed);
   }

@@ -10,9 +10,10 @@ const LESSONS = { safe: 2, chain: 3, "hard-hearted": 4, "half-hearted": 4, loony
 
 /**
  * Return the parts of the panel. `latest` is the analysis so far, `busy` whether more will come,
- * `failed` whether it will be asked again; `showLine(edges)` shows moves on the board.
+ * `failed` whether it will be asked again; `showLine(edges)` shows moves on the board, `onLine(edges)`, if any,
+ * plays them.
  */
-export function panelParts({ latest, record, komi, nameOf, busy, failed, showLine, onSwitch }) {
+export function panelParts({ latest, record, komi, nameOf, busy, failed, showLine, onLine, onSwitch }) {
   const { game, position } = record;
   const heading = html("div", { class: "panel-head" }, html("h2", {}, t("analysis.title")), latest ? badge(latest, busy) : null);
   if (position.over) return [heading, words("muted", t("analysis.over"))];
@@ -27,7 +28,7 @@ export function panelParts({ latest, record, komi, nameOf, busy, failed, showLin
     outcome?.final.length ? distributionChart(outcome.final, nameOf) : null,
     reachWords(latest, position, busy),
     bestLines(),
-    structureFacts(latest.structure),
+    structureFacts(latest.structure, game),
     legend(),
     html("p", { class: "edge-note muted", id: "edge-note" }),
     switches(onSwitch),
@@ -63,7 +64,7 @@ export function panelParts({ latest, record, komi, nameOf, busy, failed, showLin
         onpointerleave: hide,
         onfocus: show,
         onblur: hide,
-        onclick: show,
+        onclick: () => (onLine ? onLine(line.slice(0, index + 1)) : show()),
       },
       sideSign(ply.player, 10),
       edge,
@@ -86,13 +87,14 @@ function reachWords(latest, { drawn }, busy) {
   return words("muted", t("analysis.reach", { n: drawn.filter((each) => !each).length }));
 }
 
-function structureFacts(structure) {
+function structureFacts(structure, { rows, cols }) {
   if (!structure) return null;
   const lengths = (kind) =>
     structure.chains.filter((chain) => chain.kind === kind).map((chain) => chain.length).join(" + ");
   const facts = [
     lesson("chain", t("analysis.chainsList", { chains: lengths("chain"), loops: lengths("loop") })),
     html("span", {}, lesson("safe", t("analysis.safe", { n: structure.safe })), " · ", lesson("control", t("analysis.long", { n: structure.long }))),
+    structure.safe > 0 && lesson("control", t("analysis.target", { even: (rows + 1) * (cols + 1) % 2 === 0, all: structure.long })),
     structure.control && lesson("control", t(`analysis.control.${structure.control}`)),
   ];
   return html("ul", { class: "facts" }, facts.filter(Boolean).map((fact) => html("li", {}, fact)));
@@ -119,6 +121,7 @@ function legend() {
     html("div", {}, t("analysis.colours")),
     html("div", { class: "legend" }, steps.map(step)),
     html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(sample)),
+    html("div", {}, t("analysis.guess")),
     html("div", {}, t("analysis.thick")),
   );
 }

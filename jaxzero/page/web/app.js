@@ -50,6 +50,7 @@ const analysis = createAnalysis({
   nameOf: (player) => status.sideName(player),
   better: () => marked() ?? (practice.isOn() ? null : review.better()),
   isShown: () => settings.analysis && !practice.isOn(),
+  linePlayer: () => (isReview() ? playLine : null),
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
@@ -61,7 +62,7 @@ const lessons = createLessons({ parent: find("#learn"), tell });
 const trainer = createTrainer({ parent: find("#learn"), notice });
 let learning = lessons; // or the trainer: what the view "learn" shows
 const tables = createTables({ record, play, editor, notice, showView, openView, focusBoard: () => board.focus() });
-createClock({ table: play.table, side: runningSide, onFlag: play.flag });
+const clock = createClock({ table: play.table, side: runningSide, onFlag: play.flag });
 const files = createFiles({
   record,
   table: play.table,
@@ -79,6 +80,11 @@ function press(edge, byTouch) {
   else play.press(edge, byTouch);
 }
 
+/** Draw the edges of a line as a variation. */
+function playLine(edges) {
+  for (const edge of edges) record.play([edge], true);
+}
+
 /** Return whether an edge drawn in the review belongs to the game: at its end, between people. */
 function continuesGame() {
   return record.at === record.game.moves.length && !tables.hasEngine();
@@ -93,9 +99,8 @@ function marked() {
 
 /** Return the side whose clock runs: from the first move on, while the game is shown and open. */
 function runningSide() {
-  const { at, game, position } = record;
-  const runs = view === "play" && play.isOpen() && !editor.isOn() && at > 0 && at === game.moves.length;
-  return runs ? position.player : null;
+  const runs = view === "play" && play.isOpen() && !editor.isOn() && record.game.moves.length > 0;
+  return runs ? record.position.player : null;
 }
 
 /** Go to a view by its address; where it is shown already, the game goes on. */
@@ -108,6 +113,7 @@ function openView(name) {
 function showPosition(reason) {
   if (reason === "play") announce();
   if (!play.state.busy) notice.moveOn(); // else it is the engine that moves on
+  clock.look();
   showState(reason === "play");
   files.showFormats();
   files.showNames();
@@ -154,9 +160,9 @@ function goTo(at, path) {
   else play.goTo(at);
 }
 
-/** Return whether the wheel steps through the game; at both ends of it the page scrolls. */
+/** Return whether the wheel or a key steps through the game; at both ends of it the page scrolls. */
 function mayStep(way) {
-  return isReview() && !editor.isOn() && (way < 0 ? record.at > 0 : record.at < record.game.moves.length);
+  return isReview() && !editor.isOn() && !practice.isOn() && (way < 0 ? record.at > 0 : record.at < record.game.moves.length);
 }
 
 /** End setting up a position. The game that it replaced is offered back. */
@@ -235,6 +241,7 @@ function showView(name, page = null, teacher = lessons) {
 
 /** Show all texts in the language of the settings. */
 function showLanguage() {
+  play.state.hint = "";
   translate();
   setText(find("#language"), "");
   find("#language").append(html("span", { class: "wide-only" }, t("language.switch")));
@@ -278,11 +285,12 @@ const actions = {
   redo: () => (isReview() ? goTo(record.at + 1) : play.redo()),
   first: () => goTo(0),
   last: () => goTo(record.game.moves.length),
-  stepBack: () => isReview() && goTo(record.at - 1),
-  stepForward: () => isReview() && goTo(record.at + 1),
+  stepBack: () => mayStep(-1) && goTo(record.at - 1),
+  stepForward: () => mayStep(1) && goTo(record.at + 1),
+  unmark: () => play.unmark(),
   hint: () => play.hint(),
   letMove: () => view === "play" && !play.state.busy && play.letMove(),
-  players: () => record.position.over || openNewGame(info, tables.startHere, setupHere(play.table.seats, record.position.player, isReview())),
+  players: () => record.position.over || openNewGame(info, (setup) => tables.startHere(setup, isReview()), setupHere(play.table.seats, record.position.player, isReview())),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),
@@ -332,6 +340,7 @@ function listen() {
   listenToKeys(actions, () => view !== "learn");
   listenToWheel(["#board-host", "#graph"], mayStep, (way) => goTo(record.at + way));
   addEventListener("hashchange", route);
+  addEventListener("pagehide", () => play.table.clocks && tables.keep()); // the time that is left
 }
 
 applyTheme();

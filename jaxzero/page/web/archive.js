@@ -1,11 +1,13 @@
-/** The last games that ended here: kept on this machine, opened again, exported. */
+/** The last games that ended here, and those set aside: kept on this machine, opened again, exported. */
 
 import { find, html } from "./dom.js";
 import { fill } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
 import { levelName, scoreWithKomi } from "./play.js";
-import { replay } from "./rules.js";
+import { keyOf } from "./record.js";
+import { findFault, replay } from "./rules.js";
+import { stored } from "./settings.js";
 
 const KEY = "jaxzero-games";
 const MOST = 100; // games
@@ -34,6 +36,24 @@ export function addToArchive(table) {
   }
 }
 
+/** Return whether the archive holds a game of this name with other moves: then it must not be replaced. */
+export function isOther({ id, game }) {
+  const old = archived().find((table) => table.id === id);
+  return old !== undefined && keyOf(old.game) !== keyOf(game);
+}
+
+/** Add the games of an exported text. Returns how many it holds; null where it is no such text. */
+export function importGames(text) {
+  try {
+    const games = JSON.parse(text);
+    if (!games.length || !games.every((table) => table.id && !findFault(table.game))) return null;
+    games.forEach(addToArchive);
+    return games.length;
+  } catch {
+    return null; // another format
+  }
+}
+
 /** Add what a review found to a game of the archive: {accuracy, slips}. */
 export function addReview(id, found) {
   const table = archived().find((each) => each.id === id);
@@ -50,7 +70,7 @@ export function archivedSlips() {
 /** Open the list of games. `onOpen(table)` shows one; `onPractise()` makes exercises of all mistakes. */
 export function openArchive(onOpen, onPractise) {
   const dialog = find("#games-dialog");
-  const games = archived();
+  const games = [...stored().aside.toReversed(), ...archived()];
   const open = (table) => () => {
     dialog.close();
     onOpen(table);
@@ -74,13 +94,14 @@ export function openArchive(onOpen, onPractise) {
 function row({ game, seats, names = [], komi, date, flagged, accuracy }) {
   const engine = seats.find(({ kind }) => kind === "engine");
   const person = seats.findIndex(({ kind }) => kind === "person");
-  const score = scoreWithKomi(replay(game), komi).map(formatNumber).join(" : ");
+  const position = replay(game);
+  const score = scoreWithKomi(position, komi).map(formatNumber).join(" : ");
   const who = names.some(Boolean) ? names.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");
   const share = accuracy?.[Math.max(0, person)]?.all;
   return [
     html("span", { class: "when" }, new Date(date).toLocaleString([], { dateStyle: "short", timeStyle: "short" })),
     html("span", { class: "who" }, `${game.rows} × ${game.cols} · ${who}`),
-    html("strong", {}, flagged === undefined ? score : `${score} ${t("games.time")}`),
+    html("strong", {}, flagged === undefined ? score : `${score} ${t("games.time")}`, position.over || flagged !== undefined ? "" : ` ${t("games.unfinished")}`),
     html("span", { class: "muted" }, share === undefined || share === null ? "" : t("games.accuracy", { n: share })),
   ];
 }

@@ -45,6 +45,11 @@ export function placeIcons(root = document) {
   }
 }
 
+/** Scroll until an element can be seen, no further. */
+export function reveal(element) {
+  element.scrollIntoView({ block: "nearest" });
+}
+
 /** Return the sign of a side: a disc for the first player, a diamond for the second. */
 export function sideSign(player, size = 16) {
   const shape =

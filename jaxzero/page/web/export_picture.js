@@ -15,7 +15,7 @@ const SHARPNESS = 2; // pixels of the PNG for a unit of the picture
 export const PICTURES = {
   picture: { ending: "svg", type: "image/svg+xml", make: ({ game, position }) => textOf(draw(game, position)) },
   png: { ending: "png", type: "image/png", make: ({ game, position }) => toPng(draw(game, position)) },
-  animation: { ending: "svg", type: "image/svg+xml", make: ({ game }) => textOf(draw(game, replay(game), true)) },
+  animation: { ending: "animation.svg", type: "image/svg+xml", make: ({ game }) => textOf(draw(game, replay(game), true)) },
 };
 
 function textOf(picture) {

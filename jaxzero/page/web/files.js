@@ -1,12 +1,14 @@
 /** Loading, saving, copying and sharing a game; setting up a position. */
 
 import { api } from "./api.js";
+import { importGames } from "./archive.js";
 import { find, html } from "./dom.js";
 import { PICTURES } from "./export_picture.js";
 import { hasText, t } from "./i18n.js";
 import { toFragment } from "./share.js";
 
 const MOST_TEXT = 60000; // letters; the server takes 64 KiB
+const MOST_ARCHIVE = 5e6; // bytes of exported games
 const ENDINGS = { json: "json", openspiel: "txt", ccgc: "ccgc.json" }; // others: FORMAT.txt, as `--save` has them
 
 /** `table` has the komi and the names, `nameOf(player)` is what a side is called here. */
@@ -48,12 +50,14 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
   }
 
   async function load(file) {
-    if (file.size > MOST_TEXT) return notice.tell(t("files.tooLong"));
+    if (file.size > MOST_ARCHIVE) return notice.tell(t("files.tooLong"));
     await read(await file.text());
   }
 
   /** Load the game that a text holds, or that the link in it does. */
   async function read(text) {
+    const imported = importGames(text);
+    if (imported) return say(t("games.imported", { n: imported }));
     if (text.length > MOST_TEXT) return notice.tell(t("files.tooLong"));
     const link = /^\S+#(g=\S+)$/.exec(text.trim());
     if (link) return void (location.hash = link[1]);

@@ -14,6 +14,7 @@ const KEYS = {
   End: "last",
   ArrowLeft: "stepBack",
   ArrowRight: "stepForward",
+  Escape: "unmark",
   "?": "help",
 };
 

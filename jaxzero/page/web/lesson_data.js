@@ -1,7 +1,7 @@
 /** The lessons: positions, solutions and judgements. */
 
-const good = (answer, values) => ({ answer, values, mood: "good" });
-const bad = (answer, values) => ({ answer, values, mood: "bad" });
+export const good = (answer, values) => ({ answer, values, mood: "good" });
+export const bad = (answer, values) => ({ answer, values, mood: "bad" });
 const part = (answer, values) => ({ answer, values, mood: "part" });
 
 /**
@@ -71,8 +71,8 @@ export const LESSONS = [
 
 /** Judge a lesson in which some boxes are taken and the last ones are left with one edge. */
 function handsBack(taken, left) {
-  return ({ closed, score, given, crossed, over }) => {
-    if (crossed) return over ? good("good") : null;
+  return ({ closed, score, given, crossed }) => {
+    if (crossed) return null; // it is won or lost at the end
     if (!closed) return score[0] === taken && given === left ? part("cross") : bad("early");
     return score[0] > taken ? bad("bad") : part("part");
   };
@@ -80,9 +80,5 @@ function handsBack(taken, left) {
 
 /** Judge a lesson that is won after one right edge at its beginning. */
 function winsFrom(first) {
-  return ({ edge, ply, over, score }) => {
-    if (ply === 0) return edge === first ? part("part") : bad("bad");
-    if (!over) return null;
-    return score[0] > score[1] ? good("good") : bad("lost");
-  };
+  return ({ edge, ply }) => (ply ? null : edge === first ? part("part") : bad("bad"));
 }

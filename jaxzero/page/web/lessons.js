@@ -1,9 +1,9 @@
 /** The start page: the rules in pictures and lessons on a live board. */
 
 import { createBoard, edgeWords } from "./board.js";
-import { find, html } from "./dom.js";
-import { t } from "./i18n.js";
-import { LESSONS } from "./lesson_data.js";
+import { find, html, reveal } from "./dom.js";
+import { hasText, t } from "./i18n.js";
+import { bad, good, LESSONS } from "./lesson_data.js";
 import { clear, drawHint } from "./overlay.js";
 import { heroPicture, RULES } from "./pictures.js";
 import { createRecord } from "./record.js";
@@ -131,10 +131,17 @@ export function createLessons({ parent, tell }) {
     const judged = judge(edge);
     record.play([edge]);
     if (judged) verdict = judged;
-    if (verdict?.mood === "good") remember({ lessons: [...new Set([...settings.lessons, LESSONS[number].id])] });
-    showBoard();
+    settle();
     clearTimeout(timer);
     timer = setTimeout(reply, REPLY);
+  }
+
+  /** Show the position; a game that is over is won or lost, whoever made the last move. */
+  function settle() {
+    const [own, other] = record.position.score;
+    if (record.position.over && !ended()) verdict = own > other ? good("good") : bad("lost", { own, other });
+    if (verdict?.mood === "good") remember({ lessons: [...new Set([...settings.lessons, LESSONS[number].id])] });
+    showBoard();
   }
 
   /** Judge a move of the learner before it is on the board. */
@@ -149,7 +156,6 @@ export function createLessons({ parent, tell }) {
       given: boxesGiven(game, position.drawn, edge),
       score: [position.score[0] + closed, position.score[1]],
       crossed: own.some((ply) => !ply.closed.length),
-      over: [...position.drawn].filter((drawn) => !drawn).length === 1,
     });
   }
 
@@ -158,7 +164,7 @@ export function createLessons({ parent, tell }) {
     const stops = verdict?.mood === "bad" || (verdict?.mood === "good" && LESSONS[number].id !== "chain");
     if (stops || record.position.over || record.position.player === 0) return;
     record.play([simpleTurn(record.game, record.position.drawn)[0]]);
-    showBoard();
+    settle();
     timer = setTimeout(reply, REPLY);
   }
 
@@ -181,8 +187,12 @@ export function createLessons({ parent, tell }) {
     const [own, other] = position.score;
     find("#lesson-score").textContent = t("learn.score", { own, other });
     const answer = find("#lesson-answer");
-    const text = verdict ? t(`lesson.${LESSONS[number].id}.${verdict.answer}`, verdict.values) : "";
-    if (answer.textContent !== text) answer.textContent = text;
+    const key = `lesson.${LESSONS[number].id}.${verdict?.answer}`;
+    const text = verdict ? t(hasText(key) ? key : "lesson.lost", verdict.values) : "";
+    if (answer.textContent !== text) {
+      answer.textContent = text;
+      if (text) reveal(find(".lesson .after", parent));
+    }
     answer.className = `answer ${verdict?.mood ?? ""}`;
     find("#lesson-next").classList.toggle("primary", verdict?.mood === "good");
     find("#lesson-again").classList.toggle("primary", verdict?.mood === "bad");

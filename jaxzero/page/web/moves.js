@@ -19,10 +19,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
     if (focused) current?.focus();
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
     find("#variation-tools").hidden = !record.inVariation;
-    if (comment.dataset.key !== record.key()) {
-      comment.dataset.key = record.key();
-      comment.value = record.comment;
-    }
+    if (document.activeElement !== comment) comment.value = record.comment;
   }
 
   /** Return the items of a line: its moves, and after each the variations in its place. */
@@ -76,7 +73,6 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
     record.setComment(comment.value.trim());
     onComment();
   });
-  comment.addEventListener("change", render);
   find("#leave-variation").addEventListener("click", () => record.leaveVariation());
   find("#promote-variation").addEventListener("click", () => record.promote());
   find("#remove-variation").addEventListener("click", () => record.remove());

@@ -89,7 +89,7 @@ export function openNewGame(info, onStart, here = null) {
   }
 
   render();
-  fill(dialog, here ? "here" : "new", form);
+  fill(dialog, here?.title ?? "new", form);
 }
 
 /** Let Enter send a form from a closed list too, as it does from other fields. */
@@ -166,5 +166,5 @@ export function setupHere(seats, mover, inReview) {
   const mode = inReview ? "engine" : ["people", "engine", "watch"][engines.length];
   const person = mode === "engine" && !inReview ? seats.findIndex(({ kind }) => kind === "person") : mover;
   const levels = settings.setup.levels.map((level, number) => engines[number]?.level ?? level);
-  return { mode, starts: person === 1 ? "engine" : "you", levels, adapts: false };
+  return { mode, starts: person === 1 ? "engine" : "you", levels, adapts: false, title: inReview ? "here" : "players" };
 }

@@ -43,11 +43,12 @@ function drawCost(board, edge, share) {
 
 function drawNumber(board, edge) {
   const best = edge.lost < STEPS[0];
+  const guess = edge.exact === false ? "guess" : "";
   const text = best ? "★" : formatLost(edge.lost);
   const width = best ? 34 : 12 + 12 * text.length;
   return svg(
     "g",
-    { class: `number ${costClass(edge.lost)}`, transform: `translate(${middleOf(board, edge.edge).join(" ")})` },
+    { class: `number ${guess} ${costClass(edge.lost)}`, transform: `translate(${middleOf(board, edge.edge).join(" ")})` },
     svg("rect", { x: -width / 2, y: -14, width, height: 28, rx: 14 }),
     svg("text", { y: 6.5 }, text),
   );

@@ -5,6 +5,7 @@ import { edgeWords } from "./board.js";
 import { clocksOf } from "./clock.js";
 import { hasText, t } from "./i18n.js";
 import { followChain, replay, startEdges } from "./rules.js";
+import { tell } from "./notice.js";
 import { levelNear, ratedAfter, ratingOf } from "./rating.js";
 import { remember, settings } from "./settings.js";
 import { confirmMove } from "./teach.js";
@@ -21,6 +22,12 @@ export function setTable(setup) {
   const date = new Date().toLocaleDateString("sv"); // year-month-day, as the calendar here says
   const game = { rows, cols, start: startEdges({ rows, cols }, variant), moves: [], title: "", date };
   return { game, komi, seats: seatsOf(setup), clocks: clocksOf(clock), rated: setup.adapts };
+}
+
+/** Return the date and the name of a new game. */
+export function newName() {
+  const date = Date.now();
+  return { date, id: `${date}-${Math.random()}` };
 }
 
 /** Return who plays first and second. */
@@ -70,7 +77,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   function sit(newTable) {
     halt();
     const { seats, komi, names = [], loaded = "", clocks = null, flagged, rated = false } = newTable;
-    const { date = Date.now(), id = `${date}-${Math.random()}` } = newTable;
+    const { date, id } = newTable.id ? newTable : newName();
     Object.assign(table, { seats, komi, names, loaded, clocks: clocks && structuredClone(clocks), flagged, rated, date, id });
     state.running = true;
     record.reset(newTable.game, newTable.at);
@@ -102,6 +109,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   /** Let the engine draw the edges of this turn, also in the place of a person. */
   async function engineTurn() {
     if (!isOpen()) return;
+    if (seat().kind === "person") table.rated = false;
     const { marked } = state;
     halt(); // two answers to one question would both be drawn
     const mine = (controller = new AbortController());
@@ -188,11 +196,13 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   /** Step back to the last decision of a person, if there is one; while watching, by one move. */
   function undo() {
     const at = record.position.plies.findLastIndex(isDecision);
-    if (at >= 0) goTo(at);
+    if (at < 0) return;
+    table.rated = false;
+    goTo(at);
   }
 
   /** Return whether there is a decision to step back to. */
-  const mayUndo = () => record.position.plies.some(isDecision);
+  const mayUndo = () => table.flagged === undefined && record.position.plies.some(isDecision);
 
   /** Step forward to the next decision of a person; while watching, by one move. */
   function redo() {
@@ -222,6 +232,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
 
   async function hint() {
     if (!isOpen() || state.busy || state.hinting) return;
+    table.rated = false;
     const key = record.key();
     change({ hint: t("hint.searching"), hinting: true });
     analysis.refresh();
@@ -236,7 +247,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     const words = edge === null ? "hint.none" : proven ? "hint.exact" : "hint.found";
     change({ hint: isShown() ? t(words, { place }) : "" });
     if (edge !== null) analysis.showHint(edge);
-    say(state.hint);
+    tell(state.hint);
   }
 
   function run(on) {
@@ -264,11 +275,17 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     if (mine === controller) change({ busy: false, warming: false });
   }
 
+  /** Take back the mark of an edge. Returns false where there is none. */
+  function unmark() {
+    if (state.marked === null) return false;
+    change({ marked: null });
+  }
+
   function setSpeed(speed) {
     remember({ speed });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
 }
 
 /** Wait some time. Rejects as soon as the signal says so. */

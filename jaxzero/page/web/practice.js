@@ -1,6 +1,6 @@
 /** Learning from mistakes: the position before one, another try, and at once whether it is as good. */
 
-import { find, html } from "./dom.js";
+import { find, html, reveal } from "./dom.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
 import { edgeName } from "./rules.js";
@@ -34,6 +34,8 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     if (table) onTable(table);
     record.goTo(ply, []);
     change();
+    reveal(panel);
+    reveal(find("#board-host"));
   }
 
   function end() {
@@ -57,6 +59,8 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     if (task !== tasks[number]) return;
     answer = rated ? judge(rated) : { mood: "bad", parts: [t("hint.none")] };
     change();
+    analysis.showHint(edge);
+    reveal(panel);
   }
 
   /** Return what the analysis says of an edge, with all that it knows; null where it does not answer. */

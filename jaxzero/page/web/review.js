@@ -113,7 +113,7 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
     const slip = record.at ? lineAt(record.at - 1) : null;
     if (!isMistake(slip)) return "";
     const edge = edgeName(record.game, slip.best);
-    return t("review.best", { number: record.at, lost: formatNumber(slip.lost), edge });
+    return t("review.best", { number: record.at, name: nameOf(slip.player), lost: formatNumber(slip.lost), edge });
   }
 
   /** Return the edge that was better than a mistake just made, and whose move it was; else null. */

@@ -1,7 +1,7 @@
 /** Which game is on the table: kept for the next visit, set aside, archived, taken back, begun. */
 
-import { addToArchive } from "./archive.js";
-import { seatsOf, setTable } from "./play.js";
+import { addToArchive, isOther } from "./archive.js";
+import { newName, seatsOf, setTable } from "./play.js";
 import { findFault, replay } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 import { fromFragment } from "./share.js";
@@ -9,8 +9,8 @@ import { fromFragment } from "./share.js";
 const MOST_ASIDE = 5; // games
 
 /** Return a text that differs for all that a person has done with a game. */
-export function contentOf({ rows, cols, start, moves, comments = {}, variations = [] }) {
-  return JSON.stringify([rows, cols, start, moves, comments, variations]);
+export function contentOf({ rows, cols, start, moves, comments = {}, variations = [], title = "" }, names = []) {
+  return JSON.stringify([rows, cols, start, moves, comments, variations, title, names]);
 }
 
 /** `openView(name)` goes to a view by its address, `showView(name)` shows one whatever the address. */
@@ -19,6 +19,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
 
   /** Remember the game on the table for the next visit; in the archive too, once it has ended. */
   function keep() {
+    if (isOther(tableNow())) Object.assign(play.table, newName()); // the game that has ended stays as it was
     const table = tableNow();
     remember({ table });
     if (isPlayed(table) && play.ended()) addToArchive(table);
@@ -26,7 +27,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
 
   /** Return whether somebody played the game here; else it was only looked at. */
   function isPlayed(table) {
-    return hasEngine() || contentOf(table.game) !== table.loaded;
+    return hasEngine() || contentOf(table.game, table.names) !== table.loaded;
   }
 
   function hasEngine() {
@@ -45,15 +46,15 @@ export function createTables({ record, play, editor, notice, showView, openView,
 
   /** Offer the newest game that was set aside, until it is taken back or declined. */
   function offerAside() {
-    const table = stored().aside.at(-1);
+    const table = stored().aside.findLast(({ declined }) => !declined);
     if (!table || !isPlayable(table)) return;
-    const same = (other) => JSON.stringify(other) === JSON.stringify(table);
-    const forget = () => remember({ aside: stored().aside.filter((each) => !same(each)) });
-    const takeBack = () => {
-      forget();
-      open(table, "play");
-    };
-    notice.offer("aside.text", "aside.back", takeBack, forget);
+    const decline = () => remember({ aside: stored().aside.map((each) => (isSame(each, table) ? { ...each, declined: true } : each)) });
+    notice.offer("aside.text", "aside.back", () => takeBack(table), decline);
+  }
+
+  function takeBack(table) {
+    remember({ aside: stored().aside.filter((each) => !isSame(each, table)) });
+    open(table, "play");
   }
 
   /** Put a table in the place of the one that is there, and show it. */
@@ -71,19 +72,21 @@ export function createTables({ record, play, editor, notice, showView, openView,
   }
 
   /** Let other players play on from the position shown. A game that loses moves by that is set aside. */
-  function startHere(setup) {
+  function startHere(setup, inReview) {
     const seats = { seats: seatsOf(setup), names: [], rated: false };
     const game = record.shown();
-    if (!record.inVariation && game.moves.length === record.root.moves.length) {
-      play.sit({ ...play.table, ...seats, game: record.root });
+    const isWhole = !record.inVariation && game.moves.length === record.root.moves.length;
+    if (!play.ended() && (isWhole || !inReview)) {
+      play.sit({ ...play.table, ...seats, game: isWhole ? record.root : game });
       return openView("play");
     }
     open({ ...seats, game, komi: play.table.komi }, "play");
     offerAside();
   }
 
-  /** Show a game of the archive in the review. */
+  /** Show a game of the archive in the review, or go on with one that was set aside. */
   function openArchived(table) {
+    if (stored().aside.some((each) => isSame(each, table))) return takeBack(table);
     open({ ...table, rated: false }, "review");
     offerAside();
   }
@@ -91,7 +94,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
   /** Show a game that was loaded or shared, for two people, in the review. */
   function showLoaded(game, komi, names = []) {
     const seats = [{ kind: "person" }, { kind: "person" }];
-    open({ game, komi, names, seats, at: game.moves.length, loaded: contentOf(game) }, "review");
+    open({ game, komi, names, seats, at: game.moves.length, loaded: contentOf(game, names) }, "review");
     offerAside();
   }
 
@@ -119,6 +122,8 @@ export function createTables({ record, play, editor, notice, showView, openView,
 
   return { keep, hasEngine, setAside, offerAside, openArchived, start, startHere, showLoaded, showShared, restore };
 }
+
+const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 function isPlayable(table) {
   try {

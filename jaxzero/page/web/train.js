@@ -2,7 +2,7 @@
 
 import { api, isAbort } from "./api.js";
 import { createBoard, edgeWords } from "./board.js";
-import { find, html } from "./dom.js";
+import { find, html, reveal } from "./dom.js";
 import { t } from "./i18n.js";
 import { clear, drawChains, drawCosts, drawHint } from "./overlay.js";
 import { ratedAfter } from "./rating.js";
@@ -122,6 +122,7 @@ export function createTrainer({ parent, notice }) {
     remember({ training: { rating: after, solved: solved + Number(given.right), tried: tried + 1 } });
     show();
     find("#train-next").focus({ preventScroll: true });
+    reveal(find(".lesson .after", parent));
   }
 
   function show() {

@@ -18,9 +18,10 @@ export const LEARN = {
   "rule.3.title": ["Move again", "再走一步"],
   "rule.3.text": ["Who closes a box must draw another edge at once.", "占格的一方必须马上再画一条边。"],
   "rule.4.title": ["Most boxes win", "多者为胜"],
-  "rule.4.text": ["The game ends when every edge is drawn.", "所有边画完时，格子多的一方获胜。"],
+  "rule.4.text": ["When every edge is drawn, the player with more boxes wins.", "所有边画完时，格子多的一方获胜。"],
   "learn.lessons": ["Lessons", "课程"],
   "learn.count": ["Lesson {number} of {all}", "第 {number} 课，共 {all} 课"],
+  "lesson.lost": ["You lost {own} : {other}. The start was right, but later boxes slipped away. Press Start again.", "您以 {own} : {other} 落败。开头是对的，但后来丢了格子。请重新开始。"],
   "learn.task": ["Your task", "任务"],
   "learn.done": ["done", "已完成"],
   "learn.next": ["Next lesson", "下一课"],
@@ -28,7 +29,7 @@ export const LEARN = {
   "learn.show": ["Show me", "给我看"],
   "learn.all": ["All lessons", "全部课程"],
   "learn.toGame": ["Play a game", "下一局"],
-  "learn.score": ["You {own} : {other}", "您 {own} : {other}"],
+  "learn.score": ["You {own} : {other} opponent", "您 {own} : {other} 对方"],
 
   "lesson.close.title": ["Close a box", "占一格"],
   "lesson.close.text": [
@@ -54,7 +55,7 @@ export const LEARN = {
 
   "lesson.safe.title": ["Do not draw the third side", "别画第三条边"],
   "lesson.safe.text": [
-    "A box with three sides is a present: the other side closes it and moves again. So nobody likes to draw the third side. An edge that gives no box its third side is safe.",
+    "A box with three sides is a present: your opponent closes it and moves again. So nobody likes to draw the third side. An edge that gives no box its third side is safe.",
     "有三条边的格子是一份礼物：对方占下它，还能再走一步。所以谁也不愿意画第三条边。不让任何格子出现第三条边的边，就是安全边。",
   ],
   "lesson.safe.task": [
@@ -62,10 +63,10 @@ export const LEARN = {
     "画一条安全边。这个局面只有两条边是安全的。",
   ],
   "lesson.safe.good": [
-    "Safe: no box has three sides, so the other side has nothing to take.",
+    "Safe: no box has three sides, so your opponent has nothing to take.",
     "安全：没有格子有三条边，对方无格可占。",
   ],
-  "lesson.safe.bad": [({ n }) => `Now the other side can take ${boxes(n)}.`, "现在对方可以占 {n} 格。"],
+  "lesson.safe.bad": [({ n }) => `Now your opponent can take ${boxes(n)}.`, "现在对方可以占 {n} 格。"],
 
   "lesson.chain.title": ["Chains", "链"],
   "lesson.chain.text": [
@@ -74,7 +75,7 @@ export const LEARN = {
   ],
   "lesson.chain.task": ["You have no safe edge. Open the shortest chain.", "您已经没有安全边了。打开最短的链。"],
   "lesson.chain.good": [
-    ({ n }) => `You gave only ${boxes(n)}. The other side took it and now has to open the next chain for you.`,
+    ({ n }) => `You gave only ${boxes(n)}. Your opponent took it and now has to open the next chain for you.`,
     "您只送了 {n} 格。对方占下后，必须为您打开下一条链。",
   ],
   "lesson.chain.bad": [
@@ -84,7 +85,7 @@ export const LEARN = {
 
   "lesson.double.title": ["The double-cross", "双交"],
   "lesson.double.text": [
-    "The other side has opened a chain of four for you. If you take all four boxes you must move next and open the last chain yourself. So take two, then draw the edge at the far end: two boxes are left that one edge closes. The other side gets them, but has to move again and opens the last chain for you.",
+    "Your opponent has opened a chain of four for you. If you take all four boxes you must move next and open the last chain yourself. So take two, then draw the edge at the far end: two boxes are left that one edge closes. Your opponent gets them, but has to move again and opens the last chain for you.",
     "对方为您打开了一条四格的链。如果四格全占，接着就得您走，只好自己打开最后一条链。所以先占两格，然后画最远端的边：剩下的两格一笔就能占。对方得到这两格，却必须再走一步，为您打开最后一条链。",
   ],
   "lesson.double.task": [
@@ -100,7 +101,7 @@ export const LEARN = {
     "占下一格。您再走一步：在占第三格之前，想一想最后两格。",
   ],
   "lesson.double.cross": [
-    "That is the double-cross. The other side takes two boxes and must open the last chain. Take it.",
+    "That is the double-cross. Your opponent takes two boxes and must open the last chain. Take it.",
     "这就是双交。对方占下两格，然后必须打开最后的链。吃掉它吧。",
   ],
   "lesson.double.bad": [
@@ -122,11 +123,11 @@ export const LEARN = {
     "画出让长链数目正确的安全边，然后赢下这一局。",
   ],
   "lesson.rule.good": [
-    "Two long chains and 16 dots make 18: even, so the first player is in control. The other side has to open them, and you win.",
+    "Two long chains and 16 dots make 18: even, so the first player is in control. Your opponent has to open them, and you win.",
     "两条长链加 16 个点等于 18：偶数，先手拥有控制权。对方必须打开长链，您赢了。",
   ],
   "lesson.rule.part": [
-    "Right: this makes two long chains. The other side runs out of safe edges. Play on and keep control.",
+    "Right: this makes two long chains. Your opponent runs out of safe edges. Play on and keep control.",
     "对：这样就有两条长链。对方的安全边先用完。继续走，保持控制权。",
   ],
   "lesson.rule.bad": [
@@ -140,7 +141,7 @@ export const LEARN = {
 
   "lesson.loop.title": ["Loops", "环"],
   "lesson.loop.text": [
-    "The other side has opened a loop of six boxes. In a loop you keep control if you leave four boxes, not two.",
+    "Your opponent has opened a loop of six boxes. In a loop you keep control if you leave four boxes, not two.",
     "对方打开了一个六格的环。在环里，要留下四格而不是两格，才能保持控制权。",
   ],
   "lesson.loop.task": [
@@ -153,7 +154,7 @@ export const LEARN = {
   ],
   "lesson.loop.part": ["Box taken, and you move again. The last four boxes are the ones to leave.", "占下一格，您再走一步。要留下的是最后四格。"],
   "lesson.loop.cross": [
-    "Four boxes are left as two pairs. The other side takes them and must open the chain. Take it.",
+    "Four boxes are left as two pairs. Your opponent takes them and must open the chain. Take it.",
     "四格分成两对留下了。对方占下后，必须打开那条链。吃掉它吧。",
   ],
   "lesson.loop.bad": [
@@ -167,7 +168,7 @@ export const LEARN = {
 
   "lesson.control.title": ["Control", "控制权"],
   "lesson.control.text": [
-    "No safe edge is left, and you do not want to open a long chain first. Sacrifice the short chain in such a way that the other side has to open one.",
+    "No safe edge is left, and you do not want to open a long chain first. Sacrifice the short chain in such a way that your opponent has to open one.",
     "安全边已经用完，而您不想先打开长链。把短链送出去，但要让对方接着不得不打开长链。",
   ],
   "lesson.control.task": ["Give the chain of two so that it cannot be handed back, then win the game.", "送出两格的链，并且让对方无法把它让回来，然后赢下这一局。"],
@@ -176,11 +177,11 @@ export const LEARN = {
     "您两次送格，仍然赢了。控制权比几个格子更值钱。",
   ],
   "lesson.control.part": [
-    "Right: after the middle edge the other side can only take both boxes. Now it has to open a long chain: play on and keep control.",
+    "Right: after the middle edge your opponent can only take both boxes. Now it has to open a long chain: play on and keep control.",
     "对：画了中间的边，对方只能把两格都占下，接着必须打开长链。继续走，保持控制权。",
   ],
   "lesson.control.bad": [
-    "After this edge the other side keeps control. Open the chain of two by its middle edge: then the other side cannot leave the two boxes to you.",
+    "After this edge your opponent keeps control. Open the chain of two by its middle edge: then your opponent cannot leave the two boxes to you.",
     "走了这条边，控制权就在对方手里。应该画两格链中间的边：这样对方就无法把这两格留给您。",
   ],
   "lesson.control.lost": [
@@ -190,7 +191,7 @@ export const LEARN = {
 
   "lesson.quad.title": ["Quads", "四格环"],
   "lesson.quad.text": [
-    "A loop of four boxes is a quad, and the other side has opened one. To keep control you must leave all four boxes, so count first.",
+    "A loop of four boxes is a quad, and your opponent has opened one. To keep control you must leave all four boxes, so count first.",
     "对方打开了一个四格的环。要保持控制权，必须把四格全部留下，所以先数一数。",
   ],
   "lesson.quad.task": ["Count the last chain. Then take the quad, or leave it with its middle edge.", "数一数最后那条链，再决定：占下四格环，还是在正中画一笔把它留下。"],
@@ -199,11 +200,11 @@ export const LEARN = {
     "舍四格，得五格。如果那条链只有三格，就应该占下四格环。",
   ],
   "lesson.quad.cross": [
-    "All four are left. The other side takes them and must open the chain of five. Take it.",
+    "All four are left. Your opponent takes them and must open the chain of five. Take it.",
     "四格都留下了。对方占下后，必须打开五格的链。吃掉它吧。",
   ],
   "lesson.quad.bad": [
-    "Now you get the four boxes, but the other side gets the chain of five. Leave the quad with its middle edge.",
+    "Now you get the four boxes, but your opponent gets the chain of five. Leave the quad with its middle edge.",
     "现在您得四格，对方却得到五格的链。应该在四格环的正中画一笔把它留下。",
   ],
   "lesson.quad.early": ["This gives the chain away. There are only two choices: take the quad, or leave it.", "这样就送掉了那条链。只有两种选择：占下四格环，或者留下它。"],
@@ -219,11 +220,11 @@ export const LEARN = {
     "您提前舍了两格，换来了控制权。在长链定形之前这样舍格，叫作“预先牺牲”。",
   ],
   "lesson.battle.part": [
-    "Right: the other side takes two boxes, and then two long chains are left. It has no safe edge: play on and keep control.",
+    "Right: your opponent takes two boxes, and then two long chains are left. It has no safe edge: play on and keep control.",
     "对：对方占下两格，剩下两条长链，而它已经没有安全边了。继续走，保持控制权。",
   ],
   "lesson.battle.bad": [
-    "After this edge the other side decides how many long chains there are. Cut the two boxes in the middle, where the upper and the lower part are joined.",
+    "After this edge your opponent decides how many long chains there are. Cut the two boxes in the middle, where the upper and the lower part are joined.",
     "走了这条边，长链的数目就由对方决定。应该从连接上下两部分的那两格中间切断。",
   ],
   "lesson.battle.lost": [

@@ -5,9 +5,9 @@ const counted = ({ n }) => (Number(n) === 1 ? "There is 1 long chain" : `There a
 export const TRAIN = {
   "train.title": ["Train", "练习"],
   "train.lead": ["Problems without end, each checked by the exact solver.", "题目无穷无尽，每一道都由精确求解器验证。"],
-  "train.rating": ["Your rating is {rating}.", "您的等级分是 {rating}。"],
-  "train.record": ["Your rating is {rating}; {solved} of {tried} problems solved.", "您的等级分是 {rating}，已解出 {solved} / {tried} 题。"],
-  "train.change": ["Your rating: {rating} ({change}). Problem: {problem}.", "您的等级分：{rating}（{change}），本题：{problem}。"],
+  "train.rating": ["Your puzzle rating is {rating}.", "您的等级分是 {rating}。"],
+  "train.record": ["Your puzzle rating is {rating}; {solved} of {tried} problems solved.", "您的等级分是 {rating}，已解出 {solved} / {tried} 题。"],
+  "train.change": ["Puzzle rating: {rating} ({change}). This problem: {problem}.", "您的等级分：{rating}（{change}），本题：{problem}。"],
   "train.next": ["Next problem", "下一题"],
   "train.all": ["All themes", "全部主题"],
 
@@ -31,7 +31,7 @@ export const TRAIN = {
   "train.answer": ["{verdict} {reason}", "{verdict}{reason}"],
   "train.right": ["Right: no edge is better.", "对！没有比这更好的边。"],
   "train.wrong": [
-    "Not the best: this edge loses {n} of your margin (your boxes minus the other side’s). Better: {better}.",
+    "Not the best: after this edge you end {n} boxes worse (your boxes minus your opponent’s). Better: {better}.",
     "不是最好的：这条边使净胜格数（己方减对方）少了 {n}。更好的选择：{better}。",
   ],
   "train.counted": [(values) => `Right. ${counted(values)}.`, "对！长链一共有 {n} 条。"],
@@ -39,15 +39,15 @@ export const TRAIN = {
 
   "train.reason.count": ["Loops and shorter chains do not count.", "环和更短的链不算。"],
   "train.reason.take_all": [
-    "Take everything here: to move first in the rest costs you less than the boxes that you would leave.",
+    "Take everything here. Then you have to move first in the rest, but that costs less than leaving two boxes, or four of a loop.",
     "这里应该全部占下：接着在别处先走的代价，小于留下这几格的代价。",
   ],
   "train.reason.leave_two": [
-    "Leave the last two boxes with one stroke. The other side takes them and has to move first in the rest.",
+    "Leave the last two boxes with one stroke. Your opponent takes them and has to move first in the rest.",
     "用一笔留下最后两格。对方占下后，必须在别处先走。",
   ],
   "train.reason.leave_four": [
-    "Leave the last four boxes of the loop as two pairs. The other side takes them and has to move first in the rest.",
+    "Leave the last four boxes of the loop as two pairs. Your opponent takes them and has to move first in the rest.",
     "把环的最后四格分成两对留给对方。对方占下后，必须在别处先走。",
   ],
   "train.reason.parity": [
@@ -56,9 +56,9 @@ export const TRAIN = {
   ],
   "train.reason.open_smallest": ["You have to open something, and here the smallest costs least.", "您必须打开一处，这里打开最小的代价最小。"],
   "train.reason.open_loop": [
-    "Here the loop comes before a smaller chain. To keep control, the other side must leave four boxes of a loop, but only two of a chain.",
+    "Here the loop comes before a smaller chain. To keep control, your opponent must leave four boxes of a loop, but only two of a chain.",
     "这里应该先打开环，而不是更小的链：要保持控制权，对方在环里必须留下四格，在链里只需留下两格。",
   ],
   "train.reason.opening": ["The solver has compared every edge up to the end of the game.", "求解器已经把每条边一直比较到终局。"],
-  "train.reason.berlekamp": ["The solver has compared every edge up to the end of the game. The book explains the idea.", "求解器已经把每条边一直比较到终局，思路请看原书。"],
+  "train.reason.berlekamp": ["The solver has compared every edge up to the end of the game.", "求解器已经把每条边一直比较到终局。"],
 };
