@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mimetypes
 import re
 from pathlib import Path
 
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute, Route
 
 WEB = Path(__file__).parent / "web"
 COMPRESSED = (Middleware(GZipMiddleware),)  # of a route; a stream of lines must not have it
+COMMENTS = re.compile(r"^ *(/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)  # a sixth of all
 FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -38,17 +40,36 @@ def web_routes() -> list[BaseRoute]:
     async def service_worker(_request: Request) -> Response:
         return Response(worker, media_type="text/javascript")
 
-    files = VersionedFiles(version)
+    files = {name: sent(name) for name in names}
+
+    async def file(request: Request) -> Response:
+        """Answer with the newest file at every address; only the newest version is kept.
+
+        A tab that is open since before an update may still ask for a file of its old version. The
+        newest file nearly always serves it, and no file surely does not.
+        """
+        name = request.path_params["name"]
+        if name not in files:
+            raise HTTPException(404)
+        kept = {"Cache-Control": FOREVER} if request.path_params.get("version") == version else None
+        kind = mimetypes.guess_type(name)[0] or "text/plain"
+        return Response(files[name], media_type=kind, headers=kept)
+
     return [
         Route("/", index, middleware=COMPRESSED),
         Route("/sw.js", service_worker, middleware=COMPRESSED),
-        Mount("/v-{version}", files, middleware=COMPRESSED),
-        Mount("/", files, middleware=COMPRESSED),
+        Route("/v-{version}/{name:path}", file, middleware=COMPRESSED),
+        Route("/{name:path}", file, middleware=COMPRESSED),
     ]
 
 
 def read(name: str) -> str:
     return (WEB / name).read_text(encoding="utf-8")
+
+
+def sent(name: str) -> str:
+    """Return what the browser gets of a file: of scripts without comments on lines of their own."""
+    return COMMENTS.sub("", read(name)) if name.endswith(".js") else read(name)
 
 
 def version_of(names: list[str]) -> str:
@@ -57,21 +78,3 @@ def version_of(names: list[str]) -> str:
     for name in names:
         content.update(name.encode() + b"\0" + (WEB / name).read_bytes())
     return content.hexdigest()[:8]
-
-
-class VersionedFiles(StaticFiles):
-    """The newest files at every address; only those of the newest version are kept.
-
-    A tab that is open since before an update may still ask for a file of its old version. The
-    newest file nearly always serves it, and no file surely does not.
-    """
-
-    def __init__(self, version: str):
-        super().__init__(directory=WEB)
-        self.version = version
-
-    async def get_response(self, path: str, scope) -> Response:
-        response = await super().get_response(path, scope)
-        if scope["path_params"].get("version") == self.version:
-            response.headers["Cache-Control"] = FOREVER
-        return response

@@ -193,6 +193,20 @@ def test_a_solution_does_not_end_a_lesson_while_the_other_side_answers(open_page
     assert drawn.count() > count
 
 
+def test_a_lesson_that_begins_well_can_still_be_lost(open_page):
+    page = open_page("lesson-4")
+    for edge in (13, 14, 16):  # the double-cross
+        page.get_by_test_id(f"lesson-edge-{edge}").click()
+    page.locator(".answer.part", has_text="double-cross").wait_for()
+    page.locator('.lesson .drawn[data-edge="17"]').wait_for()  # the last chain is opened
+    page.locator(".lesson .board:not(.waits)").wait_for()
+    page.get_by_test_id("lesson-edge-19").click()  # gives all of it back
+    page.locator(".answer.bad").wait_for()
+    assert re.findall(r"\d+", page.locator("#lesson-score").inner_text()) == ["2", "6"]
+    page.get_by_test_id("nav-learn").click()
+    expect(page.locator(".lesson-list .done")).to_have_count(0)
+
+
 def test_the_language_is_switched_and_remembered(open_page):
     page = open_page()
     page.get_by_test_id("language").click()

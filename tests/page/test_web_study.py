@@ -115,10 +115,7 @@ def test_players_change_in_the_middle_of_a_game(open_page):
 def test_games_that_have_ended_are_archived_and_opened_again(open_page):
     page = open_page()
     for first in (0, 1):
-        start_game(page, size="2x2")
-        for edge in [first, *range(12)]:
-            draw(page, edge)
-    expect(page.get_by_test_id("ended")).to_be_visible()
+        finish(page, first)
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("open-games").click()
     games = page.get_by_test_id("archived")
@@ -157,6 +154,10 @@ def test_a_clock_that_has_run_out_ends_the_game(open_page):
     draw(page, 9)
     page.clock.run_for(1000)
     expect(clock).to_have_text("2:32")  # two seconds more for the turn
+    page.get_by_test_id("undo").click()
+    page.clock.run_for(2000)
+    expect(clock).to_have_text("2:30")  # it goes on
+    draw(page, 20)
     page.clock.run_for(180_000)
     expect(page.get_by_test_id("status")).to_contain_text("time is up")
     expect(page.get_by_test_id("edge-20")).to_be_disabled()
@@ -291,3 +292,83 @@ def test_a_thousand_steps_leave_nothing_behind(open_page):
     for _ in range(4):
         page.evaluate(walk)
     assert heap() - before < 300_000  # bytes
+
+
+def finish(page, first):
+    """Play a game of two people on 2x2 to its end."""
+    start_game(page, size="2x2")
+    for edge in [first, *range(12)]:
+        draw(page, edge)
+    expect(page.get_by_test_id("ended")).to_be_visible()
+
+
+def test_a_game_that_has_ended_stays_in_the_archive_whatever_follows(open_page):
+    page = open_page()
+    finish(page, 0)
+    page.get_by_test_id("undo").click()  # another end is another game
+    page.get_by_test_id("undo").click()
+    last = page.locator("#board-host .edge:not(.drawn)")
+    page.locator("#board-host .board:not(.waits)").wait_for()
+    last.last.click()
+    last.first.click()
+    expect(page.get_by_test_id("ended")).to_be_visible()
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("move-3").click()
+    draw(page, 11)
+    page.get_by_test_id("promote-variation").click()
+    page.get_by_test_id("open-games").click()
+    expect(page.get_by_test_id("archived")).to_have_count(2)
+    with page.expect_download() as download:
+        page.get_by_test_id("export-games").click()
+    page.evaluate("localStorage.removeItem('jaxzero-games')")
+    page.keyboard.press("Escape")
+    page.get_by_test_id("file-input").set_input_files(download.value.path())
+    expect(page.get_by_test_id("toast")).to_contain_text("2")
+    page.get_by_test_id("open-games").click()
+    expect(page.get_by_test_id("archived")).to_have_count(2)
+
+
+def test_an_unfinished_game_whose_offer_is_declined_is_among_the_games(open_page):
+    page = open_page()
+    start_game(page, size="2x2")
+    draw(page, 0)
+    start_game(page, size="3x3")
+    page.locator("#notice-close").click()
+    page.reload()
+    assert not page.get_by_test_id("notice").is_visible()
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("open-games").click()
+    page.get_by_test_id("archived").click()
+    expect(page.get_by_test_id("nav-play")).to_have_attribute("aria-current", "page")
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
+
+
+def test_keys_do_not_end_an_exercise_and_a_line_becomes_a_variation(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.get_by_test_id("practise").click()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_test_id("practice-panel")).to_be_visible()
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(3)
+    page.get_by_test_id("practice-next").click()
+    page.get_by_test_id("move-2").click()
+    page.get_by_test_id("analysis-review").click()
+    page.get_by_test_id("line").locator("button").first.click()
+    expect(page.locator("#moves .branch button")).to_have_count(1)
+
+
+def test_help_takes_a_game_out_of_the_rating(open_page):
+    page = open_page()
+    page.get_by_test_id("new-game").click()
+    page.get_by_test_id("adapts").check()
+    page.get_by_test_id("start-game").click()
+    rated = "JSON.parse(localStorage.jaxzero).table.rated"
+    draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    assert page.evaluate(rated) is True
+    page.locator("#board-host .board:not(.waits)").wait_for()
+    page.keyboard.press("h")
+    page.locator("#board-host .hint-spot").wait_for()
+    draw(page, 20)
+    page.get_by_test_id("move-4").wait_for()
+    assert page.evaluate(rated) is False

@@ -48,7 +48,7 @@ const analysis = createAnalysis({
   panel: find("#analysis-panel"),
   komi: () => play.table.komi,
   nameOf: (player) => status.sideName(player),
-  better: () => marked() ?? (practice.isOn() ? null : review.better()),
+  better: () => (isReview() ? null : play.markedEdge()) ?? (practice.isOn() ? null : review.better()),
   isShown: () => settings.analysis && !practice.isOn(),
   linePlayer: () => (isReview() ? playLine : null),
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
@@ -88,13 +88,6 @@ function playLine(edges) {
 /** Return whether an edge drawn in the review belongs to the game: at its end, between people. */
 function continuesGame() {
   return record.at === record.game.moves.length && !tables.hasEngine();
-}
-
-/** Return the edge that a person has marked, and whose move it would be; else null. */
-function marked() {
-  const edge = isReview() ? null : play.state.marked;
-  const player = play.table.seats.findIndex(({ kind }) => kind === "person");
-  return edge === null ? null : { edge, player: play.mayMove() ? record.position.player : player };
 }
 
 /** Return the side whose clock runs: from the first move on, while the game is shown and open. */

@@ -275,6 +275,12 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     if (mine === controller) change({ busy: false, warming: false });
   }
 
+  /** Return the edge that a person has marked, and whose move it would be; else null. */
+  function markedEdge() {
+    const player = mayMove() ? record.position.player : table.seats.findIndex(({ kind }) => kind === "person");
+    return state.marked === null ? null : { edge: state.marked, player };
+  }
+
   /** Take back the mark of an edge. Returns false where there is none. */
   function unmark() {
     if (state.marked === null) return false;
@@ -285,7 +291,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     remember({ speed });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, markedEdge, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
 }
 
 /** Wait some time. Rejects as soon as the signal says so. */
