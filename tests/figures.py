@@ -466,7 +466,11 @@ def of_the_levels() -> Iterator[Figure]:
         elo, low, high = (round(BEGINNER + value, -1) for value in (one.elo, one.low, one.high))
         text = f'Level("{level.name}", "{level.player}", {elo:.0f}'
         yield Figure("jaxzero/players/levels.py", text, source)
-        yield Figure(PLAYING, f"| {number} {level.name} | {elo:.0f} |", source)
+        hot = f"the network's policy at temperature {level.temperature}"
+        player = hot if level.temperature else f"`{level.player}`"
+        if level.random_share:
+            player += f", with {100 * level.random_share:.0f} % random moves"
+        yield Figure(PLAYING, f"| {number} {level.name} | {elo:.0f} | {player} |", source)
         cells = [f"{number} {level.name}", f"{elo:.0f}"]
         if number:
             below = f"level:{number - 1}", one.name

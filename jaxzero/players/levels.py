@@ -30,8 +30,8 @@ LEVELS = (
     Level("regular", "policy", 1330, random_share=0.02, temperature=0.5),
     Level("strong", "policy", 1460, temperature=0.4),
     Level("advanced", "search:16", 1650),
-    Level("master", "search:256", 2080),
-    Level("expert", "expert:2", 2210),
+    Level("master", "search:256", 2060),
+    Level("expert", "expert:2", 2130),
 )
 
 
