@@ -73,7 +73,7 @@ def test_a_mistake_shows_what_it_loses_and_every_edge_its_loss(open_page):
     page, problem = open_theme(open_page, "parity")
     edge, lost = max(problem["answers"].items(), key=lambda answer: answer[1])
     page.get_by_test_id(f"train-edge-{edge}").click()
-    expect(page.get_by_test_id("train-answer")).to_contain_text(f"loses {lost} of your margin")
+    expect(page.get_by_test_id("train-answer")).to_contain_text(f"you end {lost} boxes worse")
     others = [loss for other, loss in problem["answers"].items() if other != edge]
     shown = page.locator(".number").all_text_contents()
     minus = "\N{MINUS SIGN}"
