@@ -106,7 +106,7 @@ function openView(name) {
 function showPosition(reason) {
   if (reason === "play") announce();
   if (!play.state.busy) notice.moveOn(); // else it is the engine that moves on
-  clock.look();
+  clock.look(reason === "play");
   showState(reason === "play");
   files.showFormats();
   files.showNames();

@@ -19,13 +19,14 @@ export function createClock({ table, side, onFlag }) {
   let last = performance.now();
   let before = null; // the side whose clock ran at the last look
 
-  function look() {
+  /** Let the time pass that has passed; `moved`: an edge was drawn just now. */
+  function look(moved = false) {
     const now = performance.now();
     const passed = now - last;
     last = now;
     const { clocks } = table;
     const player = clocks ? side() : null;
-    if (clocks && before === 1 - player) clocks.left[before] += clocks.increment;
+    if (clocks && moved && before === 1 - player) clocks.left[before] += clocks.increment;
     if (player !== null && before === player) {
       clocks.left[player] = Math.max(0, clocks.left[player] - passed);
       if (!clocks.left[player]) onFlag(player);
@@ -44,7 +45,7 @@ export function createClock({ table, side, onFlag }) {
     }
   }
 
-  setInterval(look, TICK);
+  setInterval(() => look(), TICK);
   return { look };
 }
 
