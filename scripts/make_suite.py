@@ -1,4 +1,4 @@
-"""Make a suite: collect positions from games of several players and solve or judge them.
+"""Make a suite: collect positions from games of several players and solve them.
 
 The positions are spread evenly over players and bands of undrawn edges. With --run_dir or
 --weights this network plays too, as search:16. Solved positions are saved as they come, beside the
@@ -103,13 +103,6 @@ def suite_parser() -> ArgumentParser:
         help="nodes of the solver per position; an unsolved position is left out and counted",
     )
     parser.add_argument(
-        "--judge",
-        type=NonNegativeInt,
-        help="for positions that cannot be solved: value moves by the network in place of the "
-        "solver, as the mean over the images of a position, each with so many simulations; 0: "
-        "without search",
-    )
-    parser.add_argument(
         "--seed", type=SeedOfMany, default=0, help="seed of games and of the selection"
     )
     parser.add_argument("--out", type=Path, required=True, help="file to write, .npz")
@@ -128,24 +121,20 @@ def main(arguments: list[str]) -> None:
         check_result_file("out", path)
         if path.is_file():
             raise InputError(f"out: {path} exists: delete it or name another file")
-    # Here are the solved or judged positions, from which the same command goes on.
-    values = "solved" if options.judge is None else f"judged_{options.judge}"
-    store = out.with_name(f"{out.stem}.{values}.npz")
+    # Here are the solved positions, from which the same command goes on.
+    store = out.with_name(f"{out.stem}.solved.npz")
     check_file("out", store)
-    if options.judge is not None and source is None:
-        raise InputError("judge: needs --run_dir or --weights")
     most = check_bands(options)
 
     from jaxzero.game import DotsAndBoxes
-    from jaxzero.measure.make_suite import Games, collect, judge_all, make_suites, solve_all
+    from jaxzero.measure.make_suite import Games, collect, make_suites, solve_all
     from jaxzero.measure.suite import format_counts, write_suite
     from jaxzero.players.players import make_player, make_players
     from jaxzero.solver.endgame import check_board
 
     use_compilation_cache()
     game = DotsAndBoxes(options.rows, options.cols)
-    if options.judge is None:
-        check_board(game)  # before games are played
+    check_board(game)  # before games are played
     players = {player.name: player for player in make_players(options.players, game)}
     if source is not None:
         loaded = source.load()
@@ -158,13 +147,8 @@ def main(arguments: list[str]) -> None:
     undrawn = options.fewest, most
     print(f"Playing {options.games} games each: {', '.join(players)} ...", flush=True)
     candidates = collect(game, players, games, options.per_stratum, undrawn, options.seed)
-    judge = ""
-    if options.judge is None:
-        found = solve_all(game, candidates.drawn, options.node_limit, store)
-    else:
-        judge = f"search:{options.judge} of {source.name}"
-        found = judge_all(loaded.agent, candidates.drawn, options.judge, store)
-    suites = make_suites(game, candidates, found, options.decisive, options.split, judge)
+    found = solve_all(game, candidates.drawn, options.node_limit, store)
+    suites = make_suites(game, candidates, found, options.decisive, options.split)
     for path, suite in zip(paths, suites.values(), strict=True):
         write_suite(suite, path)
         print(f"\n{path}\n{format_counts(suite)}")

@@ -154,8 +154,6 @@ opponents: perfect:nan | evaluate.py --weights 2x2 --opponents perfect:nan
 players: greedy needs | evaluate.py --weights 2x2 --players greedy
 players: greedy have | evaluate.py --weights 2x2 --weights2 2x2 --suite table --players greedy
 players: policy | make_suite.py --players greedy,policy --out new.npz
-judge: needs | make_suite.py --judge 0 --out new.npz
-judge: -1 | make_suite.py --weights 5x5 --judge -1 --out new.npz
 player: human | play.py --player human
 player2: expert:1 | play.py --mode ai --player greedy --player2 expert:1
 suite: README.md | evaluate.py --weights 2x2 --suite README.md

@@ -19,20 +19,15 @@ from jaxzero.errors import InputError
 from jaxzero.game import (
     DotsAndBoxes,
     automorphisms,
-    box_sides_table,
-    edge_permutations,
     fullest_beside,
     initial_states,
     step,
 )
 from jaxzero.host.status import doing
 from jaxzero.measure.suite import BANDS, Suite, read_positions, write_positions
-from jaxzero.players.agent import Agent
 from jaxzero.players.players import Player
-from jaxzero.players.single import choose_many
 from jaxzero.solver.cancellation import cancelled_by
 from jaxzero.solver.endgame import cores, move_bounds, new_table
-from jaxzero.solver.tablebase import ILLEGAL
 
 SAVE_SECONDS = 20.0  # between two saves of solved positions
 HALVES = ("tuning", "test")
@@ -218,47 +213,6 @@ def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pat
     return Solved(np.stack(moves), np.array(solved))
 
 
-def judge_all(agent: Agent, drawn: np.ndarray, simulations: int, store: Path) -> Solved:
-    """Value the moves of positions [P, A] bool by a network, where they cannot be solved.
-
-    The value of a move is the mean over the images of the position behind it under the symmetries
-    of the board, each searched with so many `simulations`; 0: by the network alone. It is rounded
-    to the margins that are possible, which lie two boxes apart. Results are saved as by
-    `solve_all`.
-    """
-    game = agent.network.game
-    known = read_store(store, game, simulations)
-    for number, board in enumerate(drawn):
-        if board.tobytes() in known:
-            continue
-        with doing(f"judging position {number + 1} of {len(drawn)}"):
-            known[board.tobytes()] = judged(agent, board, simulations), True
-        write_store(store, game, simulations, known)
-    moves = [known[board.tobytes()][0] for board in drawn]
-    return Solved(np.stack(moves), np.ones(len(drawn), bool))
-
-
-def judged(agent: Agent, drawn: np.ndarray, simulations: int) -> np.ndarray:
-    """Return what a network holds the moves of one position [A] bool for: [A] int8, or ILLEGAL."""
-    game = agent.network.game
-    edges = np.flatnonzero(~drawn)
-    after = drawn | np.eye(game.num_edges, dtype=bool)[edges]
-    images = after[:, edge_permutations(game)]  # [E, S, A]
-    value = choose_many(agent, images.reshape(-1, game.num_edges), simulations).value
-    value = value.reshape(images.shape[:2]).mean(axis=1)
-    open_before, *open_after = (open_boxes(game, board) for board in (drawn, *after))
-    closed = open_before - np.array(open_after)
-    margin = closed + np.where(closed > 0, value, -value)
-    moves = np.full(game.num_edges, ILLEGAL, np.int8)
-    moves[edges] = open_before + 2 * np.rint((margin - open_before) / 2)
-    return moves
-
-
-def open_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> int:
-    """Return the boxes of one position [A] bool that are not closed."""
-    return int((~drawn[box_sides_table(game)].all(axis=-1)).sum())
-
-
 Known = dict[bytes, tuple[np.ndarray, bool]]
 
 
@@ -293,12 +247,11 @@ def make_suites(
     found: Solved,
     decisive: bool,
     split: bool,
-    judge: str = "",
 ) -> dict[str, Suite]:
     """Return the suites `tuning` and `test`, or with `split` False one suite without a name.
 
     Unsolved positions are left out, and with `decisive` those whose moves are all worth the same.
-    Every suite counts what was left out by band, and names the `judge`, if there is one.
+    Every suite counts what was left out by band.
     """
     whole = Suite("", game, candidates.drawn, found.moves, candidates.origin)
     kept = found.solved & (whole.decisive | (not decisive))
@@ -311,5 +264,5 @@ def make_suites(
             for inside in whole.bands.values()
         ]
         columns = (whole.drawn[rows], whole.moves[rows], whole.origin[rows])
-        suites[name] = Suite(name, game, *columns, np.array(counts, np.int32), judge)
+        suites[name] = Suite(name, game, *columns, np.array(counts, np.int32))
     return suites

@@ -1,4 +1,4 @@
-"""Suites: positions with the exact value of every move, or with a judge's opinion of it.
+"""Suites: positions with the exact value of every move.
 
 `scripts/make_suite.py` makes the stored suites. On a board small enough for a table, `table_suite`
 draws positions and solves them at once.
@@ -31,7 +31,7 @@ TABLE_POSITIONS = 2048  # of a table, scored during training
 
 @dataclass(frozen=True)
 class Suite:
-    """P positions of one board, solved or judged."""
+    """P solved positions of one board."""
 
     name: str
     game: DotsAndBoxes
@@ -40,7 +40,6 @@ class Suite:
     origin: np.ndarray  # [P] str, the player whose games the position comes from
     # [BANDS, 3] int32: positions sampled, not solved, kept. None where no sample was taken.
     counts: np.ndarray | None = None
-    judge: str = ""  # whose opinion the values are; "": they are exact
 
     @property
     def values(self) -> np.ndarray:
@@ -148,8 +147,7 @@ def load_suite(name: str, game: DotsAndBoxes) -> Suite:
 def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
     """Read a stored suite. Raises: InputError for an unreadable file or another board."""
     kinds = {"origins": "U1", "origin": "u1", "counts": "i2"}
-    kinds["judge"] = "U0"
-    file = read_positions("suite", path, name, game, kinds, optional=("counts", "judge"))
+    file = read_positions("suite", path, name, game, kinds, optional=("counts",))
     origin, counts = file["origin"], file.get("counts")
     if origin.shape != file["drawn"].shape[:1]:
         raise InputError(f"suite: {path} has origins of other positions")
@@ -158,8 +156,7 @@ def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
     if counts is not None and counts.shape != (len(BANDS), 3):
         raise InputError(f"suite: counts in {path} are not those of the bands")
     moves = file["moves"].astype(np.int8)
-    judge = str(file.get("judge", ""))
-    return Suite(name, game, file["drawn"], moves, file["origins"][origin], counts, judge)
+    return Suite(name, game, file["drawn"], moves, file["origins"][origin], counts)
 
 
 def read_positions(
@@ -201,8 +198,6 @@ def write_suite(suite: Suite, path: Path) -> None:
     others = {"origins": origins, "origin": origin.astype(np.uint8)}
     if suite.counts is not None:
         others["counts"] = suite.counts
-    if suite.judge:
-        others["judge"] = suite.judge
     write_positions(path, suite.game, suite.drawn, suite.moves, others)
 
 

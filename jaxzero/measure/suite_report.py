@@ -60,8 +60,7 @@ def score_suite(
         f"{first} - {second}": compare(suite, answers[first], answers[second])
         for first, second in pairs
     }
-    values = f"values as {suite.judge} sees them" if suite.judge else "exact values"
-    print(f"\nsuite {suite.name}, {len(suite):,} positions with {values}")
+    print(f"\nsuite {suite.name}, {len(suite):,} positions with exact values")
     print(format_scores(scores))
     if differences:
         print("\nDifferences of wrong moves on the same positions, percent\n")
@@ -75,7 +74,6 @@ def score_suite(
     print(path)
     return {
         "suite_name": suite.name,
-        "judge": suite.judge,
         "suite": scores,
         "differences": differences,
         "calibration": calibrations,

@@ -14,16 +14,13 @@ from jaxzero.measure.make_suite import (
     Solved,
     collect,
     is_quiet,
-    judge_all,
     make_suites,
     new_positions,
     read_store,
     solve_all,
 )
-from jaxzero.measure.suite import BANDS, Suite, format_counts, read_suite, write_suite
+from jaxzero.measure.suite import BANDS, format_counts, read_suite, write_suite
 from jaxzero.players.players import make_player
-from jaxzero.runs.weights import load_weights
-from jaxzero.solver import endgame
 from jaxzero.solver.tablebase import ILLEGAL
 
 GAME = DotsAndBoxes(3, 3)
@@ -122,21 +119,6 @@ def test_a_higher_limit_tries_again_and_a_store_of_something_else_is_named(tmp_p
     store.write_text("no results")
     with pytest.raises(InputError, match=r"^out: .* cannot be read"):
         solve_all(SMALL, drawn, 1, store)
-
-
-def test_a_judge_says_what_a_network_that_errs_nowhere_knows(tmp_path):
-    agent = load_weights("2x2").agent
-    board = agent.network.game
-    rng = np.random.default_rng(0)
-    drawn = np.unique(rng.random((40, board.num_edges)) < 0.4, axis=0)
-    drawn = drawn[~drawn.all(axis=1)]
-    found = judge_all(agent, drawn, 0, tmp_path / "judged.npz")
-    exact = np.stack([endgame.move_values(board, one) for one in drawn])
-    assert found.solved.all() and ((found.moves == ILLEGAL) == drawn).all()
-    assert (found.moves == exact)[~drawn].mean() > 0.95
-    suite = Suite("judged", board, drawn, found.moves, np.full(len(drawn), "random"), judge="2x2")
-    write_suite(suite, tmp_path / "suite.npz")
-    assert read_suite(tmp_path / "suite.npz", "judged", board).judge == "2x2"
 
 
 def test_what_is_left_out_is_counted():
