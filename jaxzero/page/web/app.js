@@ -169,6 +169,7 @@ function closeEditor() {
 function edit() {
   if (editor.isOn()) return closeEditor();
   if (record.game.moves.length) tables.setAside(); // else nothing of it goes
+  Object.assign(play.table, { clocks: null, flagged: undefined, names: [] });
   editor.open();
 }
 

@@ -21,5 +21,6 @@ export function levelNear(rating) {
 /** Return a rating after a result against another: 1 won, 0.5 drawn, 0 lost. */
 export function ratedAfter(own, other, result) {
   const expected = 1 / (1 + 10 ** ((other - own) / 400));
-  return Math.round(own + STEP * (result - expected));
+  const change = STEP * (result - expected);
+  return own + Math.sign(change) * Math.max(1, Math.round(Math.abs(change))); // something at least
 }
