@@ -370,3 +370,16 @@ def test_help_takes_a_game_out_of_the_rating(open_page):
     draw(page, 20)
     page.get_by_test_id("move-4").wait_for()
     assert page.evaluate(rated) is False
+
+
+def test_a_click_on_a_move_counts_while_a_review_tells_more(open_page):
+    page = open_page("review")
+    page.set_viewport_size({"width": 760, "height": 2000})
+    load(page, GAME)
+    page.get_by_test_id("accuracy").wait_for()
+    page.get_by_test_id("move-2").hover()
+    page.mouse.down()
+    page.set_viewport_size({"width": 750, "height": 2000})  # the review is drawn once more
+    page.wait_for_timeout(100)
+    page.mouse.up()
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(2)

@@ -14,7 +14,9 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
 
   function render() {
     const focused = list.contains(document.activeElement);
-    list.replaceChildren(...lineItems(record.root, []));
+    const fresh = html("ol", {}, lineItems(record.root, []));
+    // What is the same stays: a click on what is replaced while the button is down does nothing.
+    if (fresh.innerHTML !== list.innerHTML) list.replaceChildren(...fresh.childNodes);
     const current = find('[aria-current="true"]', list);
     if (focused) current?.focus();
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
@@ -38,6 +40,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
   }
 
   function moveItem({ edge, player, closed }, index, game, path, line) {
+    const places = path.map((each, depth) => (path[depth - 1] ?? record.root).variations.indexOf(each));
     const shown = isShown(index, path);
     const slip = slipAt(index, game);
     const lost = slip ? formatNumber(slip.lost) : "";
@@ -52,7 +55,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
         "aria-label": t("moves.label", words) + (note ? `. ${note}` : ""),
         title: note,
         "data-testid": shown ? `move-${index + 1}` : null,
-        onclick: () => onMove(index + 1, path),
+        onclick: () => onMove(index + 1, pathAt(places)),
       },
       sideSign(player, 11),
       name,
@@ -61,6 +64,12 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
       note ? html("span", { class: "noted", "aria-hidden": "true" }, "✎") : null,
     );
     return html("li", {}, button);
+  }
+
+  /** Return the path whose lines have these places among the variations. */
+  function pathAt(places) {
+    let line = record.root;
+    return places.map((place) => (line = line.variations[place]));
   }
 
   /** Return whether a move of the line at the end of a path belongs to the line shown. */
