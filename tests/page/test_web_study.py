@@ -383,3 +383,16 @@ def test_a_click_on_a_move_counts_while_a_review_tells_more(open_page):
     page.wait_for_timeout(100)
     page.mouse.up()
     expect(page.locator("#board-host .edge.drawn")).to_have_count(2)
+
+
+def test_a_click_in_the_analysis_counts_while_more_lines_come(open_page):
+    page = open_page()
+    start_game(page, size="3x3")
+    page.get_by_test_id("analysis").click()
+    page.locator(".badge:not(.busy)").wait_for()
+    page.locator("#switch-everyEdge").hover()
+    page.mouse.down()
+    page.evaluate("document.querySelector('#language').click()")  # the panel is written once more
+    page.wait_for_timeout(50)
+    page.mouse.up()
+    expect(page.locator("#switch-everyEdge")).to_have_attribute("aria-pressed", "true")

@@ -156,6 +156,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     draw();
     panel.hidden = !isShown();
     if (panel.hidden) return;
+    if (panel.matches(":active")) return void setTimeout(render, 100); // a click on what is replaced does nothing
     const focused = panel.contains(document.activeElement) ? document.activeElement.id : "";
     panel.replaceChildren(...panelParts({ latest, record, komi, nameOf, busy: controller !== null, failed, showLine, onLine: linePlayer(), onSwitch: render }));
     if (focused) find(`#${focused}`, panel)?.focus();
