@@ -17,13 +17,14 @@ from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
-from jaxzero.page.opponents import LEVELS, OWN_NETWORK, agent_of, find_level, play_level
+from jaxzero.page.opponents import OWN_NETWORK, agent_of, play_level
 from jaxzero.page.problems import THEMES, find_problem
 from jaxzero.play.analysis import Tables, stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE, Record
 from jaxzero.play.looking import prepare
 from jaxzero.play.review import review as review_game
+from jaxzero.players.levels import LEVELS, find_level
 from jaxzero.players.preparation import PREPARATION
 from jaxzero.solver.cancellation import check_cancelled
 from jaxzero.solver.endgame import can_solve, solve

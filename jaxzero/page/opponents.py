@@ -8,9 +8,7 @@ from functools import partial
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play.game import Record, choose, draw_turn
 from jaxzero.players.agent import Agent
-from jaxzero.players.levels import LEVELS as LEVELS
 from jaxzero.players.levels import Level
-from jaxzero.players.levels import find_level as find_level
 from jaxzero.players.players import Player, make_player
 from jaxzero.players.preparation import PREPARATION, draws_best, exact_answer, stand_in
 from jaxzero.players.recent import of_board
@@ -29,7 +27,7 @@ def agent_of(game: DotsAndBoxes) -> Agent:
     )
 
 
-# 4x4, from zero, is weaker on its board than the shipped 5x5; 4x4_solver is not, and faster.
+# 4x4, from scratch, is weaker on its board than the shipped 5x5; 4x4_solver is not, and faster.
 OWN_NETWORK = {"2x2": "2x2", "2x3": "2x3", "3x3": "3x3", "4x4": "4x4_solver", "5x5": "5x5"}
 
 

@@ -31,11 +31,12 @@ from jaxzero.errors import InputError, shortened
 from jaxzero.host.status import waiting
 from jaxzero.page import answers
 from jaxzero.page.answers import DEFAULT, WAIT, Answer
-from jaxzero.page.opponents import exact_answers, find_level, is_warm, wanted
+from jaxzero.page.opponents import exact_answers, is_warm, wanted
 from jaxzero.page.problems import load_solver
 from jaxzero.page.queue import Queue
 from jaxzero.page.web_files import COMPRESSED, web_routes
 from jaxzero.play.looking import prepare
+from jaxzero.players.levels import find_level
 from jaxzero.players.preparation import PATIENCE as PATIENCE_FOR_MOVE
 from jaxzero.players.preparation import PREPARATION
 

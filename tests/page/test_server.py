@@ -17,11 +17,11 @@ pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS
 from jaxzero.page import answers, opponents, queue, server
-from jaxzero.page.opponents import LEVELS
 from jaxzero.page.server import LOOPBACK, MOST_BYTES, make_app
 from jaxzero.play import review
 from jaxzero.players import single
 from jaxzero.players.choosing import Choice
+from jaxzero.players.levels import LEVELS
 from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution, solve
 

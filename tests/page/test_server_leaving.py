@@ -20,6 +20,7 @@ from jaxzero.play import analysis
 from jaxzero.play.analysis import Analysis
 from jaxzero.play.game import Record
 from jaxzero.players import preparation
+from jaxzero.players.levels import LEVELS
 from jaxzero.players.preparation import PREPARATION, Preparation
 from jaxzero.players.recent import of_board
 from jaxzero.solver.endgame import solve
@@ -201,7 +202,7 @@ def test_who_neither_asks_nor_reads_in_time_loses_its_place(monkeypatch):
 
 
 def test_players_of_the_last_boards_only_are_kept_and_others_compile_again(monkeypatch):
-    made, casual = [], opponents.LEVELS[2]
+    made, casual = [], LEVELS[2]
     monkeypatch.setattr(opponents, "make_player", lambda *_: made.append(1) or object())
     monkeypatch.setattr(opponents, "agent_of", lambda _: None)
     boards = [DotsAndBoxes(12, cols) for cols in range(2, 20)]
