@@ -95,13 +95,15 @@ function row({ game, seats, names = [], komi, date, flagged, accuracy }) {
   const engine = seats.find(({ kind }) => kind === "engine");
   const person = seats.findIndex(({ kind }) => kind === "person");
   const position = replay(game);
-  const score = scoreWithKomi(position, komi).map(formatNumber).join(" : ");
+  const sides = engine && person === 1 ? [1, 0] : [0, 1]; // a person's own boxes first
+  const score = sides.map((side) => formatNumber(scoreWithKomi(position, komi)[side])).join(" : ");
+  const note = flagged !== undefined ? t("games.time") : position.over ? "" : t("games.unfinished");
   const who = names.some(Boolean) ? names.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");
   const share = accuracy?.[Math.max(0, person)]?.all;
   return [
     html("span", { class: "when" }, new Date(date).toLocaleString([], { dateStyle: "short", timeStyle: "short" })),
     html("span", { class: "who" }, `${game.rows} × ${game.cols} · ${who}`),
-    html("strong", {}, flagged === undefined ? score : `${score} ${t("games.time")}`, position.over || flagged !== undefined ? "" : ` ${t("games.unfinished")}`),
+    html("strong", {}, [engine && person >= 0 ? t("name.you") : "", score, note].join(" ")),
     html("span", { class: "muted" }, share === undefined || share === null ? "" : t("games.accuracy", { n: share })),
   ];
 }
