@@ -17,7 +17,7 @@ CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 UNTESTED = "THE PAGE IS NOT TESTED"
 OPTIONS = """--no-sandbox --disable-gpu --disable-background-networking --disable-component-update
     --disable-sync --no-first-run""".split()
-PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 8_000  # ms; engines compile
+PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 20_000  # ms; engines compile
 WIDTHS = {"small": (320, 568), "phone": (375, 667), "low": (667, 375), "desk": (1600, 1000)}
 
 
