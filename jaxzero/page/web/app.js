@@ -54,8 +54,8 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => (showState(), analysis.draw()), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
-const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh(), analysis.draw()) });
+const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
+const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
 const lessons = createLessons({ parent: find("#learn"), tell });

@@ -1,6 +1,6 @@
 /** The last games that ended here, and those set aside: kept on this machine, opened again, exported. */
 
-import { find, html } from "./dom.js";
+import { download, find, html } from "./dom.js";
 import { fill } from "./dialogs.js";
 import { t } from "./i18n.js";
 import { formatNumber } from "./outcome.js";
@@ -22,10 +22,11 @@ function archived() {
 
 /** Put a table into the archive, in the place of what it held of the same game; older games go. */
 export function addToArchive(table) {
-  const old = archived().find(({ id }) => id === table.id);
+  const all = archived();
+  const old = all.find(({ id }) => id === table.id);
   const entry = { ...old, ...table };
   if (JSON.stringify(entry) === JSON.stringify(old)) return;
-  const others = archived().filter(({ id }) => id !== table.id);
+  const others = all.filter((each) => each !== old);
   let games = [entry, ...others].sort((one, other) => other.date - one.date).slice(0, MOST);
   while (games.length) {
     try {
@@ -110,8 +111,5 @@ function row({ game, seats, names = [], komi, date, flagged, accuracy }) {
 
 /** Save all games as one file. */
 function exportAll() {
-  const text = JSON.stringify(archived(), null, 1);
-  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  html("a", { href: address, download: "dots-and-boxes-games.json" }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
+  download(JSON.stringify(archived(), null, 1), "application/json", "dots-and-boxes-games.json");
 }

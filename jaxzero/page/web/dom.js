@@ -45,6 +45,13 @@ export function placeIcons(root = document) {
   }
 }
 
+/** Save a content, a text or a Blob, as a file of some name. */
+export function download(content, type, name) {
+  const address = URL.createObjectURL(new Blob([content], { type }));
+  html("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
 /** Scroll until an element can be seen, no further. */
 export function reveal(element) {
   element.scrollIntoView({ block: "nearest" });

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { importGames } from "./archive.js";
-import { find, html } from "./dom.js";
+import { download, find, html } from "./dom.js";
 import { PICTURES } from "./export_picture.js";
 import { hasText, t } from "./i18n.js";
 import { toFragment } from "./share.js";
@@ -89,9 +89,7 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
   async function save() {
     try {
       const type = PICTURES[find("#format").value]?.type ?? "text/plain";
-      const address = URL.createObjectURL(new Blob([await written()], { type }));
-      html("a", { href: address, download: fileName() }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 1000);
+      download(await written(), type, fileName());
     } catch (error) {
       notice.fail("save", error, save);
     }

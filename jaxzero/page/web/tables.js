@@ -2,6 +2,7 @@
 
 import { addToArchive, isOther } from "./archive.js";
 import { newName, seatsOf, setTable } from "./play.js";
+import { keyOf } from "./record.js";
 import { findFault, replay } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 import { fromFragment } from "./share.js";
@@ -111,8 +112,8 @@ export function createTables({ record, play, editor, notice, showView, openView,
   /** Return whether the game on the table is a shared one or goes on from it, as with one's own link. */
   function isOnTable(shared, komi) {
     const { game, komi: own } = tableNow();
-    const key = ({ rows, cols, start, moves }) => [rows, cols, start, moves.slice(0, shared.moves.length)].join("|");
-    return key(game) === key(shared) && own === komi;
+    const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
+    return keyOf(begun) === keyOf(shared) && own === komi;
   }
 
   /** Put back the game of the last visit, unless it is not possible. */
