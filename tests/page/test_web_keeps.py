@@ -7,6 +7,8 @@ import re
 
 from browsing import GAME, draw, drawn_edges, expect, load, moves, start_game, to_play
 
+from jaxzero.play.game import LARGEST_SIDE
+
 
 def names(page):
     """Return the edges of the moves, without what the review says of them when it comes to it."""
@@ -319,3 +321,16 @@ def test_the_graph_of_a_review_counts_komi(open_page):
     expect(page.locator(mistake).first).not_to_contain_text(".5")
     other = open_page(page.evaluate(to_link, GAME))
     expect(other.locator(mistake).first).to_contain_text(".5")
+
+
+def test_a_game_on_the_largest_board_is_kept_and_shared(open_page):
+    page, side = open_page("review"), LARGEST_SIDE
+    load(page, {"rows": side, "cols": side, "start": [], "moves": [0, 100]})
+    reload(page)
+    expect(moves(page)).to_have_count(2)
+    expect(page.locator("#board-host .edge")).to_have_count(2 * side * (side + 1))
+    page.get_by_test_id("share").click()
+    expect(page).to_have_url(re.compile("#g="))
+    page.evaluate("localStorage.clear()")
+    reload(page)
+    expect(moves(page)).to_have_count(2)

@@ -326,6 +326,32 @@ def test_a_game_that_has_ended_stays_in_the_archive_whatever_follows(open_page):
     expect(page.get_by_test_id("archived")).to_have_count(2)
 
 
+DAMAGES = [
+    ("seats", None),
+    ("seats", [{"kind": "person"}]),
+    ("seats", [{"kind": "person"}, {"kind": "nobody"}]),
+    ("game", {"rows": 2, "cols": 2, "start": [], "moves": [0, 0]}),
+    ("date", "today"),
+    ("names", {}),
+    ("slips", [{"player": 2}]),
+]
+
+
+def test_a_damaged_archive_is_not_read(open_page):
+    page = open_page()
+    people = [{"kind": "person"}, {"kind": "person"}]
+    game = {"rows": 1, "cols": 1, "start": [], "moves": [0, 1, 2, 3]}
+    table = {"id": "one", "date": 1, "game": game, "seats": people, "komi": 0}
+    read = "async (text) => (await import('./archive.js')).importGames(text)"
+    for field, value in DAMAGES:
+        damaged = json.dumps([table, table | {"id": "two", field: value}])
+        assert page.evaluate(read, damaged) is None, (field, value)
+    assert page.evaluate(read, json.dumps([table])) == 1
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("open-games").click()
+    expect(page.get_by_test_id("archived")).to_have_count(1)
+
+
 def test_an_unfinished_game_whose_offer_is_declined_is_among_the_games(open_page):
     page = open_page()
     start_game(page, size="2x2")

@@ -47,12 +47,26 @@ export function isOther({ id, game }) {
 export function importGames(text) {
   try {
     const games = JSON.parse(text);
-    if (!games.length || !games.every((table) => table.id && !findFault(table.game))) return null;
+    if (!games.length || !games.every(isArchivable)) return null;
     games.forEach(addToArchive);
     return games.length;
   } catch {
     return null; // another format
   }
+}
+
+/** Return whether a table holds a possible game of two sides. */
+export function isPlayable(table) {
+  try {
+    return !findFault(table.game) && table.seats.length === 2 && table.seats.every(({ kind }) => kind === "person" || kind === "engine");
+  } catch {
+    return false; // nothing, damaged, or stored by another version of this page
+  }
+}
+
+function isArchivable(table) {
+  const { id, date, names = [], slips = [] } = table;
+  return id && Number.isFinite(date) && Array.isArray(names) && isPlayable(table) && slips.every(({ player }) => table.seats[player]);
 }
 
 /** Add what a review found to a game of the archive: {accuracy, slips}. */

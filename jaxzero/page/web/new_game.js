@@ -5,6 +5,7 @@ import { fill, segments, switchOf } from "./dialogs.js";
 import { find, html } from "./dom.js";
 import { hasText, t } from "./i18n.js";
 import { levelName } from "./play.js";
+import { LARGEST_SIDE } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 /**
@@ -126,7 +127,7 @@ function boardChoice(info, setup, render) {
 }
 
 function sideSlider(side, setup, info) {
-  const { min, max } = info?.sizes ?? { min: 1, max: 7 };
+  const { min, max } = info?.sizes ?? { min: 1, max: LARGEST_SIDE };
   const value = html("strong", {}, String(setup[side]));
   const input = ({ target }) => {
     setup[side] = Number(target.value);

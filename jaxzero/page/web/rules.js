@@ -6,6 +6,7 @@
  */
 
 export const NOBODY = 2; // owner of a box that was closed before the game
+export const LARGEST_SIDE = 9; // boxes
 
 function horizontals({ rows, cols }) {
   return (rows + 1) * cols;
@@ -119,7 +120,7 @@ export function lastTurn(plies) {
 }
 
 /** Return what makes a game impossible as {code, ...values}, or null. */
-export function findFault(game, largest = 7) {
+export function findFault(game, largest = LARGEST_SIDE) {
   for (const side of ["rows", "cols"]) {
     const value = game[side];
     if (!Number.isInteger(value) || value < 1 || value > largest) {

@@ -1,9 +1,9 @@
 /** Which game is on the table: kept for the next visit, set aside, archived, taken back, begun. */
 
-import { addToArchive, isOther } from "./archive.js";
+import { addToArchive, isOther, isPlayable } from "./archive.js";
 import { newName, seatsOf, setTable } from "./play.js";
 import { keyOf } from "./record.js";
-import { findFault, replay } from "./rules.js";
+import { replay } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 import { fromFragment } from "./share.js";
 
@@ -125,11 +125,3 @@ export function createTables({ record, play, editor, notice, showView, openView,
 }
 
 const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
-
-function isPlayable(table) {
-  try {
-    return !findFault(table.game) && table.seats.length === 2;
-  } catch {
-    return false; // nothing, or stored by another version of this page
-  }
-}
