@@ -278,11 +278,11 @@ def test_what_was_played_on_from_a_game_of_people_survives(open_page):
 def test_a_move_that_is_still_being_checked_is_not_drawn_in_a_new_game(open_page):
     page = open_page()
     start_game(page)
-    page.get_by_test_id("settings").click()
-    page.get_by_test_id("teaching").check()
-    page.keyboard.press("Escape")
     checks, held = [], hold_moves(page)
     page.route("**/api/analyse", lambda route: checks.append(route))  # playwright marks it
+    page.get_by_test_id("settings").click()
+    page.get_by_test_id("teaching").check()  # it is asked about the position from now on
+    page.keyboard.press("Escape")
     page.get_by_test_id("edge-0").click()
     expect(page.get_by_test_id("status")).to_contain_text("Checking")
     wait_for(page, checks, 1)
