@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, refuse_given, run_script, script_parser
-from jaxzero.config.ranges import BoardSide, MatchGames, NonNegativeInt, Seed, Simulations
+from jaxzero.config.ranges import Agreeing, BoardSide, MatchGames, NonNegativeInt, Seed, Simulations
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder, write_json
 from jaxzero.host.programs import use_compilation_cache
@@ -94,6 +94,13 @@ def evaluate_parser() -> ArgumentParser:
         help="rate --players in Elo by matches of each against each; without --players the "
         "checkpoints of the run, which needs --run_dir",
     )
+    parser.add_argument(
+        "--agreement",
+        type=Agreeing,
+        help="compare the network with itself on so many positions of each stage of the game, also "
+        "where nothing can be solved: its values of rotated boards, and of a search with "
+        "--simulations",
+    )
     parser.add_argument("--seed", type=Seed, default=0, help="seed of openings and players")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument(
@@ -108,6 +115,7 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
     matches, suite = options.opponents or options.ladder, options.suite
+    agreement = options.agreement
     if options.ladder and options.players is None:
         if options.run_dir is None:
             raise InputError("ladder: needs --run_dir")
@@ -116,14 +124,15 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
             refuse(["checkpoint"], "cannot stand beside --ladder, which rates all of them")
     if not suite and not options.ladder:
         refuse(["players", "figures"], "needs --suite or --ladder")
-    if not suite and not (options.ladder and options.players):
-        refuse(["run_dir2", "weights2"], "needs --suite, or --ladder with --players")
+    if not (suite or agreement) and not (options.ladder and options.players):
+        refuse(["run_dir2", "weights2"], "needs --suite, --agreement, or --ladder with --players")
     if not matches:
         refuse(["games", "opening_plies"], "needs --opponents or --ladder")
-    if options.players is not None and not options.opponents:
+    if options.players is not None and not (options.opponents or agreement):
         refuse(["simulations"], "cannot stand beside --players, which say their own")
-    if not (matches or suite):
-        raise InputError("suite: name --suite, --opponents or --ladder: nothing is to be measured")
+    if not (matches or suite or agreement):
+        measures = "--suite, --opponents, --ladder or --agreement"
+        raise InputError(f"suite: name {measures}: nothing is to be measured")
 
 
 def tell_apart(*networks: tuple[str, LoadedAgent]) -> dict[str, Agent]:
@@ -150,15 +159,18 @@ def main(arguments: list[str]) -> None:
             refuse_run("figures", figures)
 
     from jaxzero.config.training import check_opening
+    from jaxzero.measure.agreement import measure_agreement
     from jaxzero.measure.scoring import BATCH
     from jaxzero.measure.strength import (
         play_matches,
         rate_checkpoints,
         rate_players,
+        refuse_search,
         refuse_searches,
     )
     from jaxzero.measure.suite import load_suite
     from jaxzero.measure.suite_report import score_suite, scored_players
+    from jaxzero.players.single import at_once
     from jaxzero.runs.resize import asked_board, resize
 
     use_compilation_cache()
@@ -181,6 +193,9 @@ def main(arguments: list[str]) -> None:
     if options.suite or options.players:
         players = scored_players(names, board, loaded.agent, 2 if source2 else 1)
         refuse_searches("players", players, BATCH if options.suite else options.games, board)
+    if options.agreement:
+        positions = at_once(options.agreement, options.simulations)
+        refuse_search("simulations", options.simulations, 2, board, positions)
     networks = {source.name: loaded.agent}
     if source2:
         networks = tell_apart((source.name, loaded), (source2.name, loaded2))
@@ -192,6 +207,9 @@ def main(arguments: list[str]) -> None:
         results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
         results |= score_suite(networks, suite, players, figures, options.seed)
+    if options.agreement:
+        alike = networks, options.agreement, options.simulations, options.seed
+        results["agreement"] = measure_agreement(*alike)
     if options.ladder and options.players:
         results |= rate_players(networks, players, *match)
     elif options.ladder:

@@ -150,6 +150,7 @@ table: t | solve.py --table t --position h0,0
 opponents: greedy,,random | evaluate.py --weights 2x2 --opponents greedy,,random
 opponents: greedy | evaluate.py --weights 2x2 --opponents greedy,random,greedy
 opponents: search:0 | evaluate.py --weights 2x2 --opponents search:0
+agreement: 0 | evaluate.py --weights 2x2 --agreement 0
 opponents: perfect:nan | evaluate.py --weights 2x2 --opponents perfect:nan
 players: greedy needs | evaluate.py --weights 2x2 --players greedy
 players: greedy have | evaluate.py --weights 2x2 --weights2 2x2 --suite table --players greedy

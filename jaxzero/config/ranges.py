@@ -40,6 +40,7 @@ Simulations = whole(1, MOST_SIMULATIONS)
 Considered = whole(1, 1000)  # no board has more edges
 SimulationsOrNone = whole(0, MOST_SIMULATIONS)
 MatchGames = whole(2, 100_000)  # their openings are drawn one by one
+Agreeing = whole(1, 10_000)  # positions of a band
 Seed = whole(0, 2**32 - 1)
 SuiteGames = whole(1, 100_000)
 SeedOfMany = whole(0, 2**31)  # players add their number to it

@@ -118,7 +118,7 @@ def choose_many(
     else:
         agent, rounds = without_search(agent), ()
         added = (np.zeros(drawn.shape[1], np.float32) if noise is None else noise,)
-    size = BATCHES[len(drawn) > BATCHES[0] and simulations <= MOST_OF_LARGE]
+    size = at_once(len(drawn), simulations)
     if len(drawn) == 1 and not simulations:
         size = 1
     parts = []
@@ -129,6 +129,11 @@ def choose_many(
         choice = call(_choose_many, agent, padded, rounds, *added)
         parts.append([field[: len(rows)] for field in choice])
     return Choice(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def at_once(count: int, simulations: int) -> int:
+    """Return in batches of how many `choose_many` answers so many positions."""
+    return BATCHES[count > BATCHES[0] and simulations <= MOST_OF_LARGE]
 
 
 def _choose_many(
