@@ -213,3 +213,18 @@ def test_an_analysis_for_a_hint_or_a_warning_ends_with_it(open_page):
     page.wait_for_timeout(50)
     assert page.evaluate("window.ended") is True
     assert page.locator("#board-host .hint-spot").count() == 1
+
+
+def test_boards_come_into_the_open_dialog_for_a_new_game(open_page):
+    page, held = open_page(), []
+    page.route("**/api/info", lambda route: held.append(route))  # playwright marks it
+    with page.expect_request("**/api/info"):
+        page.reload()
+    page.get_by_test_id("new-game").click()
+    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
+    assert page.locator("#size option[value='2x2']").count() == 0
+    held[0].continue_()
+    page.get_by_test_id("size").select_option("2x2")
+    expect(page.get_by_test_id("mode-watch")).to_be_checked()
+    page.get_by_test_id("start-game").click()
+    expect(page.locator("#board-host .edge")).to_have_count(12)

@@ -28,6 +28,7 @@ import { showTools } from "./toolbar.js";
 import { createTrainer, THEMES } from "./train.js";
 
 let info = null; // what the server offers; null as long as it has not answered
+let showNewGame = () => {}; // the dialog anew
 let view = "learn";
 
 const notice = createNotice(() => api.info());
@@ -268,13 +269,14 @@ async function askInfo() {
     info = await api.info();
     files.setFormats(info.formats);
     setLevels(info.levels);
+    showNewGame();
   } catch (error) {
     notice.fail("info", error, askInfo);
   }
 }
 
 const actions = {
-  newGame: () => openNewGame(info, tables.start),
+  newGame: () => (showNewGame = openNewGame(() => info, tables.start)),
   undo: () => (isReview() ? goTo(record.at - 1) : play.undo()),
   redo: () => (isReview() ? goTo(record.at + 1) : play.redo()),
   first: () => goTo(0),
@@ -284,7 +286,7 @@ const actions = {
   unmark: () => play.unmark(),
   hint: () => play.hint(),
   letMove: () => view === "play" && !play.state.busy && play.letMove(),
-  players: () => record.position.over || openNewGame(info, (setup) => tables.startHere(setup, isReview()), setupHere(play.table.seats, record.position.player, isReview())),
+  players: () => record.position.over || openNewGame(() => info, (setup) => tables.startHere(setup, isReview()), setupHere(play.table.seats, record.position.player, isReview())),
   analysis: toggleAnalysis,
   mistake: () => isReview() && review.jump(),
   pause: () => play.watching() && play.run(!play.state.running),

@@ -10,9 +10,10 @@ import { remember, settings } from "./settings.js";
 
 /**
  * Open the dialog for a new game, or with `here` for playing on from the position shown with other
- * players. `info` is the server's, or null as long as it is not known.
+ * players. `infoNow()` is the server's, or null as long as it is not known. Returns what shows the
+ * dialog anew once it is.
  */
-export function openNewGame(info, onStart, here = null) {
+export function openNewGame(infoNow, onStart, here = null) {
   const dialog = find("#new-dialog");
   const setup = { ...structuredClone(settings.setup), ...here };
   const form = html("form", { class: "dialog-body", method: "dialog", onsubmit: start, onkeydown: sendByEnter });
@@ -38,7 +39,7 @@ export function openNewGame(info, onStart, here = null) {
     const words = (group, values) => values.map((value) => [value, t(`new.${group}${value}`)]);
     return [
       segments("mode", t("new.mode"), words("mode.", ["engine", "people", "watch"]), setup.mode, choose("mode")),
-      !here && boardChoice(info, setup, render),
+      !here && boardChoice(infoNow(), setup, render),
       setup.mode === "engine" && sideChoice(words),
       ...levelChoices(),
       ...(here ? [] : startChoices(words)),
@@ -67,7 +68,7 @@ export function openNewGame(info, onStart, here = null) {
   }
 
   function levelChoices() {
-    const levels = info?.levels ?? [...Array(9).keys()].map((id) => ({ id: String(id) }));
+    const levels = infoNow()?.levels ?? [...Array(9).keys()].map((id) => ({ id: String(id) }));
     const set = (seat) => (id) => (setup.levels[seat] = id);
     const slider = (seat, label) => levelSlider(t(label), levels, setup.levels[seat], set(seat), `level-${seat}`);
     if (setup.mode === "people") return [];
@@ -91,6 +92,10 @@ export function openNewGame(info, onStart, here = null) {
 
   render();
   fill(dialog, here?.title ?? "new", form);
+  return () => {
+    const { testid } = form.contains(document.activeElement) ? document.activeElement.dataset : {};
+    render(testid && `[data-testid="${testid}"]`);
+  };
 }
 
 /** Let Enter send a form from a closed list too, as it does from other fields. */
