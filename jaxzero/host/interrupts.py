@@ -178,10 +178,12 @@ def end_now(code: int, message: str = "") -> NoReturn:
         sys.__stderr__.flush,
         partial(os.write, 2, message.encode()),
     ):
-        with suppress(Exception):
-            last = threading.Thread(target=_try, args=(write,), daemon=True)
+        last = threading.Thread(target=_try, args=(write,), daemon=True)
+        try:
             last.start()
             last.join(FLUSH_SECONDS)
+        except RuntimeError:  # Python 3.12 starts no thread any more once the main one has ended
+            _try(write)
     os._exit(code)
 
 
