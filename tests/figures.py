@@ -106,6 +106,7 @@ def figures() -> Iterator[Figure]:
     yield from of_starts()
     yield from of_the_h100()
     yield from of_runs_on_the_h100()
+    yield from of_larger_boards()
     yield from of_the_page()
     yield from of_the_levels()
 
@@ -439,6 +440,21 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
         games = record(name)["training"]["games"]
         text = f"{games:,} games, begun late: {decisions:.1f} million decisions"
         yield Figure(FINDINGS, text, f"jaxzero/weights/{name}.yaml")
+
+
+def of_larger_boards() -> Iterator[Figure]:
+    """Yield how the shipped 7x7 was made, and its points against the shipped 5x5 by board."""
+    source = "train_three_boards.json"
+    games = [one["games"] for one in json.loads((H100 / source).read_text())["done"].values()]
+    assert record("5x5")["training"]["games"] + sum(games) == record("7x7")["training"]["games"]
+    yield Figure(FINDINGS, f"`5x5`, then {sum(games):,} games of 5x5, 6x6 and 7x7", source)
+    yield Figure(FINDINGS, "{:,}, {:,} and {:,} games".format(*games), source)
+    source = "cpu_2_cores_larger_boards.json"
+    for one in json.loads((RESULTS / source).read_text())["matches"]:
+        found = one["result"]
+        points, low, high = (f"{100 * found[name]:.1f}" for name in ("points", "low", "high"))
+        text = f"| {one['board']} | `{one['player']}` | {found['games']} | {points} [{low}, {high}] |"
+        yield Figure(FINDINGS, f"{text} {found['margin']:+.1f} |", source)
 
 
 def of_the_page() -> Iterator[Figure]:

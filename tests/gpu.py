@@ -131,7 +131,7 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
             predict = f"scripts/gpu_compile.py {settings} --parts iteration --json {predicted}"
             add(f"predict_{name}", predict, predicted)
             steps[-1].command.extend(["--target", target])
-    trace = f"scripts/benchmark.py {whole} --trace {run_dir / 'trace'}"
+    trace = f"scripts/benchmark.py {whole} --seconds {seconds} --trace {run_dir / 'trace'}"
     add("trace", f"{trace} --json {out / 'trace.json'}", out / "trace.json")
     games = "1024,2048,4096,8192,16384" if gpu else "8,16"
     sweep = f"scripts/sweep.py --config {config} {WHOLE} --out {out / 'sweep'} {SWEEP}"
