@@ -453,8 +453,8 @@ def of_larger_boards() -> Iterator[Figure]:
     for one in json.loads((RESULTS / source).read_text())["matches"]:
         found = one["result"]
         points, low, high = (f"{100 * found[name]:.1f}" for name in ("points", "low", "high"))
-        text = f"| {one['board']} | `{one['player']}` | {found['games']} | {points} [{low}, {high}] |"
-        yield Figure(FINDINGS, f"{text} {found['margin']:+.1f} |", source)
+        measured = f"{found['games']} | {points} [{low}, {high}] | {found['margin']:+.1f} |"
+        yield Figure(FINDINGS, f"| {one['board']} | `{one['player']}` | {measured}", source)
 
 
 def of_the_page() -> Iterator[Figure]:
