@@ -450,11 +450,19 @@ def of_larger_boards() -> Iterator[Figure]:
     yield Figure(FINDINGS, f"`5x5`, then {sum(games):,} games of 5x5, 6x6 and 7x7", source)
     yield Figure(FINDINGS, "{:,}, {:,} and {:,} games".format(*games), source)
     source = "cpu_2_cores_larger_boards.json"
+    alone, searched = [], []
     for one in json.loads((RESULTS / source).read_text())["matches"]:
-        found = one["result"]
-        points, low, high = (f"{100 * found[name]:.1f}" for name in ("points", "low", "high"))
-        measured = f"{found['games']} | {points} [{low}, {high}] | {found['margin']:+.1f} |"
-        yield Figure(FINDINGS, f"| {one['board']} | `{one['player']}` | {measured}", source)
+        (alone if one["player"] == "policy" else searched).append(one["result"])
+
+    def points(one: dict[str, Any], unit: str = "") -> str:
+        won, low, high = (f"{100 * one[name]:.1f}" for name in ("points", "low", "high"))
+        return f"{won}{unit} [{low}, {high}]"
+
+    yield Figure(FINDINGS, f"| points, % | {' | '.join(map(points, alone))} |", source)
+    boxes = " | ".join(f"{one['margin']:+.1f}" for one in alone)
+    yield Figure(FINDINGS, f"| boxes ahead | {boxes} |", source)
+    for one in searched:
+        yield Figure(FINDINGS, f"{points(one, ' %')} of {one['games']}", source)
 
 
 def of_the_page() -> Iterator[Figure]:
