@@ -42,7 +42,15 @@ def test_a_folder_is_kept_and_gone_on_with(tmp_path):
     assert losses(again.metrics)[:4] == losses(first.metrics) and len(again.metrics) == 6
 
 
-def test_a_callback_or_ctrl_c_ends_it_after_its_iteration():
+@pytest.fixture
+def heeds_ctrl_c():
+    """A job that a script starts with & ignores Ctrl-C, and so do its tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_callback_or_ctrl_c_ends_it_after_its_iteration(heeds_ctrl_c):
     def ask(metrics):
         if metrics["iteration"] == 2:
             signal.raise_signal(signal.SIGINT)
