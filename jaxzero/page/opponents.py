@@ -18,17 +18,17 @@ from jaxzero.solver.cancellation import check_cancelled
 
 
 def agent_of(game: DotsAndBoxes) -> Agent:
-    """Return the shipped network of a board, else the one of the nearest size that plays others."""
+    """Return the shipped network of a board, else the one that plays its size best."""
     name = OWN_NETWORK.get(str(game), "7x7" if game.num_boxes > LARGE else "5x5")
     return of_board(game).get(
         agent_of, lambda: resize(load_weights(name).agent, game, f"weights: {name}")
     )
 
 
-# 4x4, from scratch, is weaker on its board than the shipped 5x5; 4x4_solver is not, and faster.
-# 7x7 learnt on 6x6 too.
-OWN_NETWORK = {"2x2": "2x2", "2x3": "2x3", "3x3": "3x3", "4x4": "4x4_solver", "5x5": "5x5"}
-OWN_NETWORK |= {"6x6": "7x7", "7x7": "7x7"}
+# The boards that a network was trained on. 4x4, from scratch, is weaker on its board than the
+# shipped 5x5; 4x4_solver is not, and faster. 7x7 learnt on 6x6 too.
+TRAINED = ("2x2", "2x3", "3x3", "4x4", "5x5", "6x6", "7x7")
+OWN_NETWORK = {board: board for board in TRAINED} | {"4x4": "4x4_solver", "6x6": "7x7"}
 LARGE = 30  # boxes; with more, 7x7 plays better than 5x5
 
 

@@ -291,11 +291,11 @@ def test_what_cannot_be_solved_is_refused():
             call()
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("name", ["move_bounds", "solve_many"])
 def test_ctrl_c_ends_a_long_search(name):
     game, positions = DotsAndBoxes(5, 5), np.zeros((1, 60), bool)
     positions = positions if name == "solve_many" else positions[0]
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
     getattr(endgame, name)(game, positions, node_limit=100)  # compiles
     ended = []
     interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -309,7 +309,6 @@ def test_ctrl_c_ends_a_long_search(name):
         assert not ended
     finally:
         interrupt.join()
-        signal.signal(signal.SIGINT, earlier)
 
 
 def test_a_change_of_the_bitboards_invalidates_the_compiled_search():

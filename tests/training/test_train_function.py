@@ -42,15 +42,8 @@ def test_a_folder_is_kept_and_gone_on_with(tmp_path):
     assert losses(again.metrics)[:4] == losses(first.metrics) and len(again.metrics) == 6
 
 
-@pytest.fixture
-def heeds_ctrl_c():
-    """A job that a script starts with & ignores Ctrl-C, and so do its tests."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_a_callback_or_ctrl_c_ends_it_after_its_iteration(heeds_ctrl_c):
+@pytest.mark.usefixtures("heeds_ctrl_c")
+def test_a_callback_or_ctrl_c_ends_it_after_its_iteration():
     def ask(metrics):
         if metrics["iteration"] == 2:
             signal.raise_signal(signal.SIGINT)
