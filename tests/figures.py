@@ -403,6 +403,27 @@ def of_the_h100() -> Iterator[Figure]:
         bold = "**{:,.0f} games/s with learning**" if row["name"] == "128x10" else "{:,.0f}"
         text = f"plays {bold.format(found[0])}, {found[1]:,.0f} predicted"
         yield Figure(PERFORMANCE, text, "summary.json")
+    points = json.loads((H100 / "sweep" / "results.json").read_text())["points"]
+    points.sort(key=lambda point: point["settings"]["selfplay.games_per_iteration"])
+    for label, name, unit in (
+        ("games/s with learning", "games_per_second_with_learning", 1),
+        ("evaluations/s", "evaluations_per_second_with_learning", 1),
+        ("peak memory, MiB", "peak_memory_bytes", 2**20),
+    ):
+        cells = " | ".join(f"{point[name] / unit:,.0f}" for point in points)
+        yield Figure(PERFORMANCE, f"| {label} | {cells} |", "sweep/results.json")
+    trace = json.loads((H100 / "trace.json").read_text())
+    whole = trace["iteration"]
+    text = f"takes {whole['seconds']:.2f} s, and in "
+    text += f"{100 * whole['kernel_seconds'] / whole['seconds']:.1f} % of it a kernel runs; "
+    text += f"no gap is longer than {1000 * whole['longest_gap_seconds']:.1f} ms"
+    yield Figure(PERFORMANCE, text, "trace.json")
+    of_all, play, learning = (
+        f"{100 * trace[name]['convolution_seconds'] / trace[name]['kernel_seconds']:.0f} %"
+        for name in ("iteration", "selfplay", "learning")
+    )
+    text = f"Convolutions are {of_all} of the time of all {whole['kernels']:,} kernels, {play} in "
+    yield Figure(PERFORMANCE, f"{text}self-play and {learning} in learning", "trace.json")
 
 
 def of_runs_on_the_h100() -> Iterator[Figure]:

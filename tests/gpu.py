@@ -133,7 +133,7 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
             steps[-1].command.extend(["--target", target])
     trace = f"scripts/benchmark.py {whole} --seconds {seconds} --trace {run_dir / 'trace'}"
     add("trace", f"{trace} --json {out / 'trace.json'}", out / "trace.json")
-    games = "1024,2048,4096,8192,16384" if gpu else "8,16"
+    games = "1024,2048,4096,8192" if gpu else "8,16"
     sweep = f"scripts/sweep.py --config {config} {WHOLE} --out {out / 'sweep'} {SWEEP}"
     add("sweep", f"{sweep} --selfplay.games_per_iteration {games}", out / "sweep" / "results.json")
     run = run_dir / "train"
