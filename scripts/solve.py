@@ -1,9 +1,7 @@
 """Solve a board or a position exactly.
 
-Without --position, the empty board is solved: by a table of all its positions if one fits, else up
-to 31 edges by the endgame solver. With --position, the position is solved and drawn with the value
-of each move. If the endgame solver runs out of time, the proven bounds are printed and the exit
-code is 1.
+Without --position, the empty board is solved. The position is drawn with the value of each move. If
+time runs out, the proven bounds are printed and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -19,9 +17,7 @@ from pathlib import Path
 
 from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config.ranges import BoardSide, Seconds
-from jaxzero.errors import InputError
-from jaxzero.host.files import check_file, check_folder, write_json
-from jaxzero.host.programs import use_compilation_cache
+from jaxzero.host.files import write_json
 from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import JSON, check_result_file
 
@@ -38,45 +34,29 @@ def main(arguments: list[str]) -> None:
         "--seconds",
         type=Seconds,
         default=60.0,
-        help="time limit of the endgame solver; up to 31 undrawn edges it needs seconds",
-    )
-    parser.add_argument(
-        "--table",
-        type=Path,
-        help="file of the table of an empty board: read if it exists, else written",
+        help="time limit; up to 31 undrawn edges the solver needs seconds",
     )
     parser.add_argument("--json", type=Path, help="file for the result")
     options = parse(parser, arguments)
     check_result_file("json", options.json, JSON)
-    if options.table and options.position is not None:
-        raise InputError(f"table: {options.table} cannot stand beside --position")
-    if options.table:
-        check_folder("table", options.table.parent)
-        if options.table.exists():
-            check_file("table", options.table)
-        check_result_file("table", options.table)
     what = "an empty board" if options.position is None else "a position"
     print(f"Solving {what} of {options.rows}x{options.cols} ...", flush=True)
 
     from jaxzero.config import GameConfig
     from jaxzero.game import edge_name
     from jaxzero.host.memory import process_peak_bytes
-    from jaxzero.solver.solve import describe, solve_board, solve_drawn
+    from jaxzero.solver.solve import describe, parse_position, solve_position
 
     game = GameConfig(options.rows, options.cols).board
-    use_compilation_cache()
     begin = time.perf_counter()
     with doing(f"solving {what} of {game}"):
-        if options.position is None:
-            solved = solve_board(game, options.table, options.seconds)
-        else:
-            solved = solve_drawn(game, options.position, options.seconds)
+        drawn = parse_position(game, options.position or "")
+        solved = solve_position(game, drawn, options.seconds)
     result = {
         "board": str(game),
         "value": solved.value,
         "bounds": solved.bounds,
         "best": [edge_name(game, edge) for edge in solved.best],
-        "method": solved.method,
         "seconds": round(time.perf_counter() - begin, 3),
         "peak_memory_bytes": process_peak_bytes(),
     }

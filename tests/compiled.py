@@ -7,14 +7,12 @@ from functools import cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from tablebase import build_table, move_values, table_value
 
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
 from jaxzero.network.network import Network
 from jaxzero.search.search import Evaluate, Evaluation
-from jaxzero.solver.tablebase import build_table, move_values, table_value
-
-table_of = cache(build_table)
 
 
 @cache
@@ -26,12 +24,12 @@ def analyse(game: DotsAndBoxes):
 @cache
 def worths(game: DotsAndBoxes):
     """Return the exact values of all moves [B, A] of boards [B, A], compiled."""
-    return jax.jit(jax.vmap(partial(move_values, game, table_of(game))))
+    return jax.jit(jax.vmap(partial(move_values, game, build_table(game))))
 
 
 def planted(game: DotsAndBoxes, prior_weight: float) -> Evaluate:
     """Return an evaluator that knows every value, and every best edge with this logit."""
-    table = table_of(game)
+    table = build_table(game)
 
     def evaluate(_params, state: State, _found) -> Evaluation:
         value = jax.vmap(partial(table_value, table))(state.drawn)

@@ -144,8 +144,6 @@ save: games | play.py --mode dual --player greedy --player2 greedy --save games
 save: x.JSON | play.py --mode dual --player greedy --player2 greedy --save x.JSON
 save: games/1.json | play.py --player greedy --save games/1.json
 save: x.png | play.py --save x.png
-table: run/config.yaml | solve.py --rows 1 --cols 1 --table run/config.yaml
-table: t | solve.py --table t --position h0,0
 
 opponents: greedy,,random | evaluate.py --weights 2x2 --opponents greedy,,random
 opponents: greedy | evaluate.py --weights 2x2 --opponents greedy,random,greedy
@@ -184,7 +182,6 @@ every: 3 | watch.py --run_dir run --once --every 3
 board: 20x20 | solve.py --rows 20 --cols 20 --position h0,0
 seconds: 0 | solve.py --seconds 0
 seconds: nan | solve.py --seconds nan
-board: 5x5 | solve.py --rows 5 --cols 5 --table x.npz
 board: 8x8 | make_suite.py --rows 8 --cols 8 --players greedy --out new.npz
 board: 6x10 | engine.py --weights 5x5 --rows 6 --cols 10
 position: edge h0,0 | solve.py --rows 2 --cols 2 --position h0,0;h0,0
@@ -438,22 +435,20 @@ def test_weights_that_are_not_finite_or_not_float_are_refused(tmp_path):
             load_weights(str(file))
 
 
-def test_damaged_suites_tables_and_solved_positions(tmp_path):
+def test_damaged_suites_and_solved_positions(tmp_path):
     from jaxzero.game import DotsAndBoxes
     from jaxzero.measure.make_suite import read_store, write_store
     from jaxzero.measure.suite import Suite, read_suite, write_suite
-    from jaxzero.solver.tablebase import ILLEGAL, Table, load_table, save_table
+    from jaxzero.solver.endgame import ILLEGAL
 
     game = DotsAndBoxes(1, 2)
     drawn = np.eye(game.num_edges, dtype=bool)
     moves = np.where(drawn, ILLEGAL, 1).astype(np.int8)
-    suite, table, store = (tmp_path / f"{name}.npz" for name in ("suite", "table", "store"))
+    suite, store = (tmp_path / f"{name}.npz" for name in ("suite", "store"))
     write_suite(Suite("", game, drawn, moves, np.full(len(drawn), "greedy")), suite)
-    save_table(Table(np.zeros(1 << game.num_edges, np.int8)), game, table)
     solved = {row.tobytes(): (move, True) for row, move in zip(drawn, moves, strict=True)}
     write_store(store, game, 10, solved)
     check_damage(suite, lambda: read_suite(suite, "s", game), 150)
-    check_damage(table, lambda: load_table(game, table), 150)
     check_damage(store, lambda: read_store(store, game, 10), 150)
 
 

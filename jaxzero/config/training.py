@@ -158,8 +158,9 @@ class EvaluationConfig:
     perfect:SHARE with a share of random moves. Empty: no matches."""
     suite: str = "auto"
     """Suite of exactly solved positions to score the network on: table, 5x5_tuning, a file of
-    make_suite.py, ..., none. auto: the table of all positions on boards of up to 24 edges, else the
-    stored tuning half of the board, if there is one. Keep the test half for the final result."""
+    make_suite.py, ..., none. auto: table (positions of random play) on boards of up to 24 edges,
+    else the stored tuning half of the board, if there is one. Keep the test half for the final
+    result."""
     gate_threshold: Fraction = 0.0
     """Fraction of the points that new weights must take in a match against the best weights before
     they play; checked at every evaluation. 0: the newest weights always play."""

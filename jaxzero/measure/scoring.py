@@ -22,17 +22,15 @@ from jaxzero.measure.arena import ALONE, Z_95, Shares, wilson_interval
 from jaxzero.measure.suite import Suite
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players.agent import Agent
-from jaxzero.players.choosing import by_policy, by_search, choose, win_probability
+from jaxzero.players.choosing import by_policy, by_search, choose
 from jaxzero.players.players import Player, make_player
 from jaxzero.search.search import network_evaluator
-from jaxzero.solver.tablebase import ILLEGAL
+from jaxzero.solver.endgame import ILLEGAL
 
 BATCH = 512  # positions that a network answers in one call
-BINS = 10  # of predicted win probabilities
 
-# (params, drawn [B, A]) to edges [B], values in boxes [B] and, without search, the probabilities
-# of a positive remaining margin [B]
-AnswerFunction = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, ...]]
+# (params, drawn [B, A]) to edges [B] and values in boxes [B]
+AnswerFunction = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,6 @@ class Answers:
 
     edge: np.ndarray  # [P] int, the chosen edge
     value: np.ndarray | None = None  # [P] float, expected remaining margin, boxes
-    win: np.ndarray | None = None  # [P] float, probability of a positive remaining margin
 
 
 @lru_cache(maxsize=8)
@@ -58,9 +55,9 @@ def compile_answers(network: Network, settings: SearchConfig, simulations: int) 
         state = State(drawn, zeros, zeros)
         if simulations:
             chooser = by_search(game, settings, evaluate, params)
-            return tuple(choose(game, settings, chooser, state))
-        choice = choose(game, settings, by_policy(network, settings, params), state)
-        return (*choice, win_probability(network, settings, params, drawn))
+        else:
+            chooser = by_policy(network, settings, params)
+        return tuple(choose(game, settings, chooser, state))
 
     return answer
 
@@ -194,17 +191,3 @@ def paired_difference(wrong: np.ndarray, wrong2: np.ndarray) -> dict:
 
 def _mean(numbers: np.ndarray) -> float | None:
     return round(float(np.mean(numbers)), 5) if len(numbers) else None
-
-
-def calibration(suite: Suite, answers: Answers) -> list[dict]:
-    """Return per bin of the predicted win probability: mean prediction, true share, positions."""
-    won = suite.values > 0
-    place = np.minimum((answers.win * BINS).astype(int), BINS - 1)
-    return [
-        {
-            "predicted": _mean(answers.win[place == b]),
-            "true": _mean(won[place == b]),
-            "positions": int((place == b).sum()),
-        }
-        for b in np.unique(place)
-    ]

@@ -1,13 +1,13 @@
 """Suites: positions with the exact value of every move.
 
-`scripts/make_suite.py` makes the stored suites. On a board small enough for a table, `table_suite`
-draws positions and solves them at once.
+`scripts/make_suite.py` makes the stored suites. On a small board `table_suite` draws positions and
+solves them at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,12 +20,13 @@ from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import DotsAndBoxes, initial_state, random_edge, step
 from jaxzero.host.files import atomic_write
 from jaxzero.host.readers import is_file, read_arrays, read_json
-from jaxzero.solver.tablebase import ILLEGAL, build_table, check_fits, move_values
+from jaxzero.solver import endgame
+from jaxzero.solver.endgame import ILLEGAL
 
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 45, 4)), (45, 112))  # undrawn edges
 DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
-TABLE_EDGES = 24  # a table of 3x3 takes seconds, larger ones minutes
+TABLE_EDGES, MOST_TABLE_EDGES = 24, 30  # the suite of 3x3 takes a second, larger ones minutes
 TABLE_POSITIONS = 2048  # of a table, scored during training
 
 
@@ -114,10 +115,10 @@ def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
 
 
 def check_suite(name: str, game: DotsAndBoxes) -> None:
-    """Raise an InputError where `choose_suite` would; a table is not built for it."""
+    """Raise an InputError where `choose_suite` would; the suite `table` is not solved for it."""
     name = suite_name(name, game)
     if name == "table":
-        check_fits(game)
+        check_table(game)
     elif name != "none":
         load_suite(name, game)
 
@@ -223,25 +224,31 @@ def berlekamp_suite(game: DotsAndBoxes) -> Suite:
     problems = [p for p in problems if (p["rows"], p["cols"]) == (game.rows, game.cols)]
     if not problems:
         raise InputError(f"suite: berlekamp has no problem on a {game} board (3x3, 3x5 and 5x5)")
-    from jaxzero.solver import endgame  # compiles at import, and training does not need it
-
     drawn = np.stack([endgame.drawn_edges(game, problem["drawn"]) for problem in problems])
     moves = np.stack([endgame.move_values(game, board) for board in drawn]).astype(np.int8)
     return Suite("berlekamp", game, drawn, moves, np.array([p["problem"] for p in problems]))
 
 
+def check_table(game: DotsAndBoxes) -> None:
+    """Raise an InputError for a board that is too large for the suite `table`."""
+    if game.num_edges > MOST_TABLE_EDGES:
+        raise InputError(
+            f"suite: table takes boards of at most {MOST_TABLE_EDGES} edges, {game} has "
+            f"{game.num_edges}"
+        )
+
+
 @lru_cache(maxsize=2)
 def table_suite(game: DotsAndBoxes, positions: int = 4096) -> Suite:
-    """Draw positions of random play, evenly over the plies, and solve them by the table.
+    """Draw positions of random play, evenly over the plies, and solve them.
 
-    Raises: InputError for a board too large for a table.
+    Raises: InputError for a board that is too large.
     """
-    table = build_table(game)
-    plies = np.arange(positions) % game.num_edges
+    check_table(game)
 
-    # The table as an argument: a constant of 16 MB is dear to lower and to compile.
-    @partial(jax.vmap, in_axes=(0, 0, None))
-    def draw(key: jax.Array, plies: jax.Array, table: jax.Array) -> tuple[jax.Array, jax.Array]:
+    @jax.jit
+    @jax.vmap
+    def draw(key: jax.Array, plies: jax.Array) -> jax.Array:
         def ply(state, inputs):
             key, number = inputs
             moved, _ = step(game, state, random_edge(key, state))
@@ -250,9 +257,10 @@ def table_suite(game: DotsAndBoxes, positions: int = 4096) -> Suite:
 
         numbers = jnp.arange(game.num_edges)
         keys = jax.random.split(key, game.num_edges)
-        state, _ = jax.lax.scan(ply, initial_state(game), (keys, numbers))
-        return state.drawn, move_values(game, table, state.drawn)
+        return jax.lax.scan(ply, initial_state(game), (keys, numbers))[0].drawn
 
     keys = jax.random.split(jax.random.key(0), positions)
-    drawn, moves = jax.device_get(jax.jit(draw)(keys, plies, table))
+    drawn = np.asarray(draw(keys, np.arange(positions) % game.num_edges))
+    solved = endgame.new_table()
+    moves = np.stack([endgame.move_values(game, board, solved) for board in drawn])
     return Suite("table", game, drawn, moves.astype(np.int8), np.full(positions, "random"))

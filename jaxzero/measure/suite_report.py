@@ -12,7 +12,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host.files import make_folder, save_figure
 from jaxzero.host.status import doing
-from jaxzero.measure.scoring import Answers, calibration, compare, named_answers, score
+from jaxzero.measure.scoring import Answers, compare, named_answers, score
 from jaxzero.measure.suite import Suite, format_counts
 from jaxzero.players.agent import Agent
 from jaxzero.players.players import LEARNT, make_players, name_shown
@@ -51,11 +51,6 @@ def score_suite(
         learnt = [player for player in names if player.startswith(LEARNT)]
         pairs = [tuple(name_shown(one, network, 2) for network in networks) for one in learnt]
     scores = {player: score(suite, answer) for player, answer in answers.items()}
-    calibrations = {
-        player: calibration(suite, answer)
-        for player, answer in answers.items()
-        if answer.win is not None
-    }
     differences = {
         f"{first} - {second}": compare(suite, answers[first], answers[second])
         for first, second in pairs
@@ -70,13 +65,12 @@ def score_suite(
     path = figures / f"suite_{suite.name}.png"
     make_folder("figures", figures)
     title = f"{suite.game}, {' and '.join(networks)}, suite {suite.name}"
-    draw_scores(path, title, scores, calibrations)
+    draw_scores(path, title, scores)
     print(path)
     return {
         "suite_name": suite.name,
         "suite": scores,
         "differences": differences,
-        "calibration": calibrations,
         "sampled": suite.sampled,
     }
 
@@ -133,21 +127,15 @@ def _table(
     return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
 
 
-def draw_scores(
-    path: Path, title: str, scores: dict[str, dict], calibrations: dict[str, list[dict]]
-) -> None:
-    """Draw wrong moves and value error by undrawn edges, and the calibration, into a PNG."""
+def draw_scores(path: Path, title: str, scores: dict[str, dict]) -> None:
+    """Draw wrong moves and value error by undrawn edges into a PNG."""
     colors = {player: f"C{number}" for number, player in enumerate(scores)}
-    wrong = {player: _by_band(parts, "wrong_share", 100) for player, parts in scores.items()}
-    errors = {player: _by_band(parts, "value_error", 1) for player, parts in scores.items()}
-    calibrated = {
-        player: {100 * part["predicted"]: 100 * part["true"] for part in bins}
-        for player, bins in calibrations.items()
-    }
     panels = {
-        "Wrong moves, %": wrong,
-        "Value error, boxes": errors,
-        "Positions won, %: true against predicted": calibrated,
+        panel: {player: _by_band(parts, key, scale) for player, parts in scores.items()}
+        for panel, key, scale in (
+            ("Wrong moves, %", "wrong_share", 100),
+            ("Value error, boxes", "value_error", 1),
+        )
     }
     panels = {name: lines for name, lines in panels.items() if any(lines.values())}
     figure = Figure(figsize=(1 + 4 * len(panels), 4), layout="constrained")
@@ -158,11 +146,9 @@ def draw_scores(
             if points:
                 x, y = list(points), list(points.values())
                 axis.plot(x, y, marker="o", label=player, color=colors[player])
-        if lines is calibrated:
-            axis.plot([0, 100], [0, 100], color="grey", linewidth=0.8)
         axis.set_title(name, fontsize=10)
         axis.grid(alpha=0.3)
-        axis.set_xlabel("predicted, %" if lines is calibrated else "undrawn edges")
+        axis.set_xlabel("undrawn edges")
         axis.legend(fontsize=8)
         axis.set_ylim(bottom=0)
     save_figure(path, figure)

@@ -25,6 +25,7 @@ from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
 from jaxzero.solver.endgame import (
+    ILLEGAL,
     Solution,
     TranspositionTable,
     can_solve,
@@ -35,7 +36,6 @@ from jaxzero.solver.endgame import (
 )
 from jaxzero.solver.later import is_compiled
 from jaxzero.solver.small import small_values
-from jaxzero.solver.tablebase import ILLEGAL
 
 LONG = 3  # boxes of the shortest long chain
 AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 0.5  # seconds of the solver between answers

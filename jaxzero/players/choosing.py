@@ -12,8 +12,7 @@ import jax.numpy as jnp
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
-from jaxzero.network.features import margin_bins
-from jaxzero.network.network import Network, expected_margin, margin_probabilities
+from jaxzero.network.network import Network, expected_margin
 from jaxzero.search.gumbel import Rounds
 from jaxzero.search.search import Evaluate, game_of, search
 
@@ -86,18 +85,3 @@ def by_policy(
         return Choice(move, expected_margin(game, prediction))
 
     return chooser
-
-
-def win_probability(
-    network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> jax.Array:
-    """Return the probability of a positive remaining margin in any positions [B, A]: [B]."""
-    game, rules = network.game, game_of(settings)
-    zeros = jnp.zeros(len(drawn), jnp.int32)
-    view = jax.vmap(partial(rules.view, game))(drawn)
-    searched = jax.vmap(rules.searched)(State(drawn, zeros, zeros), view)
-    prediction = network.apply(params, searched.drawn)
-    value = jnp.where(is_over(searched), 0.0, expected_margin(game, prediction))
-    of_bins = jax.vmap(rules.total, in_axes=(None, None, 0))
-    margins = jax.vmap(of_bins, in_axes=(0, 0, None))(view, value, margin_bins(game))  # [B, M]
-    return jnp.sum(margin_probabilities(prediction) * (margins > 0), axis=-1)

@@ -1,1 +1,1 @@
-"""Exact play: the endgame solver, tables of whole boards, alpha-beta search. Runs on the host."""
+"""Exact play: the endgame solver, alpha-beta search. Runs on the host."""

@@ -20,8 +20,8 @@ from jaxzero.game.board import box_sides_table, edge_centres, edge_permutations
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver.cancellation import result_of
 from jaxzero.solver.later import bitboards, null_window
-from jaxzero.solver.tablebase import ILLEGAL
 
+ILLEGAL = -128  # the value of a move that cannot be made; fits in int8
 NO_LIMIT = 2**62  # nodes
 _INLINE_NODES = 2**14  # searched in the calling thread, about 10 ms; a new thread costs 0.1 ms
 _NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to the drawn edges

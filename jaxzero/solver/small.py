@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxzero.game.board import box_sides_table
 from jaxzero.game.rules import DotsAndBoxes
-from jaxzero.solver.tablebase import ILLEGAL
+from jaxzero.solver.endgame import ILLEGAL
 
 MOST_UNDRAWN = 12  # edges: all of 2x2; a tenth of a second
 

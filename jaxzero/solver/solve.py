@@ -5,29 +5,18 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edges, render
 from jaxzero.host.readers import is_file, read_text
 from jaxzero.solver import endgame
-from jaxzero.solver.tablebase import (
-    ILLEGAL,
-    build_table,
-    check_fits,
-    load_table,
-    move_values,
-    save_table,
-)
+from jaxzero.solver.endgame import ILLEGAL
 
 LONGEST_POSITION = 2**16  # characters
-EASY_UNDRAWN = 31  # edges; up to here the endgame solver takes seconds for any position
 
 
 class SolvedPosition(NamedTuple):
@@ -36,7 +25,6 @@ class SolvedPosition(NamedTuple):
     drawn: np.ndarray  # [A] bool, edges on the board
     lower: np.ndarray  # [A] int, ILLEGAL for drawn edges
     upper: np.ndarray  # [A] int, ILLEGAL for drawn edges
-    method: str  # in words
     least: int = ILLEGAL  # a bound from below on the value that no single move need have proven
 
     @property
@@ -62,39 +50,13 @@ class SolvedPosition(NamedTuple):
         return np.flatnonzero(~self.drawn & (self.lower == self.bounds[1])).tolist()
 
 
-def solve_board(
-    game: DotsAndBoxes, table_file: Path | None = None, seconds: float | None = None
+def solve_position(
+    game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None = None
 ) -> SolvedPosition:
-    """Solve the empty board by its table, or by the endgame solver if no table fits.
+    """Solve a position [A] bool within `seconds`: value and best moves, then the other moves.
 
-    `seconds` limits the endgame solver. Raises: InputError if neither can solve the board, or no
-    table fits that a file is asked for.
+    Raises: InputError for a board that is too large.
     """
-    drawn = np.zeros(game.num_edges, bool)
-    try:
-        check_fits(game)
-    except InputError:
-        if table_file or game.num_edges > EASY_UNDRAWN:
-            raise
-        return _solve(game, drawn, seconds)
-    if table_file and table_file.exists():
-        table = load_table(game, table_file)
-    else:
-        table = build_table(game)
-        if table_file:
-            save_table(table, game, table_file)
-    moves = jax.jit(partial(move_values, game))(table, jnp.asarray(drawn))
-    moves = np.asarray(moves)
-    return SolvedPosition(drawn, moves, moves, f"table of {1 << game.num_edges:,} positions")
-
-
-def solve_drawn(game: DotsAndBoxes, position: str, seconds: float | None = None) -> SolvedPosition:
-    """Solve a position, given as a list of drawn edges or a file, within `seconds`."""
-    return _solve(game, parse_position(game, position), seconds)
-
-
-def _solve(game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None) -> SolvedPosition:
-    """Solve a position: first its value and best moves, then the values of all moves."""
     endgame.move_values(DotsAndBoxes(1, 1), [])  # compiles, before the time starts to count
     endgame.solve(DotsAndBoxes(1, 1), [])
     begin, table = time.monotonic(), endgame.new_table()
@@ -109,7 +71,7 @@ def _solve(game: DotsAndBoxes, drawn: np.ndarray, seconds: float | None) -> Solv
         best = np.isin(np.arange(game.num_edges), solution.best)
         lower[best] = solution.value
         upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 1)
-    return SolvedPosition(drawn, lower, upper, "endgame solver", int(solution.lower))
+    return SolvedPosition(drawn, lower, upper, int(solution.lower))
 
 
 def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:
@@ -151,7 +113,7 @@ def describe(game: DotsAndBoxes, solved: SolvedPosition) -> str:
         if lower:
             wins = "wins" if lower > 0 else "loses"
             outcome = f"the side to move {wins} the rest by {abs(lower)}"
-        lines.append(f"{about} value {lower:+d} ({outcome}), by {solved.method}")
+        lines.append(f"{about} value {lower:+d} ({outcome})")
         best = names(solved.best) or "not proven"
         if not len(free):
             best = "none, the game is over"

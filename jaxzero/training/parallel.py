@@ -214,25 +214,6 @@ def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
     )
 
 
-def parallelize_by_shard_map(iteration: Callable, devices: list[jax.Device]) -> Callable:
-    """Do as `parallelize` with `jax.shard_map`, which jax develops further in place of pmap."""
-    own, same = jax.sharding.PartitionSpec(DEVICE_AXIS), jax.sharding.PartitionSpec()
-
-    def on_device(learner, actor, run_key, span):
-        actor = jax.tree.map(lambda leaf: leaf[0], actor)
-        learner, actor, metrics = iteration(learner, actor, run_key, span)
-        return learner, jax.tree.map(lambda leaf: leaf[None], actor), metrics
-
-    mapped = jax.shard_map(
-        on_device,
-        mesh=jax.sharding.Mesh(np.array(devices), DEVICE_AXIS),
-        in_specs=(same, own, same, same),
-        out_specs=(same, own, same),
-        check_vma=False,
-    )
-    return jax.jit(mapped, donate_argnums=(0, 1))
-
-
 def compile_shapes(mapped: Callable, shapes: tuple) -> jax.stages.Compiled:
     """Compile what `parallelize` returned for inputs of these shapes.
 

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse, table_of
+from compiled import analyse
 from referee import Referee, boxes_of
+from tablebase import build_table, table_value
 
 from jaxzero.game import DotsAndBoxes, edge_permutations
 from jaxzero.game.quiet import (
@@ -24,7 +25,6 @@ from jaxzero.game.quiet import (
     whole_value,
 )
 from jaxzero.game.structure import structure
-from jaxzero.solver.tablebase import table_value
 
 CHUNK = 1 << 13
 
@@ -50,7 +50,7 @@ def drawn_in(game: DotsAndBoxes, code: jax.Array) -> jax.Array:
 
 def prove(game: DotsAndBoxes) -> None:
     """Check every quiet position: its value, openings and best move by the table."""
-    table = table_of(game)
+    table = build_table(game)
 
     @jax.jit
     @jax.vmap
@@ -84,7 +84,7 @@ def prove(game: DotsAndBoxes) -> None:
 @sizes((1, 5), (2, 3))
 def test_the_value_follows_from_the_quiet_position(rows, cols):
     game = DotsAndBoxes(rows, cols)
-    table = table_of(game)
+    table = build_table(game)
 
     @jax.jit
     @jax.vmap

@@ -149,7 +149,7 @@ def test_outputs_are_checked_before_anything_slow_is_imported(tmp_path):
     lines = (
         "evaluate.py --weights 2x2 --suite table --json file/below",
         "make_suite.py --out file/below",
-        "solve.py --table file/below",
+        "solve.py --json file/below.json",
         "sweep.py --config tiny --preset batch --out file/below",
         "train.py --config tiny --run_dir file/below",
     )

@@ -21,7 +21,7 @@ from jaxzero.measure.make_suite import (
 )
 from jaxzero.measure.suite import BANDS, format_counts, read_suite, write_suite
 from jaxzero.players.players import make_player
-from jaxzero.solver.tablebase import ILLEGAL
+from jaxzero.solver.endgame import ILLEGAL
 
 GAME = DotsAndBoxes(3, 3)
 SMALL = DotsAndBoxes(2, 2)

@@ -37,7 +37,6 @@ def test_players_are_compared_with_the_first(small, few, tmp_path, capsys):
     wrong = {player: parts["all"]["wrong_share"] for player, parts in found["suite"].items()}
     difference = found["differences"]["random - policy"]["all"]["difference"]
     assert difference == pytest.approx(wrong["random"] - wrong["policy"], abs=1e-4)
-    assert list(found["calibration"]) == ["policy"]
     assert (tmp_path / "suite_table.png").exists()
     json.dumps(found)
     said = capsys.readouterr().out
@@ -87,10 +86,9 @@ def test_a_figure_has_one_colour_for_a_player_and_no_empty_panel(tmp_path, monke
         "search": {"1-8": part(0.0, 0.1), "9-12": part(0.0, 0.1)},
     }
     scores = {name: {"by_undrawn": of} for name, of in bands.items()}
-    calibrated = {"search": [{"predicted": 0.5, "true": 0.4}]}
-    draw_scores(tmp_path / "a.png", "title", scores, calibrated)
-    draw_scores(tmp_path / "b.png", "title", {"greedy": scores["greedy"]}, {})
-    assert [len(figure.axes) for figure in drawn] == [3, 1]
+    draw_scores(tmp_path / "a.png", "title", scores)
+    draw_scores(tmp_path / "b.png", "title", {"greedy": scores["greedy"]})
+    assert [len(figure.axes) for figure in drawn] == [2, 1]
     colors = defaultdict(set)
     for axis in drawn[0].axes:
         handles, labels = axis.get_legend_handles_labels()

@@ -17,9 +17,7 @@ from jaxzero.training.parallel import (
     DEVICE_AXIS,
     assert_replicated,
     choose_devices,
-    compile_shapes,
     parallelize,
-    parallelize_by_shard_map,
     replicate,
 )
 from jaxzero.training.progress import Progress, run_iteration
@@ -130,16 +128,3 @@ def test_an_iteration_learns_safe_ends(below):
     assert len(jax.tree.leaves(actor.replay)) == 8
     for before, after in ((shapes.learner, learner), (shapes.actor.replay, actor.replay)):
         assert jax.tree.structure(before) == jax.tree.structure(after)
-
-
-def test_shard_map_gives_what_pmap_gives(ran):
-    network, devices = Network(CONFIG.game.board, CONFIG.network), choose_devices(2)
-    mapped = parallelize_by_shard_map(make_iteration(CONFIG, network, 2), devices)
-    program = compile_shapes(mapped, input_shapes(CONFIG, network, 2))
-    progress, run_key = beginning(CONFIG, devices)
-    progress, metrics = run_iteration(CONFIG, program, run_key, progress)
-    found, expected = jax.device_get((progress.learner, progress.actor, metrics)), ran[4]
-    for metrics in (found[2], expected[2]):
-        for name in [name for name in metrics if name.startswith("speed/")]:
-            del metrics[name]
-    jax.tree.map(np.testing.assert_array_equal, found, expected)

@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse, table_of
+from compiled import analyse
 from quiet_referee import GAME, Played, hashed, play_program, play_to, replay, steps_of
+from tablebase import build_table, table_value
 
 from jaxzero.cli import load_config
 from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold, most_decisions
 from jaxzero.search.search import Evaluation
-from jaxzero.solver.tablebase import table_value
 from jaxzero.training.games import new_games, start_lanes
 from jaxzero.training.selfplay import play_step
 from jaxzero.training.targets import resample, sampling_weights
@@ -227,7 +227,7 @@ def test_the_value_of_a_decision_is_what_is_won_from_there_on():
         *("--search.nodes=quiet", "--search.value_scale_per_box=0.5"),
     )
     game = config.game.board
-    values_of = jax.jit(jax.vmap(partial(table_value, table_of(game))))
+    values_of = jax.jit(jax.vmap(partial(table_value, build_table(game))))
 
     def evaluate(_params, state: State, _found) -> Evaluation:
         value = values_of(state.drawn) / game.num_boxes
