@@ -115,12 +115,6 @@ class Engine:
         """
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
-    def analyse_many(
-        self, positions: Iterable[Position], simulations: int = 256, seconds: float = 0.0
-    ) -> list[Analysis]:
-        """Return the analysis of each of many positions."""
-        return [self.analyse(each, simulations, seconds) for each in _listed(positions)]
-
     def drawn(self, position: Position) -> np.ndarray:
         """Return the drawn edges of a position: [A] bool. Raises: InputError."""
         game = self.board

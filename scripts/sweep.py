@@ -1,4 +1,4 @@
-"""Measure training over lists of settings: speed, memory and shares for each combination.
+"""Measure training over lists of settings: speed and memory for each combination.
 
 Any field of a config takes a comma list, e.g. --network.blocks 4,6 --search.simulations 16,32.
 Each combination runs in a process of its own, so one that fails is a row of the table. The same

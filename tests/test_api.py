@@ -108,9 +108,9 @@ def test_many_positions_come_in_every_form(engine):
     lazy = (position for position in ([3, 7], [0]))
     for many in (["h1,1 v0,1", "0"], ([3, 7], {0}), both, jnp.array(both), lazy):
         assert engine.best_moves(many, 0) == alone
-    assert engine.best_moves(iter(()), 0) == engine.values([], 0) == engine.analyse_many([]) == []
+    assert engine.best_moves(iter(()), 0) == engine.values([], 0) == []
     for wrong, field in (("3 7", "positions"), (3, "positions"), (EDGES, "position")):
-        for ask in (engine.best_moves, engine.values, engine.analyse_many):
+        for ask in (engine.best_moves, engine.values):
             with pytest.raises(InputError, match=f"^{field}: "):
                 ask(wrong)
 

@@ -44,9 +44,9 @@ from jaxzero.training.parallel import choose_devices
 
 
 def benchmark(
-    config: Config, seconds: float | None = 120.0, rounds: int = 3, trace: Path | None = None
+    config: Config, seconds: float = 120.0, rounds: int = 3, trace: Path | None = None
 ) -> Result:
-    """Measure a config in about `seconds`, compilation not counted; None: whole iterations.
+    """Measure a config in about `seconds`, compilation not counted.
 
     Parts run on one device with its share of games and samples, the iteration on all.
     Raises: InputError for devices that do not fit, DoesNotFit.
@@ -56,7 +56,7 @@ def benchmark(
     print("Compiling an iteration and its parts ...", flush=True)
     run = Training(config, devices)
     work = make_workload(config, run.learner, len(devices))
-    fraction = fitting_fraction(work, seconds / (rounds + 1)) if seconds else 1.0
+    fraction = fitting_fraction(work, seconds / (rounds + 1))
     if fraction == 1:
         run.step()
     # Read before the parts are measured, which hold more than a run does.
@@ -82,7 +82,6 @@ def benchmark(
         "peak_memory_bytes": peak,
         "predicted_memory_bytes": run.program.predicted,
         "compile_seconds": run.compile_seconds,
-        "replay_ratio": config.replay_ratio,
         "doubling_gain": gain,
         "notes": notes,
     }

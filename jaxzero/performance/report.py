@@ -103,6 +103,23 @@ def _shapes(learner: Learner) -> Learner:
     return jax.eval_shape(lambda learner: learner, learner)
 
 
+def iteration_rates(config: Config, games: int, seconds: float) -> Result:
+    """Return what one iteration that begins so many games in so many seconds does."""
+    decisions = decisions_of(config)
+    return {
+        "games_per_second_with_learning": games / seconds,
+        "decisions_per_second_with_learning": decisions / seconds,
+        "evaluations_per_second_with_learning": config.evaluations_per_iteration / seconds,
+        "decisions_per_game": decisions / games,
+        "replay_ratio": config.replay_ratio,
+    }
+
+
+def decisions_of(config: Config) -> int:
+    """Return the searched moves of an iteration."""
+    return config.evaluations_per_iteration // (config.search.simulations + 1)
+
+
 def measures(
     config: Config,
     devices: int,
@@ -117,7 +134,7 @@ def measures(
     where they begin late, perhaps fewer than the config asks for.
     """
     evaluations = config.evaluations_per_iteration
-    decisions = evaluations // (config.search.simulations + 1)
+    decisions = decisions_of(config)
     samples = config.learner.updates_per_iteration * config.learner.batch_size
 
     def rate(count: float, part: str) -> float | None:
@@ -137,14 +154,11 @@ def measures(
     learned = seconds.get("learning")
     moved, ceiling = limits.get("bytes_per_evaluation"), devices * limits["matmul_ceiling_flops"]
     return {
+        **iteration_rates(config, games, seconds["iteration"]),
         "games_per_second": rate(games, "selfplay"),
-        "games_per_second_with_learning": rate(games, "iteration"),
         "decisions_per_second": rate(decisions, "selfplay"),
-        "decisions_per_second_with_learning": rate(decisions, "iteration"),
-        "decisions_per_game": decisions / games,
         "network_evaluations_per_second": network,
         "selfplay_evaluations_per_second": selfplay,
-        "evaluations_per_second_with_learning": rate(evaluations, "iteration"),
         "learner_samples_per_second": rate(samples, "learning"),
         "selfplay_of_network": selfplay and selfplay / network,
         "learning_share": learned and max(0.0, learned / seconds["iteration"]),

@@ -48,23 +48,11 @@ COLUMNS = {
     SPEED: "games/s",
     "decisions_per_second_with_learning": "decisions\n/s",
     "evaluations_per_second_with_learning": "evals/s",
-    "selfplay_of_network": "of the\nnetwork",
-    "learner_samples_per_second": "samples\n/s",
-    "learning_share": "time\nlearning",
     "replay_ratio": "replay\nratio",
-    "iteration_mfu": "MFU",
     "peak_memory_bytes": "peak\nMiB",
     "predicted_memory_bytes": "predicted\nMiB",
     "compile_seconds": "compile\ns",
 }
-SHARES = {"selfplay_of_network": 0, "learning_share": 0, "iteration_mfu": 1}  # decimal places
-# The others may be unknown.
-MEASURED = (
-    SPEED,
-    "decisions_per_second_with_learning",
-    "evaluations_per_second_with_learning",
-    "peak_memory_bytes",
-)
 KNEE = 0.9  # share of the best speed that is good enough
 CHOICES = {"best": "best games/s", "knee": f"smallest with {KNEE:.0%} of it"}
 
@@ -205,7 +193,7 @@ def read_row(file: Path) -> Row | None:
         minutes = {"point_minutes": int | float} if row["status"] == "timed out" else {}
         return check_mapping("out", file, row, {"error": str} | minutes)
     number = int | float
-    kinds = dict.fromkeys(COLUMNS, number | None) | dict.fromkeys(MEASURED, number)
+    kinds = dict.fromkeys(COLUMNS, number) | {"predicted_memory_bytes": number | None}
     return check_mapping("out", file, row, kinds | {"device": str})
 
 
@@ -267,14 +255,11 @@ def main(stem: str, rounds: str) -> None:
 
 def measured_row(config: Config, rounds: int) -> Row:
     """Return the status of a point with its measurements, or why it cannot be measured."""
-    from jaxzero.performance.benchmark import benchmark
     from jaxzero.runs.memory import DoesNotFit, mebibytes
 
     try:
         check_devices()
-        result = benchmark(config, None, rounds)
-        del result["config"]  # the sweep holds it once for all points
-        return {"status": "ok", **result}
+        return {"status": "ok", **measured(config, rounds)}
     except DoesNotFit as error:
         needed, limit = mebibytes(error.needed), mebibytes(error.limit)
         return {"status": "does not fit", "error": f"predicted {needed}, device has {limit}"}
@@ -283,6 +268,27 @@ def measured_row(config: Config, rounds: int) -> Row:
     except Exception as error:
         traceback.print_exc()
         return death(1, f"{type(error).__name__}: {error}")
+
+
+def measured(config: Config, rounds: int) -> Row:
+    """Measure whole iterations of a config: speed and memory. Raises: InputError, DoesNotFit."""
+    from jaxzero.performance.report import describe, iteration_rates
+    from jaxzero.performance.timing import Training, seconds_per_call
+    from jaxzero.runs.memory import peak_memory_bytes
+    from jaxzero.training.parallel import choose_devices
+
+    devices = choose_devices(config.devices)
+    config.check_devices(len(devices))
+    run = Training(config, devices)
+    (seconds,) = seconds_per_call(run.step, rounds=rounds)
+    result = describe(config, devices) | iteration_rates(config, run.games, seconds)
+    del result["config"]  # the sweep holds it once for all points
+    return result | {
+        "seconds": seconds,
+        "peak_memory_bytes": max(map(peak_memory_bytes, devices)),
+        "predicted_memory_bytes": run.program.predicted,
+        "compile_seconds": run.compile_seconds,
+    }
 
 
 # The report
@@ -340,14 +346,12 @@ def row_line(row: Row) -> str:
 
 def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
     """Lay rows out, marked B or K where chosen as best or knee; then the failures."""
-    from jaxzero.performance.report import percent, table
+    from jaxzero.performance.report import table
 
     def cell(row: Row, name: str) -> str | None:
         value = row[name]
         if value is None:
             return None
-        if name in SHARES:
-            return percent(value, SHARES[name])
         value = value / 2**20 if name.endswith("bytes") else value
         return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 

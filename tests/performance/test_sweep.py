@@ -107,9 +107,9 @@ def test_presets_give_lists():
 
 
 def ok(games_per_second: float, **more) -> dict:
-    numbers = dict.fromkeys(COLUMNS, 0.5) | {"learner_samples_per_second": None}
+    numbers = dict.fromkeys(COLUMNS, 0.5)
     about = {"status": "ok", "device": "cpu", SPEED: games_per_second}
-    bytes_ = {"peak_memory_bytes": 2**30, "predicted_memory_bytes": 2**20}
+    bytes_ = {"peak_memory_bytes": 2**30, "predicted_memory_bytes": None}
     return numbers | about | bytes_ | more
 
 
