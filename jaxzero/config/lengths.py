@@ -15,10 +15,6 @@ from jaxzero.game.quiet import fewest_decisions, most_decisions
 # Where the start falls to the first move, a lane has twice the steps of a whole game: twelve fit of
 # those that start as late as `late_start_moves`.
 GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
-# A position costs the solver more for each undrawn edge, and as much again for each that is safe.
-# With more than this many of both together, such as 31 with 14 safe ones, it may need more nodes
-# than it has, so play goes on, down to `LAST_STOP` undrawn edges.
-SOLVABLE, LAST_STOP = 44, 25
 
 
 class Lengths:
@@ -56,13 +52,8 @@ class Lengths:
 
     @property
     def moves_to_stop(self) -> int:
-        """Edges drawn before a game may be adjudicated; all edges where none is."""
+        """Edges drawn before a game is adjudicated; all edges where none is."""
         return self.game.board.num_edges - self.selfplay.solver_below_edges
-
-    @property
-    def last_stop(self) -> int:
-        """Undrawn edges at which every game is adjudicated, however many are safe."""
-        return min(self.selfplay.solver_below_edges, LAST_STOP)
 
     @property
     def decisions_per_lane(self) -> int:
@@ -100,7 +91,7 @@ class Lengths:
         board = self.game.board
         quiet = self.search.nodes == "quiet"
         most = most_decisions(board) if quiet else board.num_edges
-        return min(most, board.num_edges - self.last_stop) - self.shortest_start
+        return min(most, self.moves_to_stop) - self.shortest_start
 
     @property
     def shortest_start(self) -> int:

@@ -74,9 +74,8 @@ class SelfplayConfig:
     td_above_edges: NonNegativeInt = 24
     """Undrawn edges of the searched position; up to this many the result alone is the target."""
     solver_below_edges: NonNegativeInt = 0
-    """End a game at this many undrawn edges of the searched position, with many safe ones (edges
-    that give no box away) some moves later. The exact solver computes its result, on the cores of
-    the host while the device plays on. 0: games are played to their end.
+    """End a game at this many undrawn edges of the searched position. The exact solver computes its
+    result, on the cores of the host while the device plays on. 0: games are played to their end.
     Solved positions are stored too: where games ended, and others from there on. Values and best
     moves of endgames then come from the solver, not from self-play alone. Results come two
     iterations later: make iterations short. Try 22; less if speed/solver_wait_seconds stays above

@@ -23,11 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import Config
-from jaxzero.config.lengths import SOLVABLE
 from jaxzero.game import State, boxes_closed
 from jaxzero.game.quiet import FreeBoxes, declines, free_boxes, whole_value
 from jaxzero.training import targets
-from jaxzero.training.games import Games, first_player_margin, positions_to_search
+from jaxzero.training.games import Games, first_player_margin
 from jaxzero.training.replay import Replay, add, relabel
 from jaxzero.training.targets import (
     Decisions,
@@ -93,17 +92,12 @@ class Adjudication(NamedTuple):
     answers: Answers
 
 
-def has_ended(config: Config, games: Games) -> jax.Array:
+def has_ended(config: Config, position: State) -> jax.Array:
     """Return whether games [B] end at the positions that are searched next: [B] bool.
 
-    They are over, or the exact solver can say how they end (`selfplay.solver_below_edges`).
+    They are over, or the exact solver knows their end (`selfplay.solver_below_edges`).
     """
-    undrawn = jnp.sum(~positions_to_search(config, games).drawn, axis=-1)
-    if not config.selfplay.solver_below_edges:
-        return undrawn == 0
-    solvable = undrawn + jnp.sum(games.view.safe, axis=-1) <= SOLVABLE
-    early = (undrawn <= config.selfplay.solver_below_edges) & solvable
-    return early | (undrawn <= config.last_stop)
+    return jnp.sum(~position.drawn, axis=-1) <= config.selfplay.solver_below_edges
 
 
 def ends_of(config: Config, position: State, games: Games) -> Ends:

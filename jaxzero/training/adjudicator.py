@@ -22,6 +22,9 @@ from jaxzero.training.parallel import own_devices, own_slices, shard_own
 
 # Of one position, about 40 ms. Nearly all with 22 undrawn edges need a quarter of it at most.
 NODE_LIMIT = 2**16
+# A position costs more nodes for each undrawn edge, and as much again for each that is safe. With
+# more than this many of both together hardly one is solved within the limit, so none is tried.
+MOST_TO_SOLVE = 48
 CHUNK = 64  # games that a thread takes at a time, with one transposition table
 TABLE_ENTRIES = 2**16
 NICENESS = 10  # of the solving threads: the device comes first where it is the host
@@ -138,8 +141,13 @@ def solve_stops(
 
 
 def _solved(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) -> Answers:
-    """Return what the solver says about positions [P, A]: fields [P, ...]."""
-    value, best, solved = solve_many(game, drawn, NODE_LIMIT, table=table)
+    """Return what the solver says about quiet positions [P, A]: fields [P, ...]."""
+    undrawn, safe = ~drawn, ~drawn & (fullest_beside(game, drawn) < 2)
+    tried = undrawn.sum(axis=1) + safe.sum(axis=1) <= MOST_TO_SOLVE
+    value, best, solved = np.zeros(len(drawn), int), np.zeros_like(drawn), np.zeros_like(tried)
+    value[tried], best[tried], solved[tried] = solve_many(
+        game, drawn[tried], NODE_LIMIT, table=table
+    )
     return Answers(drawn, best, value, solved)
 
 

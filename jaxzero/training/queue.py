@@ -62,7 +62,7 @@ def make_queue(config: Config, games: Games) -> Queue:
     open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
     # As `most_decisions`, of what is open.
     longest = open_edges - open_boxes + open_boxes // 4
-    longest = jnp.minimum(longest, open_edges - config.last_stop)
+    longest = jnp.minimum(longest, open_edges - config.selfplay.solver_below_edges)
     order = jnp.argsort(-longest)
     games, longest = jax.tree.map(lambda x: x[order], (games, longest))
     numbered = games._replace(number=jnp.arange(len(order), dtype=jnp.int32))
@@ -71,7 +71,7 @@ def make_queue(config: Config, games: Games) -> Queue:
 
 def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     """Give the lanes whose game is over the next games that surely end within the steps left."""
-    over = has_ended(config, play.games)
+    over = has_ended(config, positions_to_search(config, play.games))
     head = jnp.maximum(queue.next, too_long(queue, config.lane_steps - play.step))
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
     begins = over & (place < len(queue.longest))
@@ -89,7 +89,7 @@ def too_long(queue: Queue, steps: chex.Numeric) -> jax.Array:
 def note_ends(config: Config, lanes: Games, ends: Ends) -> Ends:
     """Write the ends of the games that have finished into `ends` [N]."""
     position, numbers = positions_to_search(config, lanes), lanes.number
-    done = has_ended(config, lanes)
+    done = has_ended(config, position)
     select = jax.vmap(partial(jnp.where))
     return jax.tree.map(
         lambda all_, own: all_.at[numbers].set(select(done, own, all_[numbers])),

@@ -110,7 +110,7 @@ def play_to_the_end(
         return play_queue(config, step, games)
 
     def unfinished(play: Play) -> jax.Array:
-        return ~jnp.all(has_ended(config, play.games))
+        return ~jnp.all(has_ended(config, positions_to_search(config, play.games)))
 
     play = jax.lax.while_loop(unfinished, step, start_lanes(config, games))
     return play.decisions, ends_of(config, positions_to_search(config, play.games), play.games)
@@ -124,7 +124,7 @@ def play_step(
     step_key = jax.random.fold_in(play_key, play.step)
     search_key, sample_key = jax.random.split(step_key)
     position = positions_to_search(config, games)
-    ended = has_ended(config, games)
+    ended = has_ended(config, position)
     found = search(game, config.search, evaluate, params, search_key, position, view=games.view)
     value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)

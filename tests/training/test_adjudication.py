@@ -16,11 +16,11 @@ from short_run import beginning
 
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
-from jaxzero.game import box_sides_table, boxes_closed
+from jaxzero.game import DotsAndBoxes, box_sides_table, boxes_closed
 from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.solver.endgame import solve_many
+from jaxzero.solver.endgame import solve
 from jaxzero.training import adjudicator
 from jaxzero.training.adjudication import OF_ENDS, has_ended, postpone, results
 from jaxzero.training.adjudicator import Adjudicator, solve_stops
@@ -52,8 +52,6 @@ LEARNING = load_config(
     *("--evaluation.suite=none", "--evaluation.simulations=0", "--evaluation.final_games=8"),
     *("--evaluation.evaluate_every=0", "--checkpoint_every=2", "--iterations=9"),
 )
-FIVE = ("--game.rows=5", "--game.cols=5", "--search.nodes=quiet", "--replay.capacity=100000")
-HIGH = 34  # undrawn edges of 5x5 where the solver finishes in some positions and not in others
 minimax = exact_values(GAME)
 closed_of = jax.jit(jax.vmap(partial(boxes_closed, GAME)))
 
@@ -73,7 +71,7 @@ def played():
         begin = new_games(CONFIG, random_key, GAMES)
         decisions, stops = play_to_the_end(CONFIG, hashed, (), play_key, begin)
         postponed = postpone(CONFIG, decisions, GAMES)[1]
-        return decisions, stops, postponed, has_ended(CONFIG, begin)
+        return decisions, stops, postponed, has_ended(CONFIG, positions_to_search(CONFIG, begin))
 
     decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
     answers, _ = solve_stops(GAME, stops.drawn, 0, SOLVED, 2, (0, 0))
@@ -129,27 +127,14 @@ def test_no_game_is_cut_where_its_opening_stopped_early():
     assert (left <= 12).all() and (stops.ahead[begun][left == 0] % 2 == 1).all()
 
 
-def test_games_end_where_the_solver_finishes_and_go_on_where_it_does_not():
-    """The positions of 5x5 that start late games: in some hardly an edge gives a box away."""
-    begin = load_config("configs/tiny.yaml", *FIVE, "--selfplay.late_start_moves=20")
-    solver = load_config("configs/tiny.yaml", *FIVE, f"--selfplay.solver_below_edges={HIGH}")
-
-    @jax.jit
-    def starts(key: jax.Array) -> tuple:
-        games = new_games(begin, key, 512)
-        drawn = positions_to_search(solver, games).drawn
-        return drawn, jnp.sum(~drawn, axis=-1), has_ended(solver, games)
-
-    drawn, left, ended = jax.device_get(starts(KEY))
-    goes_on = ~ended & (left <= HIGH)
-    assert ended[left <= solver.last_stop].all() and not ended[left > HIGH].any()
-    assert solver.longest_game == solver.game.board.num_edges - solver.last_stop
-    solved = [
-        solve_many(solver.game.board, drawn[rows], adjudicator.NODE_LIMIT)[2]
-        for rows in (goes_on, ended & (left > solver.last_stop))
-    ]
-    assert min(map(len, solved)) > 30
-    assert solved[0].mean() < 0.3 and solved[1].mean() > 0.9
+def test_a_position_beyond_the_limit_of_nodes_is_not_tried(monkeypatch):
+    game = DotsAndBoxes(3, 4)
+    monkeypatch.setattr(adjudicator, "NODE_LIMIT", 2**30)  # enough for any
+    drawn = np.zeros((2, game.num_edges), bool)
+    drawn[1, :13] = True  # from the top: 18 undrawn, of which 6 are safe
+    answers, _ = solve_stops(game, drawn, 0, 1, 2, (0, 0))
+    assert answers.solved[:, 0].tolist() == [False, True]
+    assert not answers.best[0].any() and answers.value[1, 0] == solve(game, drawn[1]).value
 
 
 def test_margins_that_were_postponed_are_those_of_labels(played):
