@@ -61,7 +61,7 @@ def test_what_jax_would_misread_is_refused(monkeypatch):
     ],
 )
 def test_a_script_ends_with_a_line_about_the_variable(name, value):
-    command = [sys.executable, "scripts/solve.py", *"--rows 1 --cols 1".split()]
+    command = [sys.executable, "scripts/benchmark.py", "--config", "tiny"]
     # What notebooks and other programs set changes nothing.
     others = {"MPLBACKEND": "module://matplotlib_inline", "JSONARGPARSE_DEBUG": "1"}
     environment = os.environ | {"PYTHONPATH": str(ROOT), name: value} | others
