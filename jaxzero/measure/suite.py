@@ -26,7 +26,7 @@ from jaxzero.solver.endgame import ILLEGAL
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 45, 4)), (45, 112))  # undrawn edges
 DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
-TABLE_EDGES, MOST_TABLE_EDGES = 24, 30  # the suite of 3x3 takes a second, larger ones minutes
+TABLE_EDGES, MOST_TABLE_EDGES = 24, 30  # solving 3x3 takes a second, 2x5 eight
 TABLE_POSITIONS = 2048  # of a table, scored during training
 
 
@@ -261,6 +261,6 @@ def table_suite(game: DotsAndBoxes, positions: int = 4096) -> Suite:
 
     keys = jax.random.split(jax.random.key(0), positions)
     drawn = np.asarray(draw(keys, np.arange(positions) % game.num_edges))
-    solved = endgame.new_table()
-    moves = np.stack([endgame.move_values(game, board, solved) for board in drawn])
+    known = endgame.new_table(2**18)
+    moves = np.stack([endgame.move_values(game, board, known) for board in drawn])
     return Suite("table", game, drawn, moves.astype(np.int8), np.full(positions, "random"))
