@@ -116,7 +116,11 @@ class Lengths:
         return min(games * self.positions_per_game, played) + games * self.solver_positions_per_game
 
     @property
+    def decisions_per_iteration(self) -> int:
+        """Decisions of self-play in one iteration."""
+        return self.lanes(self.selfplay.games_per_iteration) * self.decisions_per_lane
+
+    @property
     def evaluations_per_iteration(self) -> int:
         """Network evaluations of self-play in one iteration: one per simulation, one per root."""
-        lanes = self.lanes(self.selfplay.games_per_iteration)
-        return lanes * self.decisions_per_lane * (self.search.simulations + 1)
+        return self.decisions_per_iteration * (self.search.simulations + 1)

@@ -26,8 +26,9 @@ from jaxzero.solver.endgame import ILLEGAL
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 45, 4)), (45, 112))  # undrawn edges
 DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
-TABLE_EDGES, MOST_TABLE_EDGES = 24, 30  # solving 3x3 takes a second, 2x5 eight
-TABLE_POSITIONS = 2048  # of a table, scored during training
+TABLE_EDGES = 24  # of the boards for which `auto` means `table`: 3x3 is solved in a second
+MOST_TABLE_EDGES = 30  # of the largest boards that it takes: 2x5 is solved in eight
+TABLE_POSITIONS = 2048  # of `table`, scored during training
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def suite_names() -> list[str]:
 
 
 def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite | None:
-    """Return the suite that a config names, or None; of a table TABLE_POSITIONS."""
+    """Return the suite that a config names, or None; of `table` TABLE_POSITIONS."""
     name = suite_name(name, game, half)
     if name == "none":
         return None

@@ -105,7 +105,7 @@ def _shapes(learner: Learner) -> Learner:
 
 def iteration_rates(config: Config, games: int, seconds: float) -> Result:
     """Return what one iteration that begins so many games in so many seconds does."""
-    decisions = decisions_of(config)
+    decisions = config.decisions_per_iteration
     return {
         "games_per_second_with_learning": games / seconds,
         "decisions_per_second_with_learning": decisions / seconds,
@@ -113,11 +113,6 @@ def iteration_rates(config: Config, games: int, seconds: float) -> Result:
         "decisions_per_game": decisions / games,
         "replay_ratio": config.replay_ratio,
     }
-
-
-def decisions_of(config: Config) -> int:
-    """Return the searched moves of an iteration."""
-    return config.evaluations_per_iteration // (config.search.simulations + 1)
 
 
 def measures(
@@ -134,7 +129,7 @@ def measures(
     where they begin late, perhaps fewer than the config asks for.
     """
     evaluations = config.evaluations_per_iteration
-    decisions = decisions_of(config)
+    decisions = config.decisions_per_iteration
     samples = config.learner.updates_per_iteration * config.learner.batch_size
 
     def rate(count: float, part: str) -> float | None:

@@ -144,11 +144,10 @@ def _solved(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) ->
     """Return what the solver says about quiet positions [P, A]: fields [P, ...]."""
     undrawn, safe = ~drawn, ~drawn & (fullest_beside(game, drawn) < 2)
     tried = undrawn.sum(axis=1) + safe.sum(axis=1) <= MOST_TO_SOLVE
-    value, best, solved = np.zeros(len(drawn), int), np.zeros_like(drawn), np.zeros_like(tried)
-    value[tried], best[tried], solved[tried] = solve_many(
-        game, drawn[tried], NODE_LIMIT, table=table
-    )
-    return Answers(drawn, best, value, solved)
+    # A full board, which takes no search, stands in for those that are not tried.
+    full = drawn | ~tried[:, None]
+    value, best, solved = solve_many(game, full, NODE_LIMIT, table=table)
+    return Answers(drawn, best, value, solved & tried)
 
 
 def play_on(

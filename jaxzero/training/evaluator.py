@@ -79,7 +79,7 @@ class Evaluator:
 
     @cached_property
     def _suite(self) -> Suite | None:
-        # Built when first needed: a table takes seconds, and training can begin without.
+        # Built when first needed: solving takes seconds, and training can begin without.
         with doing("reading the suite of solved positions"):
             return choose_suite(self._settings.suite, self._game)
 
