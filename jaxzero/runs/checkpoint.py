@@ -107,6 +107,8 @@ class Checkpoints:
         try:
             yield
         except Exception as error:  # orbax raises many kinds, from its threads too
+            if jax.process_count() > 1 and isinstance(error, jax.errors.JaxRuntimeError):
+                raise  # another process is gone, with which this one was to save
             left = self.iterations()
             stays = f"checkpoint {left[-1]} stays" if left else "there is no checkpoint yet"
             raise RunError(

@@ -158,6 +158,7 @@ def test_a_process_that_dies_ends_the_job_with_the_reason(runs, tmp_path):
     shutil.copytree(runs / "one", tmp_path / "run")
     command = ["--run_dir", tmp_path / "run", "--resume", "--iterations", 10**6, *GATE[:2]]
     command += ["--evaluation.evaluate_every", 10**6, "--heartbeat_seconds", 4]
+    command += ["--checkpoint_every", 1]  # so that it often dies at a save
     command += ["--num_processes", 2, "--coordinator_address", f"localhost:{free_port()}"]
     first, second = (
         start(tmp_path, str(number), 2, *command, "--process_id", number) for number in range(2)

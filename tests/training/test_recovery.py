@@ -346,3 +346,18 @@ def test_a_close_that_meets_another_failed_write_is_one_error(tmp_path, monkeypa
         raise InputError("the reason")
     monkeypatch.undo()
     checkpoints.close()
+
+
+def test_a_process_lost_at_a_save_is_no_write_that_failed(tmp_path, monkeypatch):
+    checkpoints = Checkpoints(tmp_path)
+
+    def save(*_given, **_named) -> None:
+        raise jax.errors.JaxRuntimeError("Gloo AllGather failed: Connection reset by peer")
+
+    monkeypatch.setattr(type(checkpoints._manager), "save", save)
+    for processes, kind in ((1, RunError), (2, jax.errors.JaxRuntimeError)):
+        monkeypatch.setattr(jax, "process_count", lambda processes=processes: processes)
+        with pytest.raises(kind):
+            checkpoints.save(1, {}, None, {})
+    monkeypatch.undo()
+    checkpoints.close()
