@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes
+from jaxzero.game.board import box_sides_table
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import Thought
@@ -92,7 +93,9 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
     with ThreadPoolExecutor(1) as pool:
         try:
             opinion = expert.think(SIMULATIONS[0], drawn)
-            proving = pool.submit(proof.prove_value, problem, float(opinion.value))
+            quiet = not (drawn[box_sides_table(expert.board)].sum(axis=1) == 3).any()
+            order = preference(opinion, drawn) if quiet else ()  # free boxes are taken by a rule
+            proving = pool.submit(proof.prove_value, problem, float(opinion.value), order)
             with suppress(TimeoutError):
                 result_of(proving, max(0.0, at(PROOF_ALONE) - time.monotonic()))
             if not proving.done() and simulations > SIMULATIONS[0]:

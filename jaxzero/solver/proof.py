@@ -30,6 +30,7 @@ class Problem:
     down: np.uint64  # undrawn vertical edges
     bits: np.ndarray  # [A] int64, the bit of each edge
     bounds: np.ndarray  # [2] int64, proven bounds on the margin of the side to move, boxes
+    most: np.ndarray  # [A] int64, proven upper bounds on what drawing each edge is worth
     works: list[Work]  # the memory of each thread that proves
 
     @property
@@ -57,27 +58,42 @@ def new_problem(
     stride, boxes = board[bitboards.STRIDE], board[bitboards.BOXES]
     left = int(bitboards.boxes_beside(across, down, stride, boxes)).bit_count()
     works = endgame.sharing(work, threads)
-    return Problem(across, down, bits, np.array([-left, left]), works)
+    return Problem(across, down, bits, np.array([-left, left]), np.full(len(bits), left), works)
 
 
-def prove_value(problem: Problem, guess: float) -> None:
+def prove_value(problem: Problem, guess: float, order: Sequence[int] = ()) -> None:
     """Narrow the bounds of a problem until they meet or the proof is stopped.
 
     Each step tests one margin, beginning with the one nearest to `guess` boxes. Where the guess is
-    right, the first step finds a best edge, and the second proves that none is better.
+    right, the first step finds a best edge, and the second proves that none is better. It goes
+    through the edges in `order`, all that are undrawn, or without one as the solver thinks best.
     """
     bounds = problem.bounds
     while bounds[0] < bounds[1]:
         lower, upper = bounds.tolist()
         test = min(upper, lower + 2 * max(1, round((guess - lower) / 2)))
-        search = partial(null_window.at_least, problem.across, problem.down, test)
-        reached = endgame.first_of(search, problem.works)
-        if problem.control[null_window.STOP]:
+        reached = is_reached(problem, test, order)
+        if reached is None:
             return
         if reached:
             bounds[0] = test
         else:
             bounds[1] = test - 2
+
+
+def is_reached(problem: Problem, test: int, order: Sequence[int]) -> bool | None:
+    """Tell whether the margin is at least `test`, `order` as in `prove_value`; None if stopped."""
+    if not order:
+        search = partial(null_window.at_least, problem.across, problem.down, test)
+        reached = endgame.first_of(search, problem.works)
+        return None if problem.control[null_window.STOP] else bool(reached)
+    for edge in order:
+        if problem.most[edge] >= test:
+            worth = is_worth(problem, edge, test)
+            if worth is not False:
+                return worth
+            problem.most[edge] = test - 2
+    return False
 
 
 def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> bool | None:
@@ -97,10 +113,12 @@ def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> 
 def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | None:
     """Return the first edge of `order` that is worth at least `least`, None if there is none.
 
-    When stopped, the first edge that is known to be worth it, else the first not refuted.
+    When stopped, the first edge that is known to be worth it, else the first not refuted. Edges
+    that may be worth most come first.
     """
     known, open_edges = None, []
-    for edge in order:  # what the table knows comes at once
+    most = np.minimum(problem.most, problem.bounds[1])
+    for edge in sorted(order, key=lambda edge: -most[edge]):  # what the table knows comes at once
         worth = is_worth(problem, edge, least, GLANCE_NODES)
         if worth:
             known = edge

@@ -85,7 +85,7 @@ def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
     """The bound that was proven in time counts, although the value was not."""
     made = unhurried(monkeypatch)
 
-    def prove_half(problem, _guess):
+    def prove_half(problem, *_given):
         problem.bounds[0] = endgame.solve(GAME, drawn).value  # the upper bound stays open
 
     monkeypatch.setattr(expert.proof, "prove_value", prove_half)

@@ -35,6 +35,28 @@ def test_any_guess_ends_with_the_value(guess, threads):
         assert problem.value == endgame.solve(GAME, drawn).value
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_edges_tried_in_any_order_end_with_the_value_and_true_bounds(threads):
+    table, rng = endgame.new_table(2**12), np.random.default_rng(2)
+    for drawn in positions(60):
+        problem = proof.new_problem(GAME, drawn, table, threads)
+        order = rng.permutation(np.flatnonzero(~drawn)).tolist()
+        proof.prove_value(problem, rng.uniform(-20, 20), order)
+        worth = endgame.move_values(GAME, drawn)
+        assert problem.value == worth[order].max()
+        assert (problem.most[order] >= worth[order]).all()
+        assert proof.first_worth(problem, problem.value, order) in np.flatnonzero(
+            worth == problem.value
+        )
+
+
+def test_of_edges_that_nothing_is_proven_of_the_least_refuted_comes_first():
+    problem = proof.new_problem(LARGE, NOTHING, endgame.new_table(2**12))
+    problem.most[3] = -1
+    problem.stop()
+    assert proof.first_worth(problem, -25, [3, 7, 5]) == 7
+
+
 def test_the_first_edge_that_is_worth_enough_is_found():
     table, rng = endgame.new_table(2**12), np.random.default_rng(1)
     for drawn in positions(60):
