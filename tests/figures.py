@@ -204,6 +204,10 @@ def of_the_early_suite() -> Iterator[Figure]:
         bands = parts["by_undrawn"].values()
         text = " | ".join(f"{share(part)} | {part['boxes_lost']:.2f}" for part in bands)
         yield Figure(FINDINGS, f"| `{player}` | {text} |", source)
+    source = "docs/results/cpu_2_cores_5x5_41_42.json"
+    found = json.loads((ROOT / source).read_text())
+    cells = [share(parts["all"]) for parts in found["suite"].values()]
+    yield Figure(FINDINGS, f"| wrong, % | {' | '.join(cells)} |", source)
 
 
 BERLEKAMP = (DotsAndBoxes(3, 3), DotsAndBoxes(3, 5), DotsAndBoxes(5, 5))

@@ -4,8 +4,8 @@ A short search orders the moves and guesses the value. From there the cores try 
 together, while a longer search of the network runs beside them. Once the value is proven, the
 expert draws an exact best edge: of several the one that the search prefers, so that a weaker
 opponent has problems to solve. Where time ends before, the expert leaves out the edges that are
-proven to be worth less than the proven lower bound, and draws what the search prefers of the
-others.
+proven to be worth less than the proven lower bound. Of the others it draws one that may be worth
+most: of several the one that the search prefers.
 """
 
 from __future__ import annotations
