@@ -20,8 +20,7 @@ from functools import cache, lru_cache
 import jax
 import numpy as np
 
-from jaxzero.game import DotsAndBoxes
-from jaxzero.game.board import box_sides_table
+from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import Thought
@@ -93,7 +92,7 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
     with ThreadPoolExecutor(1) as pool:
         try:
             opinion = expert.think(SIMULATIONS[0], drawn)
-            quiet = not (drawn[box_sides_table(expert.board)].sum(axis=1) == 3).any()
+            quiet = (fullest_beside(expert.board, drawn)[~drawn] < 3).all()
             order = preference(opinion, drawn) if quiet else ()  # free boxes are taken by a rule
             proving = pool.submit(proof.prove_value, problem, float(opinion.value), order)
             with suppress(TimeoutError):
