@@ -104,7 +104,7 @@ def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[...
         with pytest.MonkeyPatch.context() as patch:
             for module, function in zip(modules, functions, strict=True):
                 patch.setattr(module, function.__name__, noted(function))
-            stored, metrics = selfplay.play_games(config, evaluate, (), key, games, fraction)
+            stored, _, metrics = selfplay.play_block(config, evaluate, (), key, games, fraction)
         longest = seen["make_queue"].longest if "make_queue" in seen else None
         return Played(*seen["play_to_the_end"], seen["label"], stored, metrics, longest)
 

@@ -5,6 +5,7 @@ The tables are computed once per board and are read-only.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -127,6 +128,13 @@ def edge_permutations(game: DotsAndBoxes) -> np.ndarray:
     return _read_only(np.stack(rows))
 
 
+def corner_pairs(game: DotsAndBoxes) -> list[list[int]]:
+    """Return the outer edges of each corner, the horizontal one first; they are interchangeable."""
+    horizontals, verticals = _edge_numbers(game)
+    corners = itertools.product((0, -1), repeat=2)
+    return [[int(horizontals[corner]), int(verticals[corner])] for corner in corners]
+
+
 @lru_cache
 def automorphisms(game: DotsAndBoxes) -> np.ndarray:
     """Return symmetries of the rules as gathers: [S, A] int32, row 0 the identity.
@@ -135,13 +143,10 @@ def automorphisms(game: DotsAndBoxes) -> np.ndarray:
     So with each of `edge_permutations` come those that swap them in some of the corners: S is 128
     on a square board, else 64.
     """
-    horizontals, verticals = _edge_numbers(game)
     swaps = [np.arange(game.num_edges, dtype=np.int32)]
-    for row in (0, -1):
-        for col in (0, -1):
-            swap = np.arange(game.num_edges, dtype=np.int32)
-            pair = [horizontals[row, col], verticals[row, col]]
-            swap[pair] = swap[pair[::-1]]
-            swaps += [swap[before] for before in swaps]
+    for pair in corner_pairs(game):
+        swap = np.arange(game.num_edges, dtype=np.int32)
+        swap[pair] = swap[pair[::-1]]
+        swaps += [swap[before] for before in swaps]
     images = np.concatenate([swap[edge_permutations(game)] for swap in swaps])
     return _read_only(images)

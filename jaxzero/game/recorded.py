@@ -152,7 +152,8 @@ def _read_lines(line: _Line, content: dict[str, Any]) -> dict[str, Any]:
 
 def _read_comment(line: _Line, ply: Any, text: Any) -> tuple[int, str]:
     name = f"{line.name}comments"
-    ply = int(ply) if str(ply).isascii() and str(ply).isdigit() else ply
+    # Python reads no number of more than 4,300 digits.
+    ply = int(ply) if str(ply).isascii() and str(ply).isdigit() and len(str(ply)) < 9 else ply
     _check_number(name, ply, line.first, len(line.moves))
     return ply, _plain(name, text, LONGEST_COMMENT)
 

@@ -208,7 +208,8 @@ def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Pat
         finally:
             stopped.set()
             pool.shutdown(cancel_futures=True)
-            save()
+            if known:
+                save()
     moves, solved = zip(*(known[board.tobytes()] for board in drawn), strict=True)
     return Solved(np.stack(moves), np.array(solved))
 

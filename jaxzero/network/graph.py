@@ -19,7 +19,7 @@ from flax import linen as nn
 
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes, box_neighbours
-from jaxzero.network.layers import AttentionBlock, Dtype, greatest
+from jaxzero.network.layers import AttentionBlock, Dtype, pooled
 
 
 def graph(
@@ -44,7 +44,8 @@ def graph(
     if config.attention_heads:
         x = AttentionBlock(config.attention_heads, dtype)(x[:, None])[:, 0]
     x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
-    board = jnp.concatenate([pooled_nodes(x), counts], axis=-1)
+    # With the outside, since a CPU copies all boxes to leave it out.
+    board = jnp.concatenate([pooled(x), counts], axis=-1)
     # The two ends of an edge are read alike, and both heads see the whole board.
     seen = _project(x, config.channels, dtype)
     seen = seen + nn.Dense(config.channels, dtype=dtype)(board)[:, None]
@@ -74,7 +75,7 @@ class GraphBlock(nn.Module):
         own, sent = jnp.split(_project(x, 2 * self.channels, self.dtype), 2, axis=-1)
         y = own + paths @ sent
         if self.pooling:
-            y = y + nn.Dense(self.channels, dtype=self.dtype)(pooled_nodes(x))[:, None]
+            y = y + nn.Dense(self.channels, dtype=self.dtype)(pooled(x))[:, None]
         zeros = nn.initializers.zeros
         return x + _project(nn.relu(y), self.channels, self.dtype, kernel_init=zeros)
 
@@ -83,12 +84,6 @@ def _project(x: jax.Array, channels: int, dtype: Dtype, **settings) -> jax.Array
     """Apply one `nn.Dense` to [B, N, C] as to one matrix, whose gradient needs no transposition."""
     rows = nn.Dense(channels, dtype=dtype, **settings)(x.reshape(-1, x.shape[-1]))
     return rows.reshape(*x.shape[:-1], channels)
-
-
-def pooled_nodes(nodes: jax.Array) -> jax.Array:
-    """Summarise nodes [B, N, C] by mean and maximum: [B, 2 C]."""
-    # With the outside, since a CPU copies all boxes to leave it out.
-    return jnp.concatenate([nodes.mean(axis=1), greatest(nodes, (1,))], axis=-1)
 
 
 def open_paths(ends: jax.Array, drawn: jax.Array) -> jax.Array:

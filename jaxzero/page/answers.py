@@ -131,7 +131,11 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     """Yield the expected end of every position, and what the move before it lost."""
     wait = partial(until_prepared, record.game)
     for line in review_game(agent_of(record.game), record, simulations, TABLES, wait):
-        yield asdict(line) if line else WAIT
+        if line:
+            yield asdict(line) | {"mistake": line.is_mistake}
+        else:
+            yield {"preparing": True}
+            yield WAIT
     yield {"done": True}
 
 

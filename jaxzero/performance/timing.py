@@ -30,7 +30,7 @@ from jaxzero.training.learner import Learner, learn
 from jaxzero.training.parallel import local_copy, replicate
 from jaxzero.training.progress import start
 from jaxzero.training.replay import Replay, empty_replay
-from jaxzero.training.selfplay import play_games, play_step
+from jaxzero.training.selfplay import play_block, play_step
 from jaxzero.training.targets import Positions
 
 UNREACHED = 1e30  # no output is as large, but the compiler does not know
@@ -193,7 +193,7 @@ def selfplay_part(work: Workload, moves: int = 0) -> Part:
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
         if not moves:
-            return play_games(config, evaluate, params, key, games)
+            return play_block(config, evaluate, params, key, games)
         start = start_lanes(config, new_games(config, key, work.games))
         step = partial(play_step, config, evaluate, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions

@@ -109,8 +109,7 @@ class Analysis:
 class Tables:
     """Tables of the solver, each lent for a slice: as many as there are slices at the same time.
 
-    What a slice has proven stays in its table, for later slices of any position of these boards:
-    all boards of at most 7x7, or one larger board.
+    What a slice has proven stays in its table, for later slices of any position.
     """
 
     def __init__(self) -> None:

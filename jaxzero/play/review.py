@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from jaxzero.game import fullest_beside
 from jaxzero.play.analysis import Tables, prove
 from jaxzero.play.game import Record
 from jaxzero.players.agent import Agent
@@ -12,6 +13,7 @@ from jaxzero.players.single import think
 
 SECONDS = 1.0  # of the solver for one position
 MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # margin lost at least; expected losses scatter
+PHASES = ("opening", "middle", "endgame")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class ReviewLine:
     margin: float  # expected at the end of the game: boxes of player 0 minus those of player 1
     exact: bool  # the margin is proven
     best: int | None  # the edge to draw; None after the end of the game
+    phase: str  # one of PHASES
     lost: float | None = None  # margin that the move lost; None without a move
 
     @property
@@ -59,12 +62,24 @@ def review(
                 thought = think(agent, here.drawn, simulations)
                 value, exact, best = float(thought.value), False, int(thought.edge)
         margin = round(of_first(here.player, here.margin + value), 2)
-        line = ReviewLine(ply, here.player, margin, exact, best)
+        line = ReviewLine(ply, here.player, margin, exact, best, phase_of(here))
         if before is not None:
             loss = of_first(before.player, before.margin - margin)
             yield replace(before, lost=round(max(0.0, loss), 2))
         before = line
     yield before
+
+
+def phase_of(here: Record) -> str:
+    """Return the phase of a position.
+
+    In the opening at least two thirds of the edges are undrawn; in the endgame no edge is safe.
+    """
+    undrawn = ~here.drawn
+    if 3 * undrawn.sum() >= 2 * len(undrawn):
+        return PHASES[0]
+    is_safe = fullest_beside(here.game, here.drawn)[undrawn] < 2
+    return PHASES[1 if is_safe.any() else 2]
 
 
 def of_first(player: int, margin: float) -> float:

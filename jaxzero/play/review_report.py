@@ -6,14 +6,12 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 from tabulate import tabulate
 
-from jaxzero.game import edge_name, fullest_beside
+from jaxzero.game import edge_name
 from jaxzero.game.recorded import RecordedGame
-from jaxzero.play.review import MISTAKE_PROVEN, ReviewLine
+from jaxzero.play.review import MISTAKE_PROVEN, PHASES, ReviewLine
 
-PHASES = ("opening", "middle", "endgame")
 _table = partial(tabulate, disable_numparse=True)
 
 
@@ -34,31 +32,11 @@ class Reviewed:
     game: RecordedGame
     lines: tuple[ReviewLine, ...]  # of every position
 
-    @property
-    def phases(self) -> list[str]:
-        """The phase of every move, one of PHASES.
-
-        In the opening at least two thirds of the edges are undrawn; in the endgame no edge is safe.
-        """
-        board, moves = self.game.board, self.game.moves
-        drawn = np.zeros((len(moves), board.num_edges), bool)  # before every move
-        drawn[:, list(self.game.start)] = True
-        for ply, edge in enumerate(moves):
-            drawn[ply + 1 :, edge] = True
-        is_safe = ~drawn & (fullest_beside(board, drawn) < 2)
-        in_opening = 3 * (~drawn).sum(axis=1) >= 2 * board.num_edges
-        cases = [in_opening, is_safe.any(axis=1)]
-        return np.select(cases, PHASES[:2], PHASES[2]).tolist()
-
     def tallies(self, player: int) -> dict[str, Tally]:
         """Return the tally of a player for the whole game, `all`, and for each of PHASES."""
-        own = [
-            (line, phase)
-            for line, phase in zip(self.lines, self.phases, strict=False)  # one line more
-            if line.player == player
-        ]
-        groups = {"all": [line for line, _ in own]}
-        groups |= {name: [line for line, phase in own if phase == name] for name in PHASES}
+        own = [line for line in self.lines[:-1] if line.player == player]
+        groups = {"all": own}
+        groups |= {name: [line for line in own if line.phase == name] for name in PHASES}
         return {name: _tally(lines) for name, lines in groups.items()}
 
 
@@ -74,12 +52,10 @@ def _tally(lines: list[ReviewLine]) -> Tally:
 
 def to_json(found: Reviewed) -> dict[str, Any]:
     """Return a review as data of JSON: the game, a line for every position, and both sides."""
-    moves = zip(found.game.moves, found.phases, strict=True)
-    made = [{"edge": edge, "phase": phase} for edge, phase in moves]
-    made.append({"edge": None, "phase": None})  # after the last move
+    moves = *found.game.moves, None  # after the last move
     lines = [
-        {**asdict(line), **move, "mistake": line.is_mistake}
-        for line, move in zip(found.lines, made, strict=True)
+        {**asdict(line), "edge": edge, "mistake": line.is_mistake}
+        for line, edge in zip(found.lines, moves, strict=True)
     ]
     sides = [
         {name: asdict(tally) for name, tally in found.tallies(player).items()} for player in (0, 1)

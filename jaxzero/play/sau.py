@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice, takewhile
+from string import ascii_uppercase
 
 import numpy as np
 
@@ -121,6 +122,6 @@ def sau_names(game: DotsAndBoxes) -> list[str]:
 
     Rows and columns are letters.
     """
-    rows, cols = "ABCDEFGH"[: game.rows + 1], "ABCDEFGH"[: game.cols + 1]
+    rows, cols = ascii_uppercase[: game.rows + 1], ascii_uppercase[: game.cols + 1]
     horizontal = [f"A{row}{col}" for row in rows for col in cols[:-1]]
     return horizontal + [f"B{col}{row}" for row in rows[:-1] for col in cols]

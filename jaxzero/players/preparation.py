@@ -86,8 +86,8 @@ class Preparation:
         finally:
             with self._changed:
                 job.wanted -= 1
-                if not job.wanted and not job.begun:
-                    self._jobs.pop((game, what), None)
+                if not job.wanted and not job.begun and self._jobs.get((game, what)) is job:
+                    del self._jobs[game, what]
 
     def wait(self, game: DotsAndBoxes, what: Hashable, seconds: float) -> bool:
         """Wait until something is compiled, at most so long; return whether it is."""

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from jaxzero.runs.weights import LoadedAgent
 
 OPTIONS = ("run_dir", "weights", "checkpoint")
+FOLDER = Path(__file__).parent.parent / "weights"  # of the shipped networks
+SUFFIX = ".safetensors"
+
+
+def shipped_names(folder: Path = FOLDER) -> list[str]:
+    """Return the names of all networks in `folder`, the smallest board first."""
+    return sorted((path.stem for path in folder.glob(f"*{SUFFIX}")), key=lambda n: (len(n), n))
 
 
 @dataclass(frozen=True)
@@ -36,10 +43,13 @@ class Source:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the run, by whichever option; None for a network in files of its own."""
-        if self.run_dir is None and is_run(Path(self.weights)):
-            return Path(self.weights)
-        return self.run_dir
+        """The folder of the run, by whichever option; None for a network in files of its own.
+
+        The name of a shipped network is never a folder.
+        """
+        if self.run_dir is not None or self.weights in shipped_names():
+            return self.run_dir
+        return Path(self.weights) if is_run(Path(self.weights)) else None
 
     @property
     def name(self) -> str:

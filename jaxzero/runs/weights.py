@@ -2,8 +2,7 @@
 
 A network in files of its own, shipped with the package or exported from a run, has three:
 NAME.safetensors with the weights, NAME.yaml with the config of its training, NAME.json with how it
-was trained and how strong it was measured to be. The package ships one network a board, in
-`jaxzero/weights/`.
+was trained and how strong it was measured to be. The package ships some in `jaxzero/weights/`.
 
 Initial weights of a run may come from another board: those of a convolutional trunk are resized,
 of others the arrays carry over that do not depend on its size, such as the inner blocks of a dense
@@ -39,13 +38,11 @@ from jaxzero.host.readers import (
 from jaxzero.network.network import Network, init_params
 from jaxzero.players.agent import Agent
 from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, check_run, finished_checkpoints
-from jaxzero.runs.source import Source
+from jaxzero.runs.source import FOLDER, SUFFIX, Source, shipped_names
 
 if TYPE_CHECKING:
     from jaxzero.runs.checkpoint import Say
 
-FOLDER = Path(__file__).parent.parent / "weights"
-SUFFIX = ".safetensors"
 INITIAL_FILE = "begun_with.json"
 
 
@@ -131,11 +128,6 @@ def find_weights(name: str) -> Path:
         f"weights: {shortened(repr(name))} {why}{nearest(name, names)} (there: {', '.join(names)}; "
         f"else the path of a {SUFFIX} file, its folder, or the folder of a run)"
     )
-
-
-def shipped_names(folder: Path = FOLDER) -> list[str]:
-    """Return the names of all networks in `folder`, the smallest board first."""
-    return sorted((path.stem for path in folder.glob(f"*{SUFFIX}")), key=lambda n: (len(n), n))
 
 
 def read_record(name: str) -> dict[str, Any]:
@@ -241,7 +233,9 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
 
 def note_initial_weights(run_dir: Path, initial: InitialWeights) -> None:
     """Note in the folder of a run what it begins with."""
-    note = {"weights": initial.name, **initial.effort._asdict()}
+    shipped = initial.name in shipped_names()
+    name = initial.name if shipped else os.path.abspath(initial.name)
+    note = {"weights": name, **initial.effort._asdict()}
     write_json(run_dir / INITIAL_FILE, note)
 
 

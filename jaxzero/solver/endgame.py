@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from jaxzero.errors import InputError, shortened
-from jaxzero.game.board import box_sides_table, edge_centres, edge_permutations
+from jaxzero.game.board import corner_pairs, edge_centres, edge_permutations
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver.cancellation import result_of
 from jaxzero.solver.later import bitboards, null_window
@@ -43,7 +43,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class TranspositionTable:
-    """Proven bounds of searched positions, of all boards of at most 7x7 or of one larger board.
+    """Proven bounds of searched positions, of any boards.
 
     For one thread at a time, or for threads that prove the same position together.
     """
@@ -207,8 +207,8 @@ def cores() -> int:
 
 
 def can_solve(game: DotsAndBoxes) -> bool:
-    """Return whether the solver takes a board: up to 7x7, or as small."""
-    return (game.rows + 1) * (game.cols + 1) <= 64 and game.num_boxes <= 49
+    """Return whether the solver takes a board; three bits name a side in a transposition table."""
+    return max(game.rows, game.cols) <= 7
 
 
 def check_board(game: DotsAndBoxes) -> None:
@@ -249,7 +249,8 @@ def _board_words(game: DotsAndBoxes, symmetries: tuple[bool, ...] = ()) -> np.nd
     board[bitboards.BOXES] = _words(rows * (game.cols + 1) + cols)[0]
     board[bitboards.SIZE] = game.rows * 8 + game.cols
     board[bitboards.SYMMETRIES] = len(tables)
-    for start, sets in ((bitboards.RING_WORDS, _rings(game)), (bitboards.CORNERS, _corners(game))):
+    parts = (bitboards.RING_WORDS, _rings(game)), (bitboards.CORNERS, corner_pairs(game))
+    for start, sets in parts:
         for place, edges in enumerate(sets):
             board[start + 2 * place : start + 2 * place + 2] = _words(bits[edges])
     return np.concatenate([board, *tables])
@@ -260,17 +261,6 @@ def _rings(game: DotsAndBoxes) -> list[np.ndarray]:
     offsets = 2 * edge_centres(game) - [game.rows, game.cols]
     distance = np.abs(offsets).max(axis=1)
     return [np.flatnonzero(distance == d) for d in np.unique(distance)]
-
-
-def _corners(game: DotsAndBoxes) -> list[np.ndarray]:
-    """Return the pairs of edges that meet in an outer corner; such a pair is interchangeable."""
-    sides = box_sides_table(game).reshape(game.rows, game.cols, 4)
-    above, below, left, right = range(4)
-    return [
-        sides[row, col, [across, down]]
-        for row, across in ((0, above), (-1, below))
-        for col, down in ((0, left), (-1, right))
-    ]
 
 
 def _symmetry_words(bits: np.ndarray, permutation: np.ndarray) -> np.ndarray:

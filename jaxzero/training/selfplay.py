@@ -39,23 +39,6 @@ from jaxzero.training.targets import (
 )
 
 
-def play_games(
-    config: Config,
-    evaluate: Evaluate,
-    params: chex.ArrayTree,
-    key: jax.Array,
-    games: int,
-    fraction: chex.Numeric = 0.0,
-) -> tuple[Positions, dict[str, jax.Array]]:
-    """Play `games` games; return their positions to learn from and scalar metrics.
-
-    `fraction` [] of the run is done. There are `config.positions_per_game` positions a game,
-    resampled evenly from all that were played or as `config.selfplay.surprise_weight` says.
-    """
-    positions, _, metrics = play_block(config, evaluate, params, key, games, fraction)
-    return positions, metrics
-
-
 def play_block(
     config: Config,
     evaluate: Evaluate,
@@ -64,7 +47,12 @@ def play_block(
     games: int,
     fraction: chex.Numeric = 0.0,
 ) -> tuple[Positions, Waiting, dict[str, jax.Array]]:
-    """As `play_games`; return also what fills in the margins of games that the solver ends."""
+    """Play `games` games; return their positions to learn from and scalar metrics.
+
+    `fraction` [] of the run is done. There are `config.positions_per_game` positions a game,
+    resampled evenly from all that were played or as `config.selfplay.surprise_weight` says.
+    In the middle is what fills in the margins of games that the solver ends.
+    """
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
     decisions, ends = play_to_the_end(config, evaluate, params, play_key, begin)

@@ -6,10 +6,10 @@ import { addReview, archivedSlips, openArchive } from "./archive.js";
 import { createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
 import { openSettings, openShortcuts } from "./dialogs.js";
-import { find, findAll, html, placeIcons } from "./dom.js";
+import { find, findAll, placeIcons } from "./dom.js";
 import { createEditor } from "./editor.js";
 import { createFiles } from "./files.js";
-import { language, setText, t, translate } from "./i18n.js";
+import { language, t, translate } from "./i18n.js";
 import { listenToKeys, listenToWheel } from "./keys.js";
 import { createLessons } from "./lessons.js";
 import { openNewGame, setupHere } from "./new_game.js";
@@ -55,7 +55,7 @@ const analysis = createAnalysis({
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
 const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, komi: () => play.table.komi, notice, warm, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
+const review = createReview({ record, komi: () => play.table.komi, notice, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
@@ -170,7 +170,7 @@ function closeEditor() {
 function edit() {
   if (editor.isOn()) return closeEditor();
   if (record.game.moves.length) tables.setAside(); // else nothing of it goes
-  Object.assign(play.table, { clocks: null, flagged: undefined, names: [] });
+  Object.assign(play.table, { clocks: null, flagged: undefined, names: [], rated: false });
   editor.open();
 }
 
@@ -238,15 +238,12 @@ function showView(name, page = null, teacher = lessons) {
 function showLanguage() {
   play.state.hint = "";
   translate();
-  setText(find("#language"), "");
-  find("#language").append(html("span", { class: "wide-only" }, t("language.switch")));
-  find("#language").setAttribute("aria-label", t("language.label"));
-  find("#language").title = t("language.label");
   showTheme();
   files.showFormats();
   if (view === "learn") learning.render();
   showState();
   review.render();
+  practice.render();
   analysis.refresh();
 }
 
@@ -314,6 +311,10 @@ function listen() {
   click("#watch-run", actions.pause);
   click("#watch-step", () => play.step());
   click("#edit", edit);
+  click("#promote-variation", () => {
+    play.table.rated = false; // nobody played these moves against a level
+    record.promote();
+  });
   click("#open-settings", () => openSettings(info, changeSetting));
   click("#open-keys", openShortcuts);
   click("#theme", () => {
@@ -332,7 +333,7 @@ function listen() {
   for (const button of findAll(".analysis-switch")) button.addEventListener("click", toggleAnalysis);
   const speed = find("#watch-speed");
   speed.value = settings.speed;
-  speed.addEventListener("input", () => play.setSpeed(Number(speed.value)));
+  speed.addEventListener("input", () => remember({ speed: Number(speed.value) }));
   listenToKeys(actions, () => view !== "learn");
   listenToWheel(["#board-host", "#graph"], mayStep, (way) => goTo(record.at + way));
   addEventListener("hashchange", route);

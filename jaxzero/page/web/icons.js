@@ -26,6 +26,5 @@ export const ICONS = {
   edit: "m4 20 1-5L16 4l4 4L9 19Z",
   players: "M9 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM3 19a6 6 0 0 1 12 0M16 5.500a3 3 0 0 1 0 5M18 13.500a6 6 0 0 1 3 5.500",
   games: "M5 4h14v16H5ZM9 8h6M9 12h6M9 16h3",
-  check: "m5 13 4 4L19 7",
   close: "M6 6l12 12M18 6 6 18",
 };

@@ -8,7 +8,7 @@ import { clear, drawHint } from "./overlay.js";
 import { heroPicture, RULES } from "./pictures.js";
 import { createRecord } from "./record.js";
 import { boxesGiven, closedBy, simpleTurn } from "./rules.js";
-import { remember, settings } from "./settings.js";
+import { remember, settings, stored } from "./settings.js";
 import { themeList } from "./train.js";
 
 const REPLY = 650; // ms before each move of the other side
@@ -140,7 +140,7 @@ export function createLessons({ parent, tell }) {
   function settle() {
     const [own, other] = record.position.score;
     if (record.position.over && !ended()) verdict = own > other ? good("good") : bad("lost", { own, other });
-    if (verdict?.mood === "good") remember({ lessons: [...new Set([...settings.lessons, LESSONS[number].id])] });
+    if (verdict?.mood === "good") remember({ lessons: [...new Set([...stored().lessons, LESSONS[number].id])] });
     showBoard();
   }
 

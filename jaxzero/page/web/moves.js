@@ -83,7 +83,6 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
     onComment();
   });
   find("#leave-variation").addEventListener("click", () => record.leaveVariation());
-  find("#promote-variation").addEventListener("click", () => record.promote());
   find("#remove-variation").addEventListener("click", () => record.remove());
   return { render };
 }

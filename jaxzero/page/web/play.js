@@ -7,7 +7,7 @@ import { hasText, t } from "./i18n.js";
 import { followChain, replay, startEdges } from "./rules.js";
 import { tell } from "./notice.js";
 import { levelNear, ratedAfter, ratingOf } from "./rating.js";
-import { remember, settings } from "./settings.js";
+import { remember, settings, stored } from "./settings.js";
 import { confirmMove } from "./teach.js";
 
 const DRAWING = 260; // ms between the edges of one turn
@@ -226,7 +226,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     table.rated = false;
     const score = scoreWithKomi(replay(record.root), table.komi);
     const won = table.flagged === undefined ? Math.sign(score[person] - score[1 - person]) : table.flagged === person ? -1 : 1;
-    remember({ rating: ratedAfter(settings.rating, rating, (won + 1) / 2), table: { ...settings.table, rated: false } });
+    remember({ rating: ratedAfter(stored().rating, rating, (won + 1) / 2), table: { ...settings.table, rated: false } });
     say(t("rating.now", { n: settings.rating }));
   }
 
@@ -287,11 +287,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     change({ marked: null });
   }
 
-  function setSpeed(speed) {
-    remember({ speed });
-  }
-
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, setSpeed, markedEdge, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
 }
 
 /** Wait some time. Rejects as soon as the signal says so. */

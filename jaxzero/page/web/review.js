@@ -12,16 +12,15 @@ import { edgeName } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
 const REST = 500; // ms without a change before the server is asked
-const MISTAKE = { proven: 0.5, expected: 1 }; // of the margin; expected losses scatter
 
-export function createReview({ record, komi, notice, warm, isShown, nameOf, tell, onNews, onMove, onComment, onReviewed }) {
+export function createReview({ record, komi, notice, isShown, nameOf, tell, onNews, onMove, onComment, onReviewed }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
   let controller = null;
-  let warming = false;
+  let waits = false; // for a compiler
   const graph = find("#graph");
-  const slipAt = (ply, game) => (isMistake(lineAt(ply, game)) ? lineAt(ply, game) : null);
+  const slipAt = (ply, game) => (lineAt(ply, game)?.mistake ? lineAt(ply, game) : null);
   const moves = createMoves({ record, nameOf, slipAt, onMove, onComment });
 
   /** Ask the server about a game it has not seen yet. A variation keeps the review of its game. */
@@ -40,14 +39,12 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
 
   async function ask(game) {
     const mine = (controller = new AbortController());
-    warming = false;
     try {
       await new Promise((done) => setTimeout(done, REST));
       if (mine.signal.aborted) return;
-      await warm(game, mine.signal, showWarming);
       await api.review(game, EFFORT, (line) => mine.signal.aborted || take(line), mine.signal);
       complete = !mine.signal.aborted;
-      if (complete) onReviewed(accuracyOf(game, lines), slips());
+      if (complete) onReviewed(accuracyOf(lines), slips());
     } catch (error) {
       if (isAbort(error) || mine.signal.aborted) return;
       notice.fail("review", error, again);
@@ -57,17 +54,14 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
     }
   }
 
-  function showWarming(on) {
-    warming = on;
-    render();
-  }
-
   /** Give up the request; the next look at the review asks again. */
   function stop() {
     notice.settle("review");
     controller?.abort();
     controller = null;
-    if (!complete) reviewed = null;
+    if (complete) return;
+    reviewed = null;
+    lines = [];
   }
 
   function again() {
@@ -76,8 +70,8 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
   }
 
   function take(line) {
-    if (line.ply === undefined) return;
-    lines[line.ply] = line;
+    waits = Boolean(line.preparing);
+    if (line.ply !== undefined) lines[line.ply] = line;
     render();
     onNews();
   }
@@ -89,16 +83,12 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
   }
 
   function mistakes() {
-    return lines.filter(isMistake);
+    return lines.filter((line) => line.mistake);
   }
 
   /** Return all mistakes as tasks of a practice. */
   function slips() {
     return mistakes().map(({ ply, player, best, lost }) => ({ ply, player, best, lost, edge: reviewed.moves[ply] }));
-  }
-
-  function isMistake(line) {
-    return line?.lost >= (line?.exact ? MISTAKE.proven : MISTAKE.expected);
   }
 
   function jump() {
@@ -111,7 +101,7 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
   /** Say what the move before the position shown lost, or "" where it was no mistake. */
   function noteWords() {
     const slip = record.at ? lineAt(record.at - 1) : null;
-    if (!isMistake(slip)) return "";
+    if (!slip?.mistake) return "";
     const edge = edgeName(record.game, slip.best);
     return t("review.best", { number: record.at, name: nameOf(slip.player), lost: formatNumber(slip.lost), edge });
   }
@@ -119,7 +109,7 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
   /** Return the edge that was better than a mistake just made, and whose move it was; else null. */
   function better() {
     const slip = record.at && isShown() ? lineAt(record.at - 1) : null;
-    if (!isMistake(slip) || record.position.drawn[slip.best]) return null;
+    if (!slip?.mistake || record.position.drawn[slip.best]) return null;
     return { edge: slip.best, player: slip.player };
   }
 
@@ -127,7 +117,7 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
     moves.render();
     if (!isShown()) return;
     const shifted = lines.map((line) => ({ ...line, margin: line.margin - komi() }));
-    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter(isMistake), nameOf, waiting: warming ? t("warming") : "…", onJump: (ply) => record.goTo(ply, []) });
+    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter((line) => line.mistake), nameOf, waiting: waits ? t("warming") : "…", onJump: (ply) => record.goTo(ply, []) });
     renderWords();
   }
 
@@ -135,9 +125,9 @@ export function createReview({ record, komi, notice, warm, isShown, nameOf, tell
     const plies = reviewed?.moves.length ?? 0;
     const seen = lines.filter(Boolean).length;
     find("#review-state").textContent =
-      controller && plies && !warming ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
+      controller && plies ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
     find("#review-summary").textContent = plies ? summary(controller !== null) : "";
-    find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(reviewed, lines), nameOf)] : []));
+    find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(lines), nameOf)] : []));
     find("#practise").disabled = find("#next-mistake").disabled = !mistakes().length;
   }
 

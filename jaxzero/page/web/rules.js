@@ -161,12 +161,6 @@ export function boxesGiven(board, drawn, edge) {
   return freeBoxes(board, after);
 }
 
-/** Return whether some edge gives no box its third side. */
-export function hasSafeEdge(board, drawn) {
-  const isSafe = (edge) => boxesBeside(board, edge).every((box) => openSides(board, drawn, box).length > 2);
-  return [...drawn.keys()].some((edge) => !drawn[edge] && isSafe(edge));
-}
-
 /** Return how many boxes the side to move can take without a pause. */
 export function freeBoxes(board, drawn) {
   const all = Array.from({ length: boxCount(board) }, (_, box) => box);

@@ -25,7 +25,7 @@ const DEFAULTS = {
   confirm: false, // a touch marks an edge, a second one draws it
   table: null, // the game on the table, see play.js
   aside: [], // unfinished games that others have replaced, likewise, the newest last
-  lessons: [], // numbers of lessons that are done
+  lessons: [], // names of lessons that are done
 };
 
 /** Return what is stored now, also by other tabs. */

@@ -7,7 +7,7 @@ import { t } from "./i18n.js";
 import { clear, drawChains, drawCosts, drawHint } from "./overlay.js";
 import { ratedAfter } from "./rating.js";
 import { createRecord } from "./record.js";
-import { remember, settings } from "./settings.js";
+import { remember, settings, stored } from "./settings.js";
 
 export const THEMES = ["chains", "handback", "parity", "loops", "opening", "berlekamp"];
 const MOST_COUNTED = 6; // the highest number on the buttons, unless the answer is higher
@@ -116,7 +116,7 @@ export function createTrainer({ parent, notice }) {
   }
 
   function finish(given) {
-    const { rating, solved, tried } = settings.training;
+    const { rating, solved, tried } = stored().training; // another tab may have trained too
     answer = { ...given, before: rating };
     const after = ratedAfter(rating, problem.rating, Number(given.right));
     remember({ training: { rating: after, solved: solved + Number(given.right), tried: tried + 1 } });
