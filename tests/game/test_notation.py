@@ -340,6 +340,7 @@ def test_comments_and_variations_are_kept_by_json():
     [
         ({"comments": {"4": "after the end"}}, "comments"),
         ({"comments": {"-1": "x"}}, "comments"),
+        ({"comments": {"9" * 5000: "x"}}, "comments"),
         ({"comments": {"1": 7}}, "comments"),
         ({"comments": ["x"]}, "comments"),
         ({"variations": [{"at": 4, "moves": [1]}]}, "variations[0].at"),

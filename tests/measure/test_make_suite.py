@@ -111,6 +111,12 @@ def test_a_stopped_solver_goes_on_where_it_was(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.moves, whole.moves)
 
 
+def test_an_error_at_the_first_position_is_not_hidden(tmp_path, monkeypatch):
+    monkeypatch.setattr(make_suite, "move_bounds", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        solve_all(GAME, np.zeros((1, GAME.num_edges), bool), 10, tmp_path / "solved.npz")
+
+
 def test_a_higher_limit_tries_again_and_a_store_of_something_else_is_named(tmp_path):
     store, drawn = tmp_path / "solved.npz", np.zeros((1, SMALL.num_edges), bool)
     assert [solve_all(SMALL, drawn, n, store).solved.all() for n in (1, 1, 10**6)] == [0, 0, 1]

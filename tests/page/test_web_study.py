@@ -398,6 +398,22 @@ def test_help_takes_a_game_out_of_the_rating(open_page):
     assert page.evaluate(rated) is False
 
 
+def test_a_position_that_is_set_up_is_not_rated(open_page):
+    page = open_page()
+    page.get_by_test_id("new-game").click()
+    page.get_by_test_id("adapts").check()
+    page.get_by_test_id("start-game").click()
+    rated = "JSON.parse(localStorage.jaxzero).table.rated"
+    draw(page, 0)
+    page.get_by_test_id("move-2").wait_for()
+    assert page.evaluate(rated) is True
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("edit").click()
+    page.get_by_test_id("edge-20").click()
+    page.get_by_test_id("edit").click()
+    assert page.evaluate(rated) is False
+
+
 def test_a_click_on_a_move_counts_while_a_review_tells_more(open_page):
     page = open_page("review")
     page.set_viewport_size({"width": 760, "height": 2000})

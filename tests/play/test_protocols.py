@@ -23,7 +23,7 @@ from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
 from jaxzero.play import gtp
 from jaxzero.play.botzone import KEEP_RUNNING
 from jaxzero.play.engine import Clock, Session
-from jaxzero.play.game import Record, choose, draw_turn
+from jaxzero.play.game import LARGEST_SIDE, Record, choose, draw_turn
 from jaxzero.play.protocols import PROTOCOLS, answer
 from jaxzero.play.sau import sau_edges, sau_message
 from jaxzero.players import expert
@@ -70,6 +70,12 @@ def by_gtp(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
             record = after
     assert say("score") == ["= {} {}\n".format(*record.score)]
     return record
+
+
+def test_sau_names_every_edge_of_the_largest_board():
+    board = DotsAndBoxes(LARGEST_SIDE, LARGEST_SIDE)
+    edges = list(range(board.num_edges))
+    assert sau_edges(board, sau_message(board, edges).split()[1:]) == edges
 
 
 def by_sau(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:

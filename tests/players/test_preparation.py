@@ -105,6 +105,18 @@ def test_what_nobody_wants_is_not_compiled(gate, monkeypatch):
     assert queue.wait(LARGE, "second", PATIENCE) and compiled == ["second"]
 
 
+def test_who_gives_up_late_leaves_what_others_have_asked_for_since(gate, monkeypatch):
+    monkeypatch.setattr("jaxzero.players.preparation.AT_ONCE", 1)
+    queue = Preparation()
+    with queue.wanted(LARGE, "asked twice", lambda: None):
+        assert queue.wait(LARGE, "asked twice", PATIENCE)
+        monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))  # it is evicted
+        queue.begin(LARGE, "first", lambda: gate.wait(PATIENCE))
+        queue.begin(LARGE, "asked twice", lambda: None)
+    gate.set()
+    assert queue.wait(LARGE, "asked twice", PATIENCE)
+
+
 def test_the_policy_stands_in_where_it_is_compiled():
     agent = jaxzero.load("2x3").agent
     game, drawn = agent.network.game, np.zeros(agent.network.game.num_edges, bool)

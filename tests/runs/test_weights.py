@@ -23,8 +23,10 @@ from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import asked_board
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
+    begun_with,
     load_agent,
     load_weights,
+    note_initial_weights,
     read_initial_weights,
     read_record,
     training_record,
@@ -119,6 +121,24 @@ def test_a_run_that_begins_with_another_counts_what_went_into_that(whole, tmp_pa
     assert both["minutes"] > first["minutes"] > 0
     shipped = read_initial_weights("2x2").effort
     assert shipped.games == read_record("2x2")["training"]["games"] > 0
+
+
+def test_what_a_run_begins_with_is_found_from_any_folder(whole, tmp_path, monkeypatch):
+    for name in ("run", "shipped"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(whole.parent)
+    note_initial_weights(tmp_path / "run", read_initial_weights(whole.name))
+    note_initial_weights(tmp_path / "shipped", read_initial_weights("2x2"))
+    monkeypatch.chdir(tmp_path)
+    assert begun_with(tmp_path / "run").effort == read_initial_weights(str(whole)).effort
+    assert begun_with(tmp_path / "shipped").name == "2x2"
+
+
+def test_a_run_does_not_hide_a_shipped_network_of_its_name(whole, tmp_path, monkeypatch):
+    shutil.copytree(whole, tmp_path / "2x3")
+    monkeypatch.chdir(tmp_path)
+    assert Source(None, "2x3").folder is None
+    assert Source(None, "./2x3").folder == Source(Path("2x3"), None).folder == Path("2x3")
 
 
 def test_a_damaged_newest_checkpoint_is_skipped_and_named(run):

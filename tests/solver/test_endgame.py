@@ -273,6 +273,14 @@ def test_bounds_contain_the_value_where_a_limit_ends_the_search():
         assert solution.value is None and solution.best == () and solution.lower < solution.upper
 
 
+def test_every_board_that_is_solved_has_a_number_of_its_own_in_a_shared_table():
+    sides = range(1, 10)
+    boards = [DotsAndBoxes(rows, cols) for rows in sides for cols in sides]
+    solved = [board for board in boards if endgame.can_solve(board)]
+    numbers = {int(endgame._board_words(board)[bitboards.SIZE]) for board in solved}
+    assert len(numbers) == len(solved) == 49 and max(numbers) < 2**6
+
+
 def test_what_cannot_be_solved_is_refused():
     game = DotsAndBoxes(2, 2)
     for call, text in (
@@ -282,6 +290,7 @@ def test_what_cannot_be_solved_is_refused():
         (lambda: endgame.solve(game, [0.5]), "drawn"),
         (lambda: endgame.solve(game, np.zeros(11, bool)), r"\(11,\)"),
         (lambda: endgame.solve(DotsAndBoxes(8, 8), []), "8x8"),
+        (lambda: endgame.solve(DotsAndBoxes(1, 8), []), "1x8"),
         (lambda: endgame.solve_many(game, np.zeros((3, 11), bool)), "drawn"),
         (lambda: endgame.solve_many(game, np.zeros((3, 12), int)), "drawn"),
         (lambda: endgame.move_bounds(game, [], node_limit=0), "node_limit: 0"),
