@@ -100,6 +100,7 @@ def figures() -> Iterator[Figure]:
     yield from of_small_networks()
     yield from of_suites()
     yield from of_the_early_suite()
+    yield from of_the_solver_on_a_cpu()
     yield from of_configs()
     yield from of_sizes()
     yield from of_cpu_benchmarks()
@@ -210,10 +211,22 @@ def of_the_early_suite() -> Iterator[Figure]:
     yield Figure(FINDINGS, f"| wrong, % | {' | '.join(cells)} |", source)
 
 
+def of_the_solver_on_a_cpu() -> Iterator[Figure]:
+    """Yield how the network of `cpu_solver.yaml` scored."""
+    source = "docs/results/cpu_2_cores_5x5_solver.json"
+    found = json.loads((ROOT / source).read_text())["suite"]
+    for parts in found.values():
+        bands = " | ".join(share(part, interval=False) for part in parts["by_undrawn"].values())
+        yield Figure(TRAINING, f"| {bands} | {share(parts['all'])} |", source)
+    cells = " | ".join(share(parts["all"]).replace(" [", " % [", 1) for parts in found.values())
+    yield Figure(FINDINGS, f"| {cells} |", source)
+
+
 BERLEKAMP = (DotsAndBoxes(3, 3), DotsAndBoxes(3, 5), DotsAndBoxes(5, 5))
 BEGINNER = 400  # the rating of the lowest level, by convention
 GPU_PRESETS = ("gpu_8gb", "gpu_24gb", "gpu_80gb")
-PRESETS = ("tiny", "quick", "cpu_4x4", "cpu", "standard", *GPU_PRESETS)
+CPU_PRESETS = ("cpu", "cpu_solver")  # for two devices
+PRESETS = ("tiny", "quick", "cpu_4x4", *CPU_PRESETS, "standard", *GPU_PRESETS)
 
 
 @cache
@@ -234,6 +247,7 @@ def of_configs() -> Iterator[Figure]:
         )
     ratios = {name: f"{preset(name).replay_ratio:.1f}" for name in PRESETS}
     text = "`tiny.yaml` {tiny}, `quick.yaml` {quick}, `cpu_4x4.yaml` {cpu_4x4}, `cpu.yaml` {cpu}, "
+    text += "`cpu_solver.yaml` {cpu_solver}, "
     text = text.format(**ratios) + f"`standard.yaml` {ratios['standard']} and the GPU presets "
     yield Figure(TRAINING, text + ratios["gpu_8gb"], "Config.replay_ratio")
     games = preset("quick").iterations * preset("quick").selfplay.games_per_iteration
@@ -263,8 +277,8 @@ def parameters(board: DotsAndBoxes, **network: Any) -> int:
 
 def of_sizes() -> Iterator[Figure]:
     """Yield memory that shapes alone give, numbers of parameters, symmetries."""
-    for name in ("cpu", *GPU_PRESETS):
-        config, file, devices = preset(name), f"configs/{name}.yaml", 2 if name == "cpu" else 1
+    for name in (*CPU_PRESETS, *GPU_PRESETS):
+        config, file, devices = preset(name), f"configs/{name}.yaml", 1 + (name in CPU_PRESETS)
         network = Network(config.game.board, config.network)
         ring = input_shapes(config, network, devices).actor.replay
         held = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring)) // devices
@@ -302,7 +316,7 @@ def memory_row(name: str, whole: str, replay: str) -> str:
     """Return a row of the table of memory."""
     config, places = preset(name), ""
     lanes = config.lanes(config.selfplay.games_per_iteration)
-    if name == "cpu":
+    if name in CPU_PRESETS:
         lanes, places = (
             config.lanes(config.selfplay.games_per_iteration // 2),
             " on each of two devices",

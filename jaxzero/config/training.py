@@ -78,8 +78,9 @@ class SelfplayConfig:
     result, on the cores of the host while the device plays on. 0: games are played to their end.
     Solved positions are stored too: where games ended, and others from there on. Values and best
     moves of endgames then come from the solver, not from self-play alone. Results come two
-    iterations later: make iterations short. Try 22; less if speed/solver_wait_seconds stays above
-    0.3 of the iteration or selfplay/unsolved above 0.2. Needs search.nodes quiet."""
+    iterations later: make iterations short. Try 26 on 4x4 and 32 on 5x5; less if
+    speed/solver_wait_seconds stays above 0.3 of the iteration or selfplay/unsolved above 0.2.
+    Needs search.nodes quiet."""
     solver_positions_per_game: PositiveInt = 2
     """Solved positions stored for each game that the solver ends: where it ended, and later ones.
     A higher number gives them a larger share of what is learnt, and the solver more work."""
