@@ -381,37 +381,37 @@ def test_keys_do_not_end_an_exercise_and_a_line_becomes_a_variation(open_page):
     expect(page.locator("#moves .branch button")).to_have_count(1)
 
 
-def test_help_takes_a_game_out_of_the_rating(open_page):
-    page = open_page()
+RATED = "JSON.parse(localStorage.jaxzero).table.rated"
+
+
+def begin_rated(page):
+    """Begin a game whose level follows the rating; one move of each side is drawn."""
     page.get_by_test_id("new-game").click()
     page.get_by_test_id("adapts").check()
     page.get_by_test_id("start-game").click()
-    rated = "JSON.parse(localStorage.jaxzero).table.rated"
     draw(page, 0)
     page.get_by_test_id("move-2").wait_for()
-    assert page.evaluate(rated) is True
+    assert page.evaluate(RATED) is True
+    return page
+
+
+def test_help_takes_a_game_out_of_the_rating(open_page):
+    page = begin_rated(open_page())
     page.locator("#board-host .board:not(.waits)").wait_for()
     page.keyboard.press("h")
     page.locator("#board-host .hint-spot").wait_for()
     draw(page, 20)
     page.get_by_test_id("move-4").wait_for()
-    assert page.evaluate(rated) is False
+    assert page.evaluate(RATED) is False
 
 
 def test_a_position_that_is_set_up_is_not_rated(open_page):
-    page = open_page()
-    page.get_by_test_id("new-game").click()
-    page.get_by_test_id("adapts").check()
-    page.get_by_test_id("start-game").click()
-    rated = "JSON.parse(localStorage.jaxzero).table.rated"
-    draw(page, 0)
-    page.get_by_test_id("move-2").wait_for()
-    assert page.evaluate(rated) is True
+    page = begin_rated(open_page())
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("edit").click()
     page.get_by_test_id("edge-20").click()
     page.get_by_test_id("edit").click()
-    assert page.evaluate(rated) is False
+    assert page.evaluate(RATED) is False
 
 
 def test_a_click_on_a_move_counts_while_a_review_tells_more(open_page):
