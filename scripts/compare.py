@@ -39,7 +39,6 @@ def main(arguments: list[str]) -> None:
         RunGroup,
         draw_runs,
         format_runs,
-        format_starts,
         group_runs,
         levels,
         read_run,
@@ -49,8 +48,6 @@ def main(arguments: list[str]) -> None:
     named = zip(options.names or (), runs, strict=False)
     groups = [RunGroup(name, [run]) for name, run in named] or group_runs(runs)
     print(format_runs(groups))
-    if unlike := format_starts(groups):
-        print(f"\n{unlike}")
     for group in groups:
         print(f"\n{levels(group)}")
     if options.out:

@@ -1,6 +1,6 @@
 """Compile a config for a GPU that is not there; count launches, loops of unknown length, memory.
 
-Needs the CUDA build of jax and no GPU. Seconds are PREDICTED from the counts, nothing is run.
+Needs the CUDA build of jax and no GPU; nothing is run.
 Example: jaxzero gpu_compile --config configs/gpu_8gb.yaml --target "RTX 4060"
 """
 

@@ -12,18 +12,17 @@ if __name__ == "__main__":
     install()  # first: the imports below take a second
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import config_of, config_parser, parse, refuse_given, run_script
 from jaxzero.config import Config
-from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt, Seed
+from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.runs.run_dir import CONFIG_FILE, check_run, check_run_dir, command_name
+from jaxzero.runs.run_dir import CONFIG_FILE, check_run
 
 PROCESS_OPTIONS = ("coordinator_address", "num_processes", "process_id")
 
@@ -45,13 +44,6 @@ def train_parser() -> ArgumentParser:
         help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
         "run; from another board a convolutional network of the same settings is taken over whole, "
         "of others the arrays of equal shape",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=Seed,
-        nargs="+",
-        help="train once for each of these seeds, one after the other, in folders seed_0, ... of "
-        "--run_dir, and print the mean of their ends; --resume does not repeat complete runs",
     )
     parser.add_argument(
         "--max_minutes",
@@ -106,8 +98,6 @@ def main(arguments: list[str]) -> None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
     if options.weights and options.resume:
         raise InputError(f"weights: {options.weights} cannot stand beside --resume")
-    if options.seeds is not None:
-        return train_seeds(parser, options, arguments)
     options = with_saved(parser, options, options.run_dir, arguments)
     config = config_of(parser, options)
     join_others(options)
@@ -121,61 +111,6 @@ def main(arguments: list[str]) -> None:
     stop = Stop(options.max_minutes)
     if not train(config, options.run_dir, options.resume, stop, initial):
         sys.exit(stop.exit_code)
-
-
-def train_seeds(parser: ArgumentParser, options: Namespace, arguments: list[str]) -> None:
-    """Train once for each seed, one after the other, and print the mean of their ends."""
-    refuse_seeds(options, arguments)
-    folders = {seed: options.run_dir / f"seed_{seed}" for seed in options.seeds}
-    begun = [folder for folder in folders.values() if (folder / CONFIG_FILE).exists()]
-    configs = {}
-    for seed, folder in folders.items():
-        # A run that has not begun takes after one that has.
-        source = folder if folder in begun or not begun else begun[0]
-        given = with_saved(parser, options, source, arguments)
-        configs[seed] = replace(config_of(parser, given), seed=seed)
-        check_run_dir(configs[seed], source if options.resume else folder, options.resume)
-
-    from jaxzero.host.interrupts import Stop
-    from jaxzero.runs.compare import format_runs, group_runs, is_complete, read_run
-    from jaxzero.runs.weights import begun_with, read_initial_weights
-    from jaxzero.training.trainer import train
-
-    use_compilation_cache()
-    initial = begun_with(begun[0]) if begun else None
-    if options.weights:
-        initial = read_initial_weights(options.weights)
-    stop = Stop(options.max_minutes)
-    for seed, folder in folders.items():
-        if is_complete(configs[seed], folder):
-            print(f"seed {seed}: complete in {folder}", flush=True)
-            continue
-        print(f"seed {seed}: {folder}", flush=True)
-        new = folder not in begun
-        done = train(configs[seed], folder, not new, stop, initial if new else None)
-        if not done or (stop.over and seed != options.seeds[-1]):
-            seeds = " ".join(map(str, options.seeds))
-            again = f"{command_name('train')} --run_dir {options.run_dir} --seeds {seeds} --resume"
-            print(f"To go on with all seeds: {again}")
-            sys.exit(stop.exit_code)
-    try:
-        print(format_runs(group_runs([read_run(folder) for folder in folders.values()])))
-    except InputError as error:  # the runs are complete all the same
-        print(f"No comparison: {error}")
-
-
-def refuse_seeds(options: Namespace, arguments: list[str]) -> None:
-    """Raise an InputError where the seeds cannot be those of runs in one folder."""
-    given = " ".join(map(str, options.seeds))
-    if len(set(options.seeds)) < len(options.seeds):
-        raise InputError(f"seeds: {given} names a seed twice")
-    if any(word.partition("=")[0] == "--seed" for word in arguments):
-        raise InputError(f"seed: {options.seed} cannot stand beside --seeds {given}")
-    several = (*PROCESS_OPTIONS, "heartbeat_seconds")
-    if options.distributed or any(options[name] is not None for name in several):
-        raise InputError(f"seeds: {given} are trained by one process, not by a job of several")
-    if (options.run_dir / CONFIG_FILE).exists():
-        raise InputError(f"run_dir: {options.run_dir} is a run itself, not a folder for --seeds")
 
 
 def with_saved(

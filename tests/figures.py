@@ -417,9 +417,9 @@ def of_the_h100() -> Iterator[Figure]:
     )
     yield Figure(PERFORMANCE, text, "parts.json, benchmark_64x6.json")
     for row in json.loads((H100 / "summary.json").read_text())["rows"]:
-        found = row["games_per_second_with_learning"], row["predicted_games_per_second"]
+        found = row["games_per_second_with_learning"]
         bold = "**{:,.0f} games/s with learning**" if row["name"] == "128x10" else "{:,.0f}"
-        text = f"plays {bold.format(found[0])}, {found[1]:,.0f} predicted"
+        text = f"plays {bold.format(found)}"
         yield Figure(PERFORMANCE, text, "summary.json")
     points = json.loads((H100 / "sweep" / "results.json").read_text())["points"]
     points.sort(key=lambda point: point["settings"]["selfplay.games_per_iteration"])

@@ -1,4 +1,4 @@
-"""Everything to do on a GPU (`make gpu`): tests, benchmarks, predictions, a sweep, training.
+"""Everything to do on a GPU (`make gpu`): tests, benchmarks, a trace, a sweep, training.
 
 A call takes about --minutes and goes on where the last one stopped: a step is done when the file
 that it ends with is there. Results are in --out, logs and the run in --run_dir. With --config it
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -25,7 +24,6 @@ import tabulate
 from jaxzero.cli import load_config
 from jaxzero.config.files import find_config, gpu_preset
 from jaxzero.host.files import write_json
-from jaxzero.performance.gpu_compile import known_gpus
 from jaxzero.runs.summary import SUMMARY_FILE
 
 ROOT = Path(__file__).parent.parent
@@ -41,10 +39,9 @@ SWEEP = "--learner.updates_per_iteration 8 --rounds 1 --point_minutes 4"
 GRACE_SECONDS = 20  # between the request to stop and the end
 COLUMNS = {
     "games_per_second_with_learning": "games/s",
-    "predicted_games_per_second": "predicted",
     "network_evaluations_per_second": "evaluations/s",
     "peak_memory_bytes": "peak bytes",
-    "predicted_memory_bytes": "planned bytes",
+    "predicted_memory_bytes": "predicted bytes",
 }
 
 
@@ -99,14 +96,6 @@ def gpu_here() -> Gpu | None:
     return Gpu(name.strip(), int(memory) if memory.strip().isdecimal() else None)
 
 
-def target_of(gpu: Gpu | None) -> str | None:
-    """Return the name under which a GPU is described, None where it is not."""
-    # "NVIDIA H100 80GB HBM3" is an H100; an "H100 PCIe" and an "RTX 4060 Ti" are other GPUs.
-    memory = r"(\s+\d+GB)?(\s+HBM\w*)?"
-    known = (name for name in known_gpus() if gpu and re.search(rf"\b{name}{memory}$", gpu.name))
-    return next(known, None)
-
-
 def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: float) -> list[Step]:
     """Return all steps in their order."""
     steps = []
@@ -123,14 +112,10 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
     games = preset.lanes(preset.selfplay.games_per_iteration)
     whole = f"--config {config} {WHOLE} --selfplay.games_per_iteration {games}"
     for name, (channels, blocks) in NETWORKS.items():
-        file, predicted = out / f"{name}.json", out / f"{name}_predicted.json"
+        file = out / f"{name}.json"
         settings = f"{whole} --network.channels {channels} --network.blocks {blocks}"
         measure = f"scripts/benchmark.py {settings} --seconds {seconds} --json {file}"
         add(f"benchmark_{name}", measure, file)
-        if target := target_of(gpu):
-            predict = f"scripts/gpu_compile.py {settings} --parts iteration --json {predicted}"
-            add(f"predict_{name}", predict, predicted)
-            steps[-1].command.extend(["--target", target])
     trace = f"scripts/benchmark.py {whole} --seconds {seconds} --trace {run_dir / 'trace'}"
     add("trace", f"{trace} --json {out / 'trace.json'}", out / "trace.json")
     games = "1024,2048,4096,8192" if gpu else "8,16"
@@ -161,7 +146,7 @@ def run_steps(steps: list[Step], logs: Path, minutes_left: Any) -> None:
 
 def run(words: list[str], extra: Mapping[str, str], seconds: float, log: Any) -> int | None:
     """Run a command for so many seconds at most; return its exit code, None if it was stopped."""
-    # A CPU beside the GPU, where programs are compiled for counting.
+    # A CPU beside the GPU, where operations are counted.
     platforms = "cuda,cpu" if gpu_here() else "cpu"
     path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))).rstrip(os.pathsep)
     environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": path, **extra}
@@ -179,15 +164,11 @@ def run(words: list[str], extra: Mapping[str, str], seconds: float, log: Any) ->
 
 
 def summary(out: Path) -> str:
-    """Write `summary.json` and lay out what was measured beside what was predicted."""
+    """Write `summary.json` and lay out what the benchmarks measured."""
     rows = []
     for key in NETWORKS:
-        measured, predicted = (
-            json.loads(file.read_text()) if file.exists() else {}
-            for file in (out / f"{key}.json", out / f"{key}_predicted.json")
-        )
-        speed = predicted.get("predicted", {}).get("games_per_second")
-        measured["predicted_games_per_second"] = speed
+        file = out / f"{key}.json"
+        measured = json.loads(file.read_text()) if file.exists() else {}
         rows.append({"name": key} | {name: measured.get(name) for name in ("device", *COLUMNS)})
     write_json(out / "summary.json", {"rows": rows})
     headings = {"name": "network", "device": "device"} | COLUMNS

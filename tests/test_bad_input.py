@@ -88,10 +88,6 @@ devices: 99 | train.py --config tiny --predict_memory --devices 99
 devices: 99 | TRAIN --devices 99
 heartbeat_seconds: 5 | TRAIN --heartbeat_seconds 5
 num_processes: 2 | TRAIN --num_processes 2
-seed: 2 | TRAIN --seeds 1 --seed 2
-seeds: 1 1 | TRAIN --seeds 1 1
-seeds: 1,2 | TRAIN --seeds 1,2
-seeds: 1 2 | TRAIN --seeds 1 2 --num_processes 2
 target: H200 | TRAIN --target H200
 
 run_dir: name | train.py --config tiny
@@ -99,7 +95,6 @@ run_dir: linkrun | train.py --config tiny --run_dir linkrun
 run_dir: run/checkpoints/50 | train.py --config tiny --run_dir run/checkpoints/50
 run_dir: pictures | train.py --config tiny --run_dir pictures
 run_dir: loop | train.py --config tiny --run_dir loop
-run_dir: run | train.py --config tiny --run_dir run --seeds 1 2
 run_dir: new | train.py --resume --run_dir new
 run_dir: name | evaluate.py --suite table
 run_dir: loop | watch.py --run_dir loop

@@ -1,9 +1,7 @@
 """Programs compiled for a GPU that is not there: launches, loops of unknown length, memory.
 
 The CUDA build of jax compiles from a description of a GPU. So a machine without one can say whether
-a config fits and how many kernels it launches. Seconds are predicted on paper, nothing is measured:
-a kernel takes at least as long as its launch, a product its share of the planned speed, any other
-kernel the bytes that it moves.
+a config fits and how many kernels it launches. Nothing is run.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from jaxzero.host.readers import read_yaml
 from jaxzero.host.status import doing
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
-from jaxzero.performance.report import WIDTH, Result, count_flops, table
+from jaxzero.performance.report import WIDTH, Result, table
 from jaxzero.performance.timing import random_positions
 from jaxzero.runs.memory import least_bytes, mebibytes, predicted_bytes
 from jaxzero.search.search import network_evaluator, search
@@ -39,10 +37,6 @@ PARTS = ("structure", "network", "search", "update", "iteration")
 
 INNER_ROUNDS = 3  # of a loop of unknown length inside a search: about the depth of a tree
 NO_LIMIT = 10**9  # positions in one call of the network
-LAUNCH_SECONDS = 2e-6  # the least that one kernel takes, launch included
-READ_SECONDS = 20e-6  # until the host has read a condition and launched what follows
-# Of the ceiling of matrix products that a network of so many channels is planned to reach.
-EFFICIENCY = {64: 0.40, 128: 0.54}
 
 # Limits by compute capability: shared memory of a core, of a block at most, threads of a core.
 CORES = {"8.9": (102400, 101376, 1536), "9.0": (233472, 232448, 2048)}
@@ -84,8 +78,6 @@ class Gpu(NamedTuple):
     clock_ghz: float
     bandwidth_gb: int
     l2_mib: int
-    matmul_tflops: float
-    copy_share: float
 
     @property
     def memory(self) -> int:
@@ -203,7 +195,7 @@ def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
     return predicted_bytes(compiled), parts["replay.capacity"]
 
 
-# Counting and predicting
+# Counting
 
 
 class Counted(NamedTuple):
@@ -233,42 +225,8 @@ def trip_count(config: Config, loop: Loop) -> int:
     return config.longest_game if plays else INNER_ROUNDS
 
 
-def predict(config: Config, gpu: Gpu, iteration: Launches) -> dict[str, float]:
-    """Predict the seconds of the parts of an iteration, and of the whole, from its launches.
-
-    `others` are the kernels beside the network, `host` is the reading back of conditions. Every
-    step of self-play evaluates all games, so the longest game decides.
-    """
-    config = as_on_gpu(config)
-    lanes, learner = config.lanes(config.selfplay.games_per_iteration), config.learner
-    network = Network(config.game.board, config.network)
-    shapes = jax.eval_shape(lambda: init_learner(network, config))
-    flops = count_flops(config, shapes, lanes, learner.batch_size)
-    nearest = min(EFFICIENCY, key=lambda channels: abs(channels - config.network.channels))
-    speed = gpu.matmul_tflops * 1e12 * EFFICIENCY[nearest]
-    evaluations = config.lane_steps * lanes * (config.search.simulations + 1)
-    samples = learner.updates_per_iteration * learner.batch_size
-    playing = evaluations * flops["flops_per_evaluation"] / speed
-    learning = samples * flops["flops_per_sample"] / speed
-    of_network = sum(times for kernel, times in iteration.kernels if kernel.of_network)
-    slower = max(1.0, of_network * LAUNCH_SECONDS / (playing + learning))  # in small batches
-    copy = gpu.bandwidth_gb * 1e9 * gpu.copy_share
-    others = sum(
-        times * max(LAUNCH_SECONDS, kernel.bytes / copy)
-        for kernel, times in iteration.kernels
-        if not kernel.of_network
-    )
-    seconds = {
-        "network": slower * playing,
-        "learning": slower * learning,
-        "others": others,
-        "host": iteration.reads_back * READ_SECONDS,
-    }
-    return seconds | {"iteration": sum(seconds.values())}
-
-
 def compile_result(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Result:
-    """Return what was counted of each part, and predicted where the iteration is one of them."""
+    """Return what was counted of each part."""
     result = {"target": gpu._asdict(), "config": asdict(config), "parts": {}}
     for part, found in counted.items():
         result["parts"][part] = {
@@ -278,18 +236,11 @@ def compile_result(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Res
             "reads_back": round(found.launches.reads_back),
             "memory_bytes": found.memory,
         }
-    if "iteration" in counted:
-        seconds = predict(config, gpu, counted["iteration"].launches)
-        # As if each game were as long as the longest that begins at the earliest start.
-        lanes = config.lanes(config.selfplay.games_per_iteration)
-        games = lanes * config.lane_steps / config.longest_game
-        speed = games / seconds["iteration"]
-        result["predicted"] = {"seconds": seconds, "games_per_second": speed}
     return result
 
 
 def report(result: Result) -> str:
-    """Lay out what was counted, and the prediction."""
+    """Lay out what was counted."""
     config, gpu = result["config"], result["target"]
     network, search = config["network"], config["search"]
     heading = (
@@ -310,13 +261,4 @@ def report(result: Result) -> str:
         for name, part in result["parts"].items()
     ]
     headings = ("", "launches", "of products", "unknown loops", "reads back", "memory")
-    lines = [textwrap.fill(heading, WIDTH), table(headings, rows, "lrrrrr")]
-    if "predicted" in result:
-        seconds = result["predicted"]["seconds"]
-        lines.append(
-            f"PREDICTED, not measured: {seconds['iteration']:.3g} s an iteration, "
-            f"{result['predicted']['games_per_second']:,.0f} games/s with learning\n"
-            f"  network {seconds['network']:.3g} s, learning {seconds['learning']:.3g} s, "
-            f"other kernels {seconds['others']:.3g} s, reading back {seconds['host']:.3g} s"
-        )
-    return "\n".join(lines)
+    return "\n".join([textwrap.fill(heading, WIDTH), table(headings, rows, "lrrrrr")])

@@ -18,14 +18,13 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.stats import t
 from tabulate import tabulate
 
-from jaxzero.config import Config
 from jaxzero.config.files import config_of_file, dotted
 from jaxzero.errors import InputError, as_field
 from jaxzero.host.files import save_figure
 from jaxzero.host.readers import check_mapping, read_mapping
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.run_dir import CONFIG_FILE, check_run
-from jaxzero.runs.summary import SUMMARY_FILE, differences, starts_that_trained
+from jaxzero.runs.summary import SUMMARY_FILE
 from jaxzero.runs.weights import initial_note
 
 LEVELS = (20, 10, 5, 3, 2, 1, 0.5)  # percent of wrong moves
@@ -51,7 +50,6 @@ class MeasuredRun(NamedTuple):
     run_dir: Path
     settings: dict[str, Any]  # by dotted name
     measurements: list[Measurement]
-    iterations: int
     finished: bool  # it has come as far as its config says
 
 
@@ -78,30 +76,19 @@ def read_run(run_dir: Path) -> MeasuredRun:
         if wrong and {"speed/games", "speed/minutes"} <= line.keys():
             games, minutes = int(line["speed/games"]), line["speed/minutes"]
             measurements.append(Measurement(past.games + games, past.minutes + minutes, wrong))
-    wrong, summary = {}, _summary(run_dir)  # of a complete run
+    path, wrong = run_dir / SUMMARY_FILE, {}
+    summary = read_mapping("runs", path, SUMMARY) if path.exists() else {}  # of a complete run
     for player, score in summary.get("suite", {}).items():
-        parts = check_mapping("runs", run_dir / SUMMARY_FILE, score, {"all": dict})["all"]
-        share = check_mapping("runs", run_dir / SUMMARY_FILE, parts, {"optimal_share": float})
+        parts = check_mapping("runs", path, score, {"all": dict})["all"]
+        share = check_mapping("runs", path, parts, {"optimal_share": float})
         wrong[player] = 100 - 100 * share["optimal_share"]
     if wrong and not (measurements and measurements[-1].games >= past.games + summary["games"]):
         games, minutes = past.games + summary["games"], past.minutes + summary["minutes"]
         measurements.append(Measurement(games, minutes, wrong))
     if not measurements:
         raise InputError(f"runs: {run_dir} was never measured on solved positions")
-    iterations = max((line["iteration"] for line in metrics), default=0)
-    return MeasuredRun(run_dir, settings, measurements, iterations, is_complete(config, run_dir))
-
-
-def is_complete(config: Config, run_dir: Path) -> bool:
-    """Return whether a run has come as far as `config` says and was measured there."""
-    done = _summary(run_dir)
-    return bool(done) and config.fraction_done(done["iterations"], done["minutes"]) == 1
-
-
-def _summary(run_dir: Path) -> dict[str, Any]:
-    """Return what a complete run has written, nothing for any other. Raises: InputError."""
-    path = run_dir / SUMMARY_FILE
-    return read_mapping("runs", path, SUMMARY) if path.exists() else {}
+    done = bool(summary) and config.fraction_done(summary["iterations"], summary["minutes"]) == 1
+    return MeasuredRun(run_dir, settings, measurements, done)
 
 
 def group_runs(runs: Sequence[MeasuredRun]) -> list[RunGroup]:
@@ -171,17 +158,6 @@ def format_runs(groups: Sequence[RunGroup]) -> str:
     return tabulate(rows, heads, "plain", stralign="right", colalign=left, disable_numparse=True)
 
 
-def format_starts(groups: Sequence[RunGroup]) -> str:
-    """Return a line for each part of machine and software that was not alike in all runs."""
-    runs = [run for group in groups for run in group.runs]
-    starts = [
-        (str(run.run_dir), start)
-        for run in runs
-        for start in starts_that_trained(run.run_dir, run.iterations)
-    ]
-    return "\n".join(differences(starts))
-
-
 def levels(group: RunGroup) -> str:
     """Return a line per level of wrong moves: when the first run of a group, named, reached it."""
     run, who = group.runs[0], players([group])
@@ -203,7 +179,7 @@ def levels(group: RunGroup) -> str:
 
 
 def draw_runs(path: Path, groups: Sequence[RunGroup]) -> None:
-    """Draw the wrong moves of every run into a PNG: groups by colour, players by line style."""
+    """Draw the wrong moves of every run into a figure: groups by colour, players by line style."""
     figure = Figure(figsize=(13, 5.5), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     styled = list(zip(players(groups), cycle(STYLES), strict=False))

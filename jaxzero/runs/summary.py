@@ -11,7 +11,6 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +21,6 @@ import jax
 import jaxzero
 from jaxzero.config import Config
 from jaxzero.host.files import append_text, write_json
-from jaxzero.host.readers import read_json_lines
 from jaxzero.host.status import spell
 from jaxzero.network.layers import compute_dtype
 from jaxzero.network.network import Network, count_params
@@ -37,8 +35,6 @@ STARTS_FILE = "starts.jsonl"
 CHECKOUT = Path(jaxzero.__file__).parents[1]
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "mctx", "numpy")
 SETTINGS = ("JAX_", "XLA_", "CUDA_VISIBLE_DEVICES")  # how names of the environment begin
-COMPARED = ("commit", "device", "machine", "python", "versions")
-Start = dict[str, Any]
 
 
 def describe_devices(devices: list[jax.Device]) -> str:
@@ -208,34 +204,3 @@ def commit(checkout: Path) -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return head.decode().strip() + "+" * bool(changed)
-
-
-def read_starts(run_dir: Path) -> list[Start]:
-    """Read the starts of a run, oldest first; older runs have none. Raises: InputError."""
-    path = run_dir / STARTS_FILE
-    return list(read_json_lines("run_dir", path)) if path.exists() else []
-
-
-def starts_that_trained(run_dir: Path, iterations: int) -> list[Start]:
-    """Return the starts of a run of so many iterations, but for those that only measured it."""
-    starts = read_starts(run_dir)
-    after = [start.get("after_iteration", 0) for start in starts]
-    ends = [*after[1:], iterations][: len(starts)]
-    return [start for start, begin, end in zip(starts, after, ends, strict=True) if end > begin]
-
-
-def differences(starts: Sequence[tuple[str, Start]]) -> list[str]:
-    """Return a line for each part of named starts that is not alike, and who had which.
-
-    A name that comes several times may have had several.
-    """
-    lines = []
-    for part in COMPARED:
-        values: dict[str, list[str]] = {}
-        for name, start in starts:
-            values.setdefault(json.dumps(start.get(part)), []).append(name)
-        if len(values) > 1:
-            whose = {value: ", ".join(dict.fromkeys(who)) for value, who in values.items()}
-            shown = "; ".join(f"{value} ({who})" for value, who in whose.items())
-            lines.append(f"{part} differs: {shown}")
-    return lines

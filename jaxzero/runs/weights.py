@@ -244,13 +244,9 @@ def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
 
     Raises: InputError where it is not there any more.
     """
-    return None if finished_checkpoints(run_dir / CHECKPOINTS) else begun_with(run_dir)
-
-
-def begun_with(run_dir: Path) -> InitialWeights | None:
-    """Return what a run had begun with, None for a run from zero. Raises: as above."""
     name, _ = initial_note(run_dir)
-    return read_initial_weights(name) if name else None
+    begun = not finished_checkpoints(run_dir / CHECKPOINTS)
+    return read_initial_weights(name) if name and begun else None
 
 
 def initial_note(run_dir: Path) -> tuple[str | None, Effort]:

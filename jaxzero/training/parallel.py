@@ -125,17 +125,14 @@ def on_first(action: Callable[[], object]) -> None:
 
 
 @contextmanager
-def ends_together(resume_command: str, passes: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+def ends_together(resume_command: str) -> Iterator[None]:
     """End this process at once where a block fails in it alone, or because another one is gone.
 
     The other processes wait for this one, so that nothing that they do together would return:
-    neither a collective nor the save of a checkpoint. They end as soon as they miss it. What
-    `passes` is raised in all of them alike.
+    neither a collective nor the save of a checkpoint. They end as soon as they miss it.
     """
     try:
         yield
-    except passes:
-        raise
     except Exception as error:
         if jax.process_count() == 1:
             raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +31,7 @@ from jaxzero.runs.summary import (
 )
 from jaxzero.runs.weights import InitialWeights, note_initial_weights, noted_initial_weights
 from jaxzero.training.adjudicator import Adjudicator
-from jaxzero.training.divergence import Diverged, divergence, train_twice
+from jaxzero.training.divergence import divergence
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration
 from jaxzero.training.learner import playing_params
@@ -64,31 +63,28 @@ def train(
 ) -> bool:
     """Train in `run_dir`, from scratch, from `initial` weights or from its newest good checkpoint.
 
-    A training that diverges goes on once from its newest checkpoint with a smaller learning rate.
     Where this process is one of several, all of them call this alike, and the first one writes.
     `on_iteration` gets the metrics of every iteration.
 
     Returns whether the run is complete; its summary is written then. Raises: InputError when the
     directory holds a run and `resume` is off, or holds a run of another board or network, or the
-    device has not the memory for the run; RunError when the training diverges again, or before its
-    first checkpoint.
+    device has not the memory for the run; RunError when the training diverges.
     """
     with ends_together(resume_command(run_dir)), ExitStack() as place:
         # A folder that cannot be written is refused before the compiler runs.
         on_first(lambda: place.enter_context(new_run_dir(run_dir)))
-        once = partial(_train, run_dir, stop or Stop(), on_iteration)
-        return train_twice(once, config, run_dir, resume, initial)
+        return _train(config, run_dir, resume, stop or Stop(), initial, on_iteration)
 
 
 def _train(
-    run_dir: Path,
-    stop: Stop,
-    on_iteration: OnIteration | None,
     config: Config,
+    run_dir: Path,
     resume: bool,
+    stop: Stop,
     initial: InitialWeights | None,
+    on_iteration: OnIteration | None,
 ) -> bool:
-    """Train until the end, a stop or a divergence, as `train`. Raises: Diverged too."""
+    """Train until the end or a stop, as `train`."""
     # Build.
     on_first(lambda: check_run_dir(config, run_dir, resume))
     parts = build(config)
@@ -106,7 +102,7 @@ def _train(
         stop.on_signals(),
         Checkpoints(run_dir, config.keep_checkpoints, tidies=is_first()) as checkpoints,
         Adjudicator(config, devices) as solver,
-        ends_together(resume_command(run_dir), passes=(Diverged,)),
+        ends_together(resume_command(run_dir)),
     ):
         # Restore.
         if resume and checkpoints.iterations():
@@ -133,7 +129,7 @@ def _train(
             else nullcontext() as writer
         ):
             while saver.is_due or not ends:
-                with divergence(config, checkpoints):
+                with divergence(config, checkpoints, resume_command(run_dir)):
                     progress, metrics, line, last = next(iterations)
                     if is_first():
                         writer.write(progress.iteration, metrics, line)

@@ -14,7 +14,6 @@ from jaxzero.runs.compare import (
     draw_runs,
     final,
     format_runs,
-    format_starts,
     group_runs,
     levels,
     players,
@@ -100,19 +99,3 @@ def test_runs_that_are_no_seeds_of_each_other_are_not_averaged(runs, tmp_path):
     assert later.measurements[0][:2] == (1100, 20.5)
     assert [len(group.runs) for group in group_runs([runs[0], later])] == [1, 1]
     assert "weights 5x5" in [group.name for group in group_runs([runs[0], later])]
-
-
-def test_what_the_machines_had_not_in_common_is_told(runs):
-    """Of every start that trained, not of one that only measured six iterations again."""
-    a, b, _ = (run.run_dir for run in runs)
-
-    def start(run_dir: Path, commit: str, after: int) -> None:
-        with (run_dir / "starts.jsonl").open("a") as file:
-            file.write(json.dumps({"commit": commit, "after_iteration": after}) + "\n")
-
-    start(a, "A", 0)
-    start(b, "A", 0)
-    start(b, "B", 6)
-    assert format_starts(group_runs(runs[:2])) == ""
-    start(a, "B", 4)
-    assert format_starts(group_runs(runs[:2])) == f'commit differs: "A" ({a}, {b}); "B" ({a})'

@@ -23,10 +23,10 @@ from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import asked_board
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
-    begun_with,
     load_agent,
     load_weights,
     note_initial_weights,
+    noted_initial_weights,
     read_initial_weights,
     read_record,
     training_record,
@@ -130,8 +130,8 @@ def test_what_a_run_begins_with_is_found_from_any_folder(whole, tmp_path, monkey
     note_initial_weights(tmp_path / "run", read_initial_weights(whole.name))
     note_initial_weights(tmp_path / "shipped", read_initial_weights("2x2"))
     monkeypatch.chdir(tmp_path)
-    assert begun_with(tmp_path / "run").effort == read_initial_weights(str(whole)).effort
-    assert begun_with(tmp_path / "shipped").name == "2x2"
+    assert noted_initial_weights(tmp_path / "run").effort == read_initial_weights(str(whole)).effort
+    assert noted_initial_weights(tmp_path / "shipped").name == "2x2"
 
 
 def test_a_run_does_not_hide_a_shipped_network_of_its_name(whole, tmp_path, monkeypatch):

@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from short_run import saved, short_config
 
-import jaxzero.training.divergence as divergence_module
 import jaxzero.training.trainer as trainer_module
 from jaxzero import cli
 from jaxzero.cli import load_config
@@ -198,10 +197,7 @@ def test_a_run_whose_checkpoints_are_gone_is_not_begun_anew(run, missing):
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
-def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
-    any_rate, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(divergence_module, "SMALLER", 1.0)  # one program; the next test has another
+def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(any_rate, tmp_path):
     run_dir, options = tmp_path / "run", ("--keep_checkpoints=1", "--checkpoint_every=1")
     good = short_config(*options)
     assert not train(good, run_dir, stop=Stop(max_iterations=2))
@@ -209,7 +205,6 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
     wild = short_config(*options, "--learner.learning_rate=1e30")
     with pytest.raises(RunError, match=r"learning_rate: 1e\+30 .* checkpoint 2 stays.*--resume"):
         train(wild, run_dir, resume=True)
-    assert "It goes on from there with learner.learning_rate 1e+30" in capsys.readouterr().out
     with Checkpoints(run_dir) as checkpoints:
         assert checkpoints.iterations() == [2]
     after = saved(good, run_dir, 2)
@@ -217,23 +212,6 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(
     assert train(good, run_dir, resume=True)
     losses = [line["learn/loss"] for line in read_metrics(run_dir)]
     assert len(losses) == 6 and np.isfinite(losses).all()
-
-
-def test_a_run_that_diverges_goes_on_once_with_a_smaller_learning_rate(
-    any_rate, tmp_path, monkeypatch
-):
-    good = short_config("--checkpoint_every=1")
-    assert not train(good, tmp_path / "run", stop=Stop(max_iterations=2))
-    # To the rate of all other runs, whose program is there.
-    rate = good.learner.learning_rate
-    monkeypatch.setattr(divergence_module, "SMALLER", rate / 1e30)
-    wild = short_config("--checkpoint_every=1", "--learner.learning_rate=1e30")
-    assert train(wild, tmp_path / "run", resume=True)
-    lines = read_metrics(tmp_path / "run")
-    assert [line["iteration"] for line in lines] == [1, 2, 3, 4, 5, 6]
-    assert max(line["learn/learning_rate"] for line in lines[2:]) < 1.001 * rate
-    after = load_config(tmp_path / "run" / "config.yaml")
-    assert after.learner.learning_rate == pytest.approx(rate)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.metrics import MetricsWriter, read_metrics
-from jaxzero.runs.summary import commit, differences, read_starts
+from jaxzero.runs.summary import STARTS_FILE, commit
 from jaxzero.runs.weights import load_agent
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import init_actor
@@ -64,11 +64,10 @@ def test_stopping_and_resuming_equals_not_stopping(whole, tmp_path):
     lines = [[line["learn/loss"] for line in read_metrics(path)] for path in (whole, run_dir)]
     assert len(lines[0]) == 6
     assert lines[0] == lines[1]
-    starts = read_starts(run_dir)
+    starts = list(map(json.loads, (run_dir / STARTS_FILE).read_text().splitlines()))
     assert [start["after_iteration"] for start in starts] == [0, 3]
     assert starts[0]["versions"]["jax"] == jax.__version__
     assert jax.devices()[0].device_kind in starts[0]["device"]
-    assert differences([("a", starts[0]), ("b", starts[1])]) == []
 
 
 def test_a_run_leaves_its_files(whole):
