@@ -16,7 +16,7 @@ from typing import Any
 LONGEST_VALUE = 80  # characters of a value in a message
 LONGEST_LINE = 1000
 UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
-# A writer of checkpoints has this to say where another has ended with an error, which is told.
+# Orbax says this from a second thread after a first one has failed; the first error is printed.
 LOOP_IS_CLOSED = "Event loop is closed"
 # The machine is to blame, not the program: no room, no quota, a broken disk, too large a file.
 SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)
@@ -77,7 +77,7 @@ def one_line(message: str) -> str:
 
 
 def print_less() -> None:
-    """Let threads that the machine stops print one line, and writers that are told of none.
+    """Print one line for a thread that a full disk ends, none for what follows from its error.
 
     Scripts call it: the package changes nothing of other libraries when it is imported.
     """
@@ -89,7 +89,7 @@ def print_less() -> None:
 
 
 def _tells_more(record: logging.LogRecord) -> bool:
-    """Return whether asyncio logs something else than a write that failed beside another one."""
+    """Return whether a record of asyncio's log is anything but a further write that failed."""
     error = record.exc_info[1] if record.exc_info else None
     full = isinstance(error, OSError) and error.errno in SYSTEM_ERRORS
     return not full and UNFINISHED not in str(error)

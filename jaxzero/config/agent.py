@@ -121,9 +121,9 @@ class SearchConfig:
     plays the captures, so they cost no simulations. all: every position, for comparisons."""
 
     evaluation_batch: NonNegativeInt = 0
-    """Most positions in one call of the network; larger rounds are divided. 0: 256 on a CPU,
-    whose cache holds no more and which then leaves out what no game uses; no limit on a GPU. A
-    limit saves memory."""
+    """Most positions in one call of the network; larger rounds are divided. 0: 256 on a CPU, which
+    is what its cache holds (a CPU also skips positions that no game uses); no limit on a GPU. A
+    lower limit saves memory."""
 
     def __post_init__(self):
         check_ranges(self, "search")

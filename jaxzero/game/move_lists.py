@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from string import ascii_uppercase
 from typing import NamedTuple
 
 from jaxzero.errors import InputError, nearest
@@ -275,13 +276,14 @@ def _numbers_lines(game: RecordedGame) -> Iterator[str]:
 
 
 def _sau_lines(game: RecordedGame) -> Iterator[str]:
-    letters = "ABCDEFGHIJKLMNOPQRSTU"
     for _, turn in turns_of(game):
-        codes = (
-            f"A{letters[row]}{letters[col]}" if kind == "h" else f"B{letters[col]}{letters[row]}"
-            for kind, row, col in turn
-        )
-        yield f"move {len(turn)} {''.join(codes)}"
+        yield f"move {len(turn)} {''.join(sau_name(*place) for place in turn)}"
+
+
+def sau_name(kind: str, row: int, col: int) -> str:
+    """Name an edge for the SAU platform: A, row, column of a horizontal, B, column, row else."""
+    first, second = (row, col) if kind == "h" else (col, row)
+    return ("A" if kind == "h" else "B") + ascii_uppercase[first] + ascii_uppercase[second]
 
 
 def _codingame_lines(game: RecordedGame) -> Iterator[str]:

@@ -119,7 +119,7 @@ def take_all(drawn: Sides) -> Sides:
 
 
 def repeat(rounds: int, step: Callable[[BoxSet], BoxSet], boxes: BoxSet) -> BoxSet:
-    """Apply `step`, which changes nothing once it is done, so many times or a few more."""
+    """Apply `step` at least `rounds` times; further rounds must change nothing."""
     blocks = -(-rounds // FUSED_ROUNDS)
 
     def block(_, words: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:

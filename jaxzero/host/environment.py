@@ -17,17 +17,18 @@ NEEDS_CUDA_BUILD = 'needs the CUDA build of jax: pip install -e ".[cuda13]" (or 
 
 
 def check_environment() -> None:
-    """Raise an InputError for a value that jax would misread, before it does.
+    """Raise an InputError for a value of the environment that jax would misread.
 
-    What other libraries read for programs of another kind goes.
+    Settings of matplotlib and jsonargparse that suit other programs are replaced or removed.
     """
     os.environ["MPLBACKEND"] = "agg"  # figures are files; a notebook's backend may not be here
     for name in [name for name in os.environ if name.startswith("JSONARGPARSE_")]:
         del os.environ[name]
-    # Beyond 1024 devices jax starts for minutes; any word but these it takes for true.
+    # With more than 1024 devices jax takes minutes to start.
     _check("JAX_NUM_CPU_DEVICES", "a whole number from 1 to 1024", lambda v: 1 <= int(v) <= 1024)
     for name in (FRACTION, OLD_FRACTION):
         _check(name, "a number > 0 and <= 1", lambda value: not value or 0 < float(value) <= 1)
+    # Jax takes any other word for true.
     switches = ("", "true", "True", "1", "false", "False", "0")
     _check(PREALLOCATE, "true or false", lambda value: value in switches)
     if os.environ.get(FRACTION) and (old := os.environ.get(OLD_FRACTION)):

@@ -35,7 +35,8 @@ def shipped_folder(name: str) -> Path:
 def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
     """Raise an InputError unless a file can be written at `path`, if given. Touches nothing.
 
-    With `suffixes` its name must end with one of them. The script outlives who reads its output.
+    With `suffixes` its name must end with one of them. From here on a closed output does not end
+    the script, so that the file is written.
     """
     if path is None:
         return
@@ -56,7 +57,7 @@ def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -
 def check_folder(option: str, path: Path | None) -> None:
     """Raise an InputError unless `path`, if given, is or can be a folder of files to write.
 
-    Touches nothing. The script outlives who reads its output.
+    Touches nothing. From here on a closed output does not end the script.
     """
     if path is None:
         return
@@ -169,7 +170,7 @@ def write_text(path: Path, text: str) -> None:
 def append_text(path: Path, text: str) -> None:
     """Write whole lines at the end of a text file. Raises: as `atomic_write`.
 
-    A line that a full disk cut off before ends where it is, so that it spoils no other.
+    Where a full disk cut the last line off, the text begins on a line of its own.
     """
     with _about(path), path.open("a+b") as file:
         if file.tell():

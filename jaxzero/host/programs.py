@@ -25,6 +25,8 @@ from jaxzero.host.environment import check_devices
 from jaxzero.host.files import atomic_write
 from jaxzero.host.interrupts import at_stop
 
+MOST_TRACED = 64  # files of traced programs that are kept
+
 
 def use_compilation_cache() -> None:
     """Find the devices, and keep compiled programs between runs in the user's cache folder.
@@ -89,13 +91,22 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
     path = folder / "traced" / f"{key}.jax"
     # A file that cannot be read or written, whatever the reason, costs time and nothing else.
     with suppress(Exception):
-        return jax.jit(export.deserialize(bytearray(path.read_bytes())).call)
+        kept = jax.jit(export.deserialize(bytearray(path.read_bytes())).call)
+        path.touch()
+        return kept
     traced = export.export(jax.jit(plain))(*shapes)
     with suppress(Exception):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as temporary:
             temporary.write_bytes(traced.serialize())
+        # Another version of the code or of jax has other files: those used least recently go.
+        for old in sorted(path.parent.glob("*.jax"), key=_last_used)[:-MOST_TRACED]:
+            old.unlink()
     return jax.jit(traced.call)
+
+
+def _last_used(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 @cache

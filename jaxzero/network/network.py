@@ -1,8 +1,8 @@
 """The network: from drawn edges to a policy and a distribution of the remaining margin.
 
-A trunk turns its inputs (`inputs.py`) into logits of the edges [B, A] and of the margin [B, M]. All
-trunks read both heads from the blocks' output and a summary of the whole board, as parity is not
-local. The last layers of the heads compute in float32, whatever the blocks do.
+A trunk turns its inputs (`inputs.py`) into logits of the edges [B, A] and of the margin [B, M]. In
+every trunk both heads read the output of the blocks and a summary of the whole board, because
+parity is not local. The last layers of the heads compute in float32, whatever the blocks do.
 """
 
 from __future__ import annotations

@@ -71,11 +71,10 @@ class Session:
 
     agent: Agent
     seconds: float  # of a decision, where there is no clock
-    clock: Clock | None = None  # of a whole game
+    full: Clock | None = None  # of each side, at the start of a game
     tell: Callable[[str], None] = lambda _words: None  # hears what the protocol has no place for
     done: bool = field(init=False, default=False)  # asked to quit
-    full: Clock | None = field(init=False)  # the clock at the start of a game
-    clocks: dict[int, Clock] = field(init=False, default_factory=dict)  # of players, as told
+    clocks: dict[int, Clock] = field(init=False)  # of the players; empty without clocks
     komi: float = field(init=False, default=0.0)  # boxes that the second player is given
     words: deque[str] = field(init=False, default_factory=deque)  # of a message that goes on
     record: Record = field(init=False)
@@ -87,7 +86,6 @@ class Session:
     _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.full = self.clock
         self.new_game(self.agent.network.game)
 
     @property
@@ -95,14 +93,19 @@ class Session:
         return self.record.game
 
     def new_game(self, game: DotsAndBoxes | None = None) -> None:
-        """Begin a game with a full clock. Raises: InputError for a board it cannot play."""
+        """Begin a game with full clocks. Raises: InputError for a board it cannot play."""
         game = game or self.game
         if max(game.rows, game.cols) > LARGEST_SIDE:
             raise InputError(f"board: {game} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
         resize(self.agent, game, "board: this network")
         self.record, self.plays = Record(game), None
-        self.past, self.refused, self.clocks = [], None, {}
-        self.clock = replace(self.full) if self.full else None
+        self.past, self.refused = [], None
+        self.start_clocks(self.full)
+
+    def start_clocks(self, full: Clock | None) -> None:
+        """Give both sides a full clock, or none, in this game and in later ones."""
+        self.full = full
+        self.clocks = {player: replace(full) for player in (0, 1)} if full else {}
 
     def get_ready(self) -> None:
         """Begin to compile what a decision on this board needs, in a thread."""
@@ -158,7 +161,7 @@ class Session:
 
     def choose(self, record: Record) -> int:
         """Return the edge to draw in a game that is not over; the clock runs."""
-        player, clock = self._expert(), self.clocks.get(self.record.player, self.clock)
+        player, clock = self._expert(), self.clocks.get(record.player)
         begin, drawn, seconds = time.monotonic(), record.drawn, self.seconds
         if clock:
             seconds = clock.for_decision(int(np.sum(~drawn)), record.boxes_left)

@@ -9,7 +9,6 @@ import inspect
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 from jaxzero import __version__
 from jaxzero.config import GameConfig
@@ -160,8 +159,7 @@ def _time_settings(engine: Session, seconds: str, overtime: str, turns: str) -> 
     """Set the clock of all games: seconds, then overtime for so many turns; 0 1 0: no clock."""
     main, more, count = _numbers("time_settings", (seconds, overtime, turns))
     turn = more / max(count, 1.0) if count else 0.0
-    engine.full = None if more and not count else Clock(main, turn)
-    engine.clock, engine.clocks = replace(engine.full) if engine.full else None, {}
+    engine.start_clocks(None if more and not count else Clock(main, turn))
 
 
 def _time_left(engine: Session, *words: str) -> None:
@@ -172,10 +170,7 @@ def _time_left(engine: Session, *words: str) -> None:
         raise InputError(f"time_left: {shown} must be 1 or 2 numbers, seconds and turns")
     seconds, turns = [*_numbers("time_left", rest), 0.0][:2]
     clock = Clock(0.0, seconds / max(turns, 1.0)) if turns else Clock(seconds)
-    if player is None:
-        engine.clock, engine.clocks = clock, {}
-    else:
-        engine.clocks[player] = clock
+    engine.clocks[engine.record.player if player is None else player] = clock
 
 
 def _numbers(

@@ -152,7 +152,8 @@ def read_on(
 ) -> RecordedGame:
     """Return the game of a text on the first of these boards that it fits. Raises: InputError.
 
-    Before None stands a guess, such as the board of a network.
+    None means the board that the text itself names; boards before it are guesses, such as that of
+    a network.
     """
     problem = InputError("")
     for board in boards:  # a text that has a size knows better

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice, takewhile
-from string import ascii_uppercase
 
 import numpy as np
 
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.game.move_lists import sau_name
 from jaxzero.play.engine import Session
 
 WORDS = {"name?": 1, "new": 2, "move": 3, "error": 1, "end": 1, "quit": 1}  # of each message
@@ -118,10 +118,7 @@ def sau_edges(game: DotsAndBoxes, said: list[str]) -> list[int]:
 
 
 def sau_names(game: DotsAndBoxes) -> list[str]:
-    """Return the names of all edges: A, row, column of a horizontal, B, column, row of a vertical.
-
-    Rows and columns are letters.
-    """
-    rows, cols = ascii_uppercase[: game.rows + 1], ascii_uppercase[: game.cols + 1]
-    horizontal = [f"A{row}{col}" for row in rows for col in cols[:-1]]
-    return horizontal + [f"B{col}{row}" for row in rows[:-1] for col in cols]
+    """Return the names of all edges, in their order."""
+    rows, cols = range(game.rows + 1), range(game.cols + 1)
+    horizontal = [sau_name("h", row, col) for row in rows for col in cols[:-1]]
+    return horizontal + [sau_name("v", row, col) for row in rows[:-1] for col in cols]

@@ -1,7 +1,7 @@
-"""Positions as people ask for them: a few compiled programs for every number of simulations.
+"""Search of positions that people ask for, by few compiled programs.
 
-One position has one program. Many are searched together in batches of two sizes; what fills a batch
-are finished games, which take no simulation.
+One program searches a single position with any number of simulations. Many positions are searched
+in batches of two sizes; finished games, which take no simulation, fill the last batch.
 """
 
 from __future__ import annotations

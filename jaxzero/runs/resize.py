@@ -22,7 +22,8 @@ from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
 from jaxzero.runs.weights import param_shapes
 
-# Of each trunk without a size: the kernel that reads the lengths of chains, and the input they are.
+# For each trunk that fits all boards: the kernel that reads the lengths of chains, and which of its
+# inputs they are.
 LENGTHS_INPUT = {
     "conv": ("params/Conv3x3_0/kernel", len(PLANES) + LENGTHS_PLANE),
     "graph": ("params/Dense_0/kernel", SIDES_CODES + LENGTHS_PLANE),

@@ -236,7 +236,7 @@ def backward(
 
 
 def in_turns(part: int, climb: Callable, tree: Tree, climbing: Climb) -> Tree:
-    """Let those that are used climb, so many at once: none meets another one below the root."""
+    """Let the used simulations climb, `part` at a time; no two share a node below the root."""
     flat = jax.tree.map(jnp.ravel, climbing)
     count = jnp.sum(flat.used, dtype=jnp.int32)
     (order,) = jnp.nonzero(flat.used, size=len(flat.used) + part, fill_value=0)

@@ -1,1 +1,1 @@
-"""Exact play: the endgame solver, alpha-beta search. Runs on the host."""
+"""Exact values and moves by the endgame solver, and the alpha-beta player. Runs on the host."""

@@ -1,6 +1,6 @@
 """The compiled parts of the solver, imported when they are first used: that compiles them.
 
-At the first time on a machine this takes seconds, which nobody shall wait for who solves nothing.
+The first compilation on a machine takes seconds; programs that solve nothing do not wait for it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from functools import partial
 
@@ -55,6 +56,21 @@ def test_a_program_is_traced_once_for_what_it_depends_on(folder):
     call(3.0)
     call(size=4)
     assert len(TRACED) == 3
+
+
+def test_programs_used_least_recently_are_removed(folder, monkeypatch):
+    monkeypatch.setattr("jaxzero.host.programs.MOST_TRACED", 2)
+    for factor in (2.0, 3.0):
+        call(factor)
+        (new,) = [path for path in folder.iterdir() if path.stat().st_mtime > 1e9]
+        os.utime(new, (1e9 - 10 * factor,) * 2)  # 3.0 was used before 2.0
+    call(3.0)
+    call(4.0)
+    assert len(list(folder.iterdir())) == 2
+    call(3.0)
+    assert TRACED == [2.0, 3.0, 4.0]
+    call(2.0)
+    assert TRACED == [2.0, 3.0, 4.0, 2.0]
 
 
 def test_a_torn_file_is_replaced_and_without_a_folder_programs_run(folder):

@@ -48,7 +48,7 @@ def made() -> Session:
 
 @pytest.fixture
 def engine(made) -> Session:
-    made.clock, made.full, made.done, made.komi = None, None, False, 0.0
+    made.full, made.done, made.komi = None, False, 0.0
     made.words.clear()
     made.new_game(GAME)
     return made
@@ -278,17 +278,26 @@ def test_time_for_a_turn_comes_from_the_clock_of_its_player(engine):
         assert gtp(line) == ["=\n"]
     assert engine.full == Clock(100.0, 6.0) and engine.clocks == {0: Clock(50.0), 1: Clock(0, 5.0)}
     gtp("genmove b")
-    assert engine.clocks[0].left < 50.0 and engine.clock == Clock(100.0, 6.0)
+    assert engine.clocks[0].left < 50.0 and engine.clocks[1] == Clock(0, 5.0)
     gtp("clear_board")
-    assert engine.clock == Clock(100.0, 6.0) and not engine.clocks
-    engine.clock.left = 1.0
+    full = Clock(100.0, 6.0)
+    assert engine.clocks == {0: full, 1: full}
+    gtp("time_left 7")  # of whoever is to move
+    assert engine.clocks == {0: Clock(7.0), 1: full}
+    # One process may play both sides: each uses its own time.
+    gtp("genmove b")
+    used = engine.clocks[0].left
+    gtp("genmove w")
+    assert used < 7.0 and engine.clocks[0].left == used and engine.clocks[1].left < 100.0
+    gtp("clear_board")
+    engine.clocks[0].left = 1.0
     # All that was said again is no new game.
     answer("botzone", engine, json.dumps({"requests": [{"x": -1, "y": -1}], "responses": []}))
-    assert engine.clock.left < 1.0
+    assert engine.clocks[0].left < 1.0
     gtp("time_settings 0 1 0")
     gtp("time_left 0")
     gtp("new_game")
-    assert engine.full is None and engine.clock is None
+    assert engine.full is None and not engine.clocks
     # Overtime is there when the rest is used up, and never all of it.
     assert 0 < Clock(0.0, 10.0).for_decision(40, 16) < 10.0 < Clock(900.0, 1.0).for_decision(40, 16)
 
@@ -393,7 +402,7 @@ def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
         while not session.record.is_over:
             if session.record.player == number % 2:
                 session.play_turn()
-                assert session.clock.left > 0, (number, session.full)
+                assert session.clocks[number % 2].left > 0, (number, session.full)
             else:
                 session.record = draw_turn(session.record, partial(at_random, rng))
 
