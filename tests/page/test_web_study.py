@@ -337,7 +337,7 @@ DAMAGES = [
 ]
 
 
-def test_a_damaged_archive_is_not_read(open_page):
+def test_only_games_that_are_kept_are_imported(open_page):
     page = open_page()
     people = [{"kind": "person"}, {"kind": "person"}]
     game = {"rows": 1, "cols": 1, "start": [], "moves": [0, 1, 2, 3]}
@@ -346,6 +346,11 @@ def test_a_damaged_archive_is_not_read(open_page):
     for field, value in DAMAGES:
         damaged = json.dumps([table, table | {"id": "two", field: value}])
         assert page.evaluate(read, damaged) is None, (field, value)
+    assert page.evaluate(read, json.dumps([table])) == 1
+    # The oldest of more games than the archive holds are not added, and not counted.
+    many = [table | {"id": f"game {date}", "date": date} for date in range(2, 104)]
+    assert page.evaluate(read, json.dumps(many)) == 100
+    page.evaluate("localStorage.clear()")
     assert page.evaluate(read, json.dumps([table])) == 1
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("open-games").click()

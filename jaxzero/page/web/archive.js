@@ -43,13 +43,14 @@ export function isOther({ id, game }) {
   return old !== undefined && keyOf(old.game) !== keyOf(game);
 }
 
-/** Add the games of an exported text. Returns how many it holds; null where it is no such text. */
+/** Add the games of an exported text. Returns how many of them are kept; null where it is no such text. */
 export function importGames(text) {
   try {
     const games = JSON.parse(text);
     if (!games.length || !games.every(isArchivable)) return null;
     games.forEach(addToArchive);
-    return games.length;
+    const kept = new Set(archived().map(({ id }) => id));
+    return games.filter(({ id }) => kept.has(id)).length;
   } catch {
     return null; // another format
   }

@@ -57,7 +57,7 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
   /** Load the game that a text holds, or that the link in it does. */
   async function read(text) {
     const imported = importGames(text);
-    if (imported) return say(t("games.imported", { n: imported }));
+    if (imported !== null) return say(t("games.imported", { n: imported }));
     if (text.length > MOST_TEXT) return notice.tell(t("files.tooLong"));
     const link = /^\S+#(g=\S+)$/.exec(text.trim());
     if (link) return void (location.hash = link[1]);
