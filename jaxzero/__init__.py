@@ -1,4 +1,4 @@
-"""AlphaZero for Dots and Boxes that lives on the accelerator.
+"""AlphaZero for Dots and Boxes that runs on the accelerator.
 
 Axes, named the same everywhere:
 

@@ -1,6 +1,6 @@
 """The command `jaxzero`: one subcommand for every script, as in `jaxzero train --help`.
 
-The scripts are the same files: in a checkout those of `scripts/`, in a wheel `jaxzero/scripts/`.
+It runs the file of the script: in `scripts/` of a checkout, or in `jaxzero/scripts/` of a wheel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `import jaxzero` offers: engines that choose and analyse moves, and training."""
+"""The Python API of jaxzero: engines that choose and analyse moves, and training."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Position = Iterable[int | str] | str | np.ndarray | jax.Array
 class Engine:
     """A trained network that plays one board. Moves are numbers of edges, values are boxes.
 
-    An engine equals itself alone: to compare weights would take longer than a move.
+    An engine equals only itself, because comparing weights would take longer than a move.
     """
 
     agent: Agent
@@ -47,13 +47,13 @@ class Engine:
 
     @property
     def board(self) -> DotsAndBoxes:
-        """The board it plays; `jaxzero.game.edge_name` names its edges."""
+        """The board that the engine plays; `jaxzero.game.edge_name` names its edges."""
         return self.agent.network.game
 
     def on_board(self, rows: int, cols: int) -> Engine:
         """Return the engine for another board.
 
-        Raises: InputError where its network has one size; convolutional ones, as 5x5, have none.
+        Raises: InputError if its network fits only one board; the network of 5x5 fits all boards.
         """
         board = asked_board(rows, cols, self.board)
         return Engine(resize(self.agent, board, "engine: this network"))
@@ -61,20 +61,20 @@ class Engine:
     def best_move(self, position: Position = (), simulations: int = 64) -> int:
         """Return the edge to draw in a position; `[]` is the empty board.
 
-        With 0 simulations the network answers without search. Else the exact solver answers where
-        at most 12 edges are left. The first call that searches compiles (`first_move` does not).
-        Raises: ValueError for what is no position of the board, or where no edge is left.
+        With 0 simulations the network answers without search. Else the exact solver answers if at
+        most 12 edges are left. The first call that searches waits for the compiler (`first_move`
+        does not). Raises: ValueError for an invalid position, or if no edge is left.
         """
         return self.best_moves([position], simulations)[0]
 
     def first_move(
         self, position: Position = (), simulations: int = 64, seconds: float = 2.0
     ) -> Answer:
-        """Return the edge to draw and who chose it, in about so many seconds at most.
+        """Return the edge to draw and who chose it, within about `seconds`.
 
-        It is that of `best_move`, and `by` is "search" (or "policy"), where its program is compiled
-        in time. Else a stand-in answers: "exact" (the solver), "policy" (without search) or "rules"
-        (no network), and a thread goes on compiling. Raises: as `best_move`.
+        If its program is compiled in time, the answer is that of `best_move`, with `by` "search"
+        (or "policy"). Else a stand-in answers: "exact" (the solver), "policy" (no search) or
+        "rules" (no network), and a thread continues to compile. Raises: as `best_move`.
         """
         simulations = check_number("simulations", simulations, SimulationsOrNone)
         seconds = check_number("seconds", seconds, SecondsOfDecision)
@@ -102,16 +102,16 @@ class Engine:
         return [found.edge if found else next(edges) for found in known]
 
     def values(self, positions: Iterable[Position], simulations: int = 64) -> list[float]:
-        """Return the boxes still to come, of the side to move minus the other, in positions."""
+        """Return for each position the boxes still to come: side to move minus opponent."""
         simulations = check_number("simulations", simulations, SimulationsOrNone)
         return self._choose(self._boards(positions), simulations)[1]
 
     def analyse(
         self, position: Position = (), simulations: int = 256, seconds: float = 0.0
     ) -> Analysis:
-        """Return what is known about each edge of a position: prior, visits, value, margin lost.
+        """Return an analysis of each edge of a position: prior, visits, value, margin lost.
 
-        The exact solver gets `seconds`; what it proves is marked exact. Raises: as `best_move`.
+        The exact solver gets `seconds`; proven values are marked exact. Raises: as `best_move`.
         """
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
@@ -144,7 +144,7 @@ class Engine:
         return drawn
 
     def _boards(self, positions: Iterable[Position]) -> list[np.ndarray]:
-        """Return the drawn edges of each position. Raises: InputError, also where none is left."""
+        """Return the drawn edges of each position. Raises: InputError, also if no edge is left."""
         boards = [self.drawn(position) for position in _listed(positions)]
         if any(drawn.all() for drawn in boards):
             raise InputError(f"position: no edge is left on a {self.board} board")
@@ -177,7 +177,7 @@ def _entries(position: Any) -> list:
     """Return the entries of a list, a set, an iterator or an array as Python's own numbers."""
     if hasattr(position, "__array__"):
         position = np.asarray(position).tolist()
-    # The entries of a text are letters, those of bytes their codes.
+    # The entries of a text would be letters, those of bytes their codes.
     refused = isinstance(position, Mapping | str | bytes | bytearray)
     if refused or not isinstance(position, Iterable):
         raise ValueError(f"{_shown(position)} must be a list of drawn edges")
@@ -207,10 +207,10 @@ def load(name: str | PathLike[str]) -> Engine:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What a training has learnt."""
+    """The result of a training."""
 
     engine: Engine
-    metrics: list[dict[str, float]]  # of each iteration, which "iteration" counts from 1
+    metrics: list[dict[str, float]]  # one dict per iteration; "iteration" counts from 1
 
     @property
     def params(self) -> chex.ArrayTree:
@@ -225,16 +225,16 @@ def train(
     run_dir: str | PathLike[str] | None = None,
     resume: bool = False,
 ) -> Trained:
-    """Train on all devices; return an engine that plays what was learnt, and all metrics.
+    """Train a network; return an engine that plays it, and all metrics.
 
     `config` is a preset such as "tiny", a YAML file or a `Config`; `settings` change its fields:
     `{"iterations": 20, "network.channels": 64}`. After every iteration `on_iteration` gets its
-    metrics; without it a line is printed. Ctrl-C ends the training after its iteration, and what is
-    learnt so far comes back. Without `run_dir` no file is written, and the training also ends where
-    `on_iteration` returns true. With it the run is kept as by `scripts/train.py`, and `resume`
-    goes on with the run in it.
+    metrics; without `on_iteration` a line is printed. Ctrl-C ends the training after its iteration
+    and returns the network so far. Without `run_dir` no file is written, and the training also ends
+    when `on_iteration` returns true. With `run_dir` the run is saved as by `scripts/train.py`, and
+    `resume` continues the run in that folder.
     Raises: InputError for settings that are wrong or do not fit the devices, and as
-    `training.trainer.train`; RunError where the training diverges.
+    `training.trainer.train`; RunError if the training diverges.
     """
     from jaxzero.host.programs import use_compilation_cache
     from jaxzero.training import trainer  # slow to import

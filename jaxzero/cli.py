@@ -42,7 +42,7 @@ from jaxzero.host.readers import is_text, parse_yaml
 from jaxzero.host.status import status_lines
 
 SECTIONS = {name for name, kind in typed_fields(Config) if is_dataclass(kind)}
-PLAIN = "plain"  # a mode of parsers of our own: what they read as YAML has no tags or aliases
+PLAIN = "plain"  # our own parser mode: it reads YAML of plain types without aliases
 
 
 def script_parser(description: str) -> ArgumentParser:
@@ -57,7 +57,7 @@ def script_parser(description: str) -> ArgumentParser:
 
 def config_parser(description: str) -> ArgumentParser:
     """Return a parser with `--config FILE` and one option for every field of a Config."""
-    parser = deepcopy(_plain_parser())  # thirty times as quick as another one
+    parser = deepcopy(_plain_parser())  # thirty times faster than a new parser
     parser.description = description
     return parser
 
@@ -76,11 +76,11 @@ def _plain_parser() -> ArgumentParser:
 
 
 class HelpFormatter(DefaultHelpFormatter):
-    """Names types in words: `a whole number >= 1 and <= 20` in place of the name of a type."""
+    """Describes types in words: `a whole number >= 1 and <= 20` instead of the name of a type."""
 
     def _get_type_str(self, action: Action) -> str | None:
         kind = type_of(action)
-        if action.nargs == 0 or typing.get_origin(kind) is typing.Literal:  # choices stand there
+        if action.nargs == 0 or typing.get_origin(kind) is typing.Literal:  # shown as choices
             return None
         return type_in_words(kind)
 
@@ -88,7 +88,7 @@ class HelpFormatter(DefaultHelpFormatter):
         if is_section(action):
             return "fields of this section, as a mapping in YAML"
         text = super()._get_help_string(action).replace("(type: ", "(").replace(", type: ", ", ")
-        if action.default is None:  # a help text of its own may say what stands for it
+        if action.default is None:  # the help text may describe the default
             said = "default:" in (action.help or "") or action.required
             text = text.replace(", default: %(default)s", "" if said else ", no default")
         return text
@@ -100,16 +100,16 @@ def is_section(action: Action) -> bool:
 
 
 def type_of(action: Action) -> Any:
-    """Return the type of the value of an option, or of each where it takes several."""
+    """Return the type of the value of an option, or of each value if it takes several."""
     kind = getattr(action, "_typehint", None) or action.type or str
     return typing.get_args(kind)[0] if typing.get_origin(kind) is list else kind
 
 
 def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
-    """Parse a command line. Raises an InputError, one line naming field and value."""
+    """Parse a command line. Raises: InputError, one line naming field and value."""
     set_loader(PLAIN, parse_yaml, (ValueError,))
     parser.parser_mode = PLAIN
-    parser.allow_abbrev = False  # or a name of earlier versions would stand for a longer one
+    parser.allow_abbrev = False  # otherwise an old name could stand for a longer one
     try:
         return parser.parse_args(_checked(parser, arguments))
     except ArgumentError as error:
@@ -121,7 +121,7 @@ def parse(parser: ArgumentParser, arguments: list[str]) -> Namespace:
 def _checked(parser: ArgumentParser, arguments: list[str]) -> list[str]:
     """Return a command line of known options with checked values.
 
-    --config comes first: the options override it wherever they stand.
+    Move --config to the front, so that the options override it wherever they stand.
     """
     known = {name: action for action in parser._actions for name in action.option_strings}
     given: list[list[str]] = []  # each option with the words after it
@@ -152,14 +152,14 @@ def _unknown(option: str, value: str, known: Iterable[str]) -> InputError:
     return no_such_field(option[2:], repr(shortened(value)), names)
 
 
-MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")  # their empty text has a meaning
+MAY_BE_EMPTY = ("opponents", "parts", "evaluation.opponents")  # an empty text has a meaning
 
 
 def _value(name: str, action: Action, value: str) -> str:
-    """Return a checked value of an option; of --config and of a section its content as JSON.
+    """Return a checked value of an option; for --config and a section, its content as JSON.
 
-    The parser opens no file, so it sees nothing that was not checked. Raises: InputError, also for
-    an empty value: an empty path would be the current folder.
+    So the parser opens no file and sees only checked values. Raises: InputError, also for an empty
+    value, because an empty path would be the current folder.
     """
     if value.strip() in ("", "--") and name not in MAY_BE_EMPTY:
         raise InputError(f"{name}: {value!r} is empty")
@@ -169,7 +169,7 @@ def _value(name: str, action: Action, value: str) -> str:
         raise InputError(f"{name}: {shortened(ascii(value))} is not text in UTF-8")
     if name == "config":
         return json.dumps(read_config(find_config(value)))
-    if value.startswith("~/"):  # a shell leaves it after `--run_dir=`
+    if value.startswith("~/"):  # a shell does not expand it after `--run_dir=`
         return os.path.expanduser(value)
     kind = type_of(action)
     if not is_section(action) and (kind in (str, Path) or action.nargs == 0):
@@ -192,7 +192,7 @@ def _value(name: str, action: Action, value: str) -> str:
 def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:
     """Build the Config of a parsed command line.
 
-    Raises: InputError for impossible values, and without --config: defaults suit no machine.
+    Raises: InputError for impossible values, and without --config: the defaults suit no machine.
     """
     if not namespace.config:
         raise InputError(f"config: name a preset or a YAML file with --config; {presets()}")
@@ -220,9 +220,9 @@ def _one_line(message: str) -> str:
 
 
 def run_script(main: Callable[[list[str]], None]) -> None:
-    """Run a script's main on the command line; an error ends with one line.
+    """Run a script's main on the command line; print an error as one line.
 
-    Exit code 2 for bad input, 1 for what else ends a run, such as a full disk.
+    The exit code is 2 for bad input and 1 for other causes, such as a full disk.
     """
     errors.print_less()
     with ends_at_once():
@@ -253,7 +253,7 @@ def _end(error: object, code: int) -> None:
 
 
 def given_options(arguments: list[str]) -> dict[str, str]:
-    """Return the options that stand on a command line, each with its values as they stand there."""
+    """Return the options of a command line, each with its values as given."""
     given, name = {}, ""
     for word in arguments:
         if word.startswith("--"):
@@ -264,7 +264,7 @@ def given_options(arguments: list[str]) -> dict[str, str]:
 
 
 def refuse_given(arguments: list[str], names: Iterable[str], reason: str) -> None:
-    """Raise an InputError, with the reason, where one of `names` stands on a command line."""
+    """Raise an InputError with `reason` if a command line has one of the options `names`."""
     for name, value in given_options(arguments).items():
         if name in names:
             shown = f"{shortened(value)} " if value else ""  # a flag has none

@@ -16,11 +16,11 @@ from typing import Any
 LONGEST_VALUE = 80  # characters of a value in a message
 LONGEST_LINE = 1000
 UNFINISHED = "orbax-checkpoint-tmp"  # in the name of a checkpoint that is being written
-# Orbax says this from a second thread after a first one has failed; the first error is printed.
+# Orbax raises this in a second thread after a first one has failed. Only the first is printed.
 LOOP_IS_CLOSED = "Event loop is closed"
 # The machine is to blame, not the program: no room, no quota, a broken disk, too large a file.
 SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)
-# What XLA and the libraries of a GPU say where they cannot allocate.
+# Messages of XLA and of the libraries of a GPU that cannot allocate memory.
 OUT_OF_MEMORY = re.compile(
     "RESOURCE_EXHAUSTED|OUT_OF_MEMORY|[Oo]ut of memory|STATUS_(NOT_INITIALIZED|ALLOC_FAILED)"
 )
@@ -31,15 +31,15 @@ class InputError(ValueError):
 
 
 class RunError(RuntimeError):
-    """A run that cannot go on: one line that says what to do. Scripts print it and exit with 1."""
+    """A run that cannot continue: one line with the remedy. Scripts print it and exit with 1."""
 
 
 @contextmanager
 def as_field(field: str, inner: str, value: str) -> Iterator[None]:
-    """Let an InputError of a block name `field`, which has `value`.
+    """Make an InputError of a block name `field`, which has `value`.
 
-    It takes the place of `inner`, the name that the block knows it by; what else the block names
-    stands in brackets.
+    The block calls the field `inner`; `field` replaces this name. An error that names another field
+    is quoted in brackets.
     """
     try:
         yield
@@ -56,7 +56,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def shortened(value: str, most: int = LONGEST_VALUE) -> str:
-    """Return a value for a message: of a long one both ends and the number of its characters."""
+    """Return a value for a message; cut a long one to both ends and add its length."""
     if len(value) <= most:
         return value
     part = most // 2 - 10
@@ -64,7 +64,7 @@ def shortened(value: str, most: int = LONGEST_VALUE) -> str:
 
 
 def missing(extra: str, error: ModuleNotFoundError) -> InputError:
-    """Return the InputError of an option that needs the packages of the extra of its name."""
+    """Return the InputError of the option `extra`, which needs the optional packages `extra`."""
     how = f'pip install -e ".[{extra}]" in the folder of jaxzero'
     return InputError(f"{extra}: needs {error.name}, which is not installed: {how}")
 
@@ -77,19 +77,19 @@ def one_line(message: str) -> str:
 
 
 def print_less() -> None:
-    """Print one line for a thread that a full disk ends, none for what follows from its error.
+    """Print one line for a thread that a full disk ends, and none for the errors that follow.
 
-    Scripts call it: the package changes nothing of other libraries when it is imported.
+    Only scripts call it: importing the package changes nothing in other libraries.
     """
     sys.unraisablehook, threading.excepthook = _print_unraisable, _print_of_thread
-    logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs what it raises
-    # Orbax raises what the first write met. On a full disk others fail too, and nobody asks.
+    logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax also logs what it raises
+    # Orbax raises the error of the first write. On a full disk other writes fail too: ignore them.
     logging.getLogger("asyncio").addFilter(_tells_more)
     warnings.filterwarnings("ignore", "coroutine 'async_serialize", RuntimeWarning)
 
 
 def _tells_more(record: logging.LogRecord) -> bool:
-    """Return whether a record of asyncio's log is anything but a further write that failed."""
+    """Return whether a record of asyncio's log is not just another failed write."""
     error = record.exc_info[1] if record.exc_info else None
     full = isinstance(error, OSError) and error.errno in SYSTEM_ERRORS
     return not full and UNFINISHED not in str(error)

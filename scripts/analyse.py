@@ -1,4 +1,4 @@
-"""Analyse a position: every edge's worth, the expected end, what is proven. Or review whole games.
+"""Analyse a position: value of each edge, expected result, proven values. Or review whole games.
 
 Examples: jaxzero analyse --weights 5x5 --position "h0,0 h0,1 v0,0"
 jaxzero analyse --weights 5x5 --rows 4 --cols 6 --load game.txt --json -
@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> None:
 def review_games(options: Namespace, source: Source) -> None:
     """Review the game of a file, or of every file of a folder.
 
-    Raises: InputError; where files of a folder cannot be reviewed, after the others.
+    Raises: InputError. If files of a folder cannot be reviewed, the others are reviewed first.
     """
     from jaxzero.play.review_report import format_review, format_summary, to_json
 
@@ -177,7 +177,7 @@ def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> Re
 
 
 def read_record(options: Namespace, agent: Agent) -> Record:
-    """Return the game of --load, else a position whose edges nobody drew. Raises: InputError."""
+    """Return the game of --load, else the position without moves. Raises: InputError."""
     from jaxzero.game import parse_edges
     from jaxzero.play.game import Record
     from jaxzero.runs.resize import asked_board

@@ -1,6 +1,6 @@
 """Measure how fast a config runs on this machine, how near to its limits, and what bounds it.
 
-With --startup: how fast new processes start instead, for which no config is needed.
+With --startup, measure instead how fast new processes start. This needs no config.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
 
 
 def measure_startup(path: Path | None) -> None:
-    """Measure starts, print and keep. Raises: InputError where packages of the page are missing."""
+    """Measure starts; print and save the result. Raises: InputError if web packages are missing."""
     try:
         from jaxzero.page.server import make_app  # noqa: F401
     except ModuleNotFoundError as error:
@@ -62,7 +62,7 @@ def measure_startup(path: Path | None) -> None:
 
 
 def measure(config: Config, options: Namespace) -> None:
-    """Measure, print and keep."""
+    """Measure a config; print and save the result."""
     from jaxzero.performance.benchmark import benchmark, report
 
     use_compilation_cache()

@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> None:
 
     engine = Session(agent, options.seconds, clock, tell=tell)
     engine.get_ready()
-    # Bytes that are not text get an answer, and an answer passes where letters do not.
+    # Answer invalid bytes too, and escape letters that the output cannot encode.
     for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace")):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=errors)

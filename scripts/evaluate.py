@@ -110,7 +110,7 @@ def evaluate_parser() -> ArgumentParser:
 
 
 def check_options(options: Namespace, arguments: list[str]) -> None:
-    """Raise an InputError for values out of range and options that need another."""
+    """Raise an InputError for values out of range and for options that need another option."""
     refuse = partial(refuse_given, arguments)
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
@@ -136,7 +136,7 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
 
 
 def tell_apart(*networks: tuple[str, LoadedAgent]) -> dict[str, Agent]:
-    """Return two networks by names that differ: with their iterations where the sources do not."""
+    """Return two networks by different names; equal source names get their iterations."""
     (name, first), (name2, second) = networks
     if name == name2:
         name, name2 = (f"{name}, iteration {one.iteration}" for one in (first, second))
@@ -187,7 +187,7 @@ def main(arguments: list[str]) -> None:
         if one:
             print(f"{which.field} {which.name}, iteration {one.iteration}, {board}")
     names = options.players or f"policy,search:{options.simulations}"
-    # What is wrong with the players is told before a match that may take an hour.
+    # Check the players before a match, which may take an hour.
     if options.suite:
         suite = load_suite(options.suite, board)
     if options.suite or options.players:

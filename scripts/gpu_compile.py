@@ -14,7 +14,7 @@ if __name__ == "__main__":
 import os
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA looks for a GPU and says so at length
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA logs its search for a GPU at length
 
 from jaxzero.cli import config_of, config_parser, parse, run_script
 from jaxzero.config.ranges import split_list

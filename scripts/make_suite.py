@@ -1,8 +1,8 @@
 """Make a suite: collect positions from games of several players and solve them.
 
 The positions are spread evenly over players and bands of undrawn edges. With --run_dir or
---weights this network plays too, as search:16. Solved positions are saved as they come, beside the
-file to write; the same command goes on from there.
+--weights this network plays too, as search:16. Results are saved at intervals beside the output
+file; the same command continues from there.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def main(arguments: list[str]) -> None:
         check_result_file("out", path)
         if path.is_file():
             raise InputError(f"out: {path} exists: delete it or name another file")
-    # Here are the solved positions, from which the same command goes on.
+    # The file of the solved positions so far. The same command continues from them.
     store = out.with_name(f"{out.stem}.solved.npz")
     check_file("out", store)
     most = check_bands(options)
@@ -156,7 +156,7 @@ def main(arguments: list[str]) -> None:
 
 
 def check_bands(options: Namespace) -> int:
-    """Return the most undrawn edges. Raises: InputError for those that the board does not have."""
+    """Return the most undrawn edges. Raises: InputError for limits or bands that do not fit."""
     from jaxzero.measure.make_suite import bands_between
 
     edges = GameConfig(options.rows, options.cols).board.num_edges

@@ -34,7 +34,7 @@ PLAYERS = (
     "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
     "expert:SECONDS, level:LEVEL"
 )
-ONLY_IN = {  # the modes of options that do not apply to every mode
+ONLY_IN = {  # the modes of each option that does not apply to every mode
     "player2": ("ai", "dual"),
     "run_dir2": ("ai", "dual"),
     "weights2": ("ai", "dual"),
@@ -46,7 +46,7 @@ ONLY_IN = {  # the modes of options that do not apply to every mode
     "opening_plies": ("dual",),
 }
 LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
-OF_FILES = (".json", ".jsonl", ".txt")  # no folder is meant
+OF_FILES = (".json", ".jsonl", ".txt")  # suffixes that name a file, not a folder
 OF_PAGE = ("web", "host", "port")
 
 
@@ -109,7 +109,7 @@ def main(arguments: list[str]) -> None:
 
 
 def serve_page(host: str, port: int) -> None:
-    """Serve the page until interrupted. Raises: InputError where the packages are missing."""
+    """Serve the page until interrupted. Raises: InputError if its packages are missing."""
     try:
         from jaxzero.page.server import serve
     except ModuleNotFoundError as error:
@@ -139,7 +139,7 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
 def check_save(path: Path, mode: str, load: Path | None) -> None:
     """Raise an InputError unless the games of a mode can be written to `path`.
 
-    They replace no other games: of files only the one that is loaded, which goes on.
+    They replace no other games, except the file of the loaded game, which continues.
     """
     if mode == "dual" and path.suffix != ".jsonl":
         if path.suffix.lower() in OF_FILES:

@@ -1,8 +1,8 @@
 """Measure training over lists of settings: speed and memory for each combination.
 
 Any field of a config takes a comma list, e.g. --network.blocks 4,6 --search.simulations 16,32.
-Each combination runs in a process of its own, so one that fails is a row of the table. The same
-command goes on where it was stopped.
+Each combination runs in its own process, so a failed one is a row of the table. The same command
+continues a sweep that was stopped.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> None:
 def with_saved(
     parser: ArgumentParser, options: Namespace, run_dir: Path, arguments: list[str]
 ) -> Namespace:
-    """Return the options of a command; where it resumes a run, those of its config below them."""
+    """Return the options of a command; if it resumes a run, the run's config gives the others."""
     if options.resume and options.config is None:
         check_run("run_dir", run_dir)
         return parse(parser, ["--config", str(run_dir / CONFIG_FILE), *arguments])
@@ -124,7 +124,7 @@ def with_saved(
 
 
 def join_others(options: Namespace) -> None:
-    """Become one of the processes of a job where the options ask for it."""
+    """Join a job of several processes if the options ask for it."""
     given = {name: options[name] for name in PROCESS_OPTIONS if options[name] is not None}
     beats = options.heartbeat_seconds
     if not given and not options.distributed:
@@ -151,9 +151,9 @@ def join_others(options: Namespace) -> None:
 
 
 def predict_memory(config: Config, target: str | None) -> None:
-    """Print the memory one iteration will hold at once on each device.
+    """Print the memory that one iteration will hold at once on each device.
 
-    With a `target`, a GPU that need not be there.
+    With a `target`, predict for that GPU, which need not be there.
     """
     from jaxzero.runs.memory import mebibytes, memory_limit_bytes
 

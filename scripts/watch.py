@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
 
     from jaxzero.runs.watch import watch_run
 
-    view = watch_run(options.run_dir)  # an unknown run is told at once
+    view = watch_run(options.run_dir)  # reports an unknown run at once
     console, again, every = Console(), options.every, options.every or DEFAULT_EVERY
     if not console.is_terminal:
         console.print(view)
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     elif options.once:
         console.print(view)
     else:
-        # Ctrl-C, the way out, ends the process without the end of this block.
+        # Ctrl-C ends the process without leaving this block: show the cursor again then.
         shown = cleaned_up(lambda: console.show_cursor(True))
         with shown, Live(view, console=console, auto_refresh=False) as live:
             while True:

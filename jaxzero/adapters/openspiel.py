@@ -1,6 +1,6 @@
 """A bot for the game `dots_and_boxes` of OpenSpiel. Needs `pip install open_spiel`.
 
-OpenSpiel and jaxzero number the edges alike, so that actions are edges.
+OpenSpiel and jaxzero number the edges alike, so an action is an edge.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxzero.game import DotsAndBoxes
 class EngineBot(pyspiel.Bot):
     """Play with an engine, deterministically, on the board of the engine.
 
-    It maximises boxes, also where the game pays the result alone. One bot can play both seats.
+    The bot maximises boxes, even if the game rewards only the result. It can play both seats.
     """
 
     def __init__(self, engine: Engine, simulations: int = 64):
@@ -39,7 +39,7 @@ class EngineBot(pyspiel.Bot):
                 f"state: a board of {board}, but the engine plays {self.engine.board}; "
                 f"engine.on_board({board.rows}, {board.cols}) may play it"
             )
-        # Not the history: a game may begin from any position.
+        # Do not use the history: a game may begin from any position.
         drawn = np.ones(board.num_edges, bool)
         drawn[state.legal_actions()] = False
         return self.engine.best_move(drawn, self.simulations)
@@ -54,8 +54,8 @@ class EngineBot(pyspiel.Bot):
         return [(edge, float(edge == chosen)) for edge in state.legal_actions()], chosen
 
     def provides_policy(self) -> bool:
-        """Return True: `get_policy` answers."""
+        """Return True, because `get_policy` is implemented."""
         return True
 
     def restart_at(self, state: pyspiel.State) -> None:
-        """Do nothing: a state says all, and nothing is kept between two steps."""
+        """Do nothing, because the bot keeps nothing between two steps."""

@@ -1,6 +1,6 @@
-"""The game with the owner of every box, and what a learner sees of it. Needs no other library.
+"""The game with the owner of every box, and its observation. Needs no other library.
 
-The rules keep the margin alone. Other libraries show whose each box is.
+The rules of jaxzero keep only the margin. Other libraries also show the owner of each box.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ class DotsAndBoxesEnv(pgx.Env):
     """Dots and Boxes on `rows` x `cols` boxes; an action is the number of an edge.
 
     Rewards come with the last edge. `rewards="result"`: 1 to the winner, -1 to the loser, 0 for a
-    draw. `rewards="boxes"`: own boxes minus those of the opponent. As in all environments of Pgx
-    chance decides which player begins, and an illegal action ends and loses the game.
+    draw. `rewards="boxes"`: own boxes minus those of the opponent. As in all environments of Pgx,
+    a random player begins, and an illegal action ends and loses the game.
     """
 
     def __init__(self, rows: int = 5, cols: int = 5, rewards: str = "result"):
@@ -92,7 +92,7 @@ class DotsAndBoxesEnv(pgx.Env):
         )
 
     def _step(self, state: State, action: jax.Array, key: jax.Array | None) -> State:
-        # The mask of legal actions says nothing of numbers beyond it: Pgx takes its nearest entry.
+        # Numbers outside the mask of legal actions are illegal; Pgx would read its nearest entry.
         is_edge = (action >= 0) & (action < self.board.num_edges)
         after = self._after(state, action)
         lost = self._step_with_illegal_action(after, state.current_player)
@@ -141,7 +141,7 @@ def _picture(drawing: Any, state: State, config: dict[str, Any]) -> Any:
 
 
 def _draw_this_game_too(known: Callable[[Visualizer, pgx.State], None]) -> Callable:
-    """Return `Visualizer._set_config_by_state` for the games of Pgx, `known`, and for this one."""
+    """Return a `Visualizer._set_config_by_state` for this game; `known` does the games of Pgx."""
 
     def set_config(self: Visualizer, state: pgx.State) -> None:
         if state.env_id != NAME:

@@ -46,31 +46,31 @@ class NetworkConfig:
     exchange messages through undrawn edges; it learns most per position and costs several times
     as much as dense on a CPU."""
     features: Literal["raw", "structure"] = "structure"
-    """Input of the network. raw: the edges alone. structure: also free boxes, chains, loops and
-    their counts, computed from the edges on the device; it learns several times faster."""
+    """Input of the network. raw: only the edges. structure: also free boxes, chains, loops and
+    their counts, computed from the edges on the device. structure learns several times faster."""
     channels: Channels = 128
     """Width: channels per grid point (conv) or box (graph), units per layer (dense). Larger is
     stronger and slower."""
     blocks: Blocks = 10
     """Depth: number of residual blocks."""
     pooling_every: NonNegativeInt = 3
-    """Every so many blocks, one block adds a summary of the whole board to every grid point or
-    box; 0: none does. Local layers need it to count chains. Not for dense, which always sees
-    the whole board."""
+    """Interval, in blocks, at which a block adds a summary of the whole board to every grid point
+    or box; 0: no summaries. Local layers need summaries to count chains. Ignored by dense, which
+    always sees the whole board."""
     attention_heads: NonNegativeInt = 0
     """Heads of a self-attention layer over grid points or boxes after the last block; 0: no
     such layer. Must divide channels. Not for dense."""
     safe_end: bool = False
-    """Predict also how the safe moves end: who must open the first chain, and how many chains and
-    loops of at least three boxes there are then. Search does not use it; the trunk learns from it
-    what decides the game. For conv only."""
+    """Also predict the position without safe moves: who must open the first chain, and how many
+    chains and loops of at least three boxes there are. The search does not use this prediction;
+    the trunk learns from it what decides the game. For conv only."""
     compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     """Number format of activations and matrix products; parameters are always float32. auto:
-    float32 on a CPU, which is slow in bfloat16, else bfloat16. Leave auto."""
+    float32 on a CPU, because bfloat16 is slow there, else bfloat16. Leave auto."""
     convolution: Literal["auto", "direct", "shifted", "winograd"] = "auto"
     """Algorithm of the 3x3 convolutions; all compute the same. direct: XLA's own. shifted: nine
     slices and a matrix product. winograd: Winograd's minimal filtering, float32 only. auto:
-    winograd on a CPU where batches are large, else direct. Leave auto."""
+    winograd (shifted in bfloat16) on a CPU for large batches, else direct. Leave auto."""
 
     def __post_init__(self):
         check_ranges(self, "network")
@@ -101,29 +101,29 @@ class SearchConfig:
     """The tree search of self-play: Gumbel AlphaZero with sequential halving."""
 
     simulations: Simulations = 16
-    """Simulations per move; each is one network evaluation. More make better targets and slower
-    games. The presets have 8 to 32."""
+    """Simulations per move; each is one network evaluation. More simulations make better targets
+    and slower games. The presets have 8 to 32."""
     max_considered_actions: Considered = 16
-    """Root moves that the search compares by sequential halving, at most; never more than
+    """Largest number of root moves that the search compares by sequential halving; never more than
     simulations."""
     value_scale_per_box: NonNegativeNumber = 0.05
-    """How strongly values outweigh the policy of the network (c_scale of Gumbel AlphaZero): one
-    box more adds value_scale_per_box * (50 + visits of the most visited move) to the logit of a
-    move, at first 2.5 with the defaults. The same on boards of any size."""
+    """Weight of values against the policy of the network (c_scale of Gumbel AlphaZero). One box
+    more adds value_scale_per_box * (50 + visits of the most visited move) to the logit of a move,
+    at first 2.5 with the defaults. The setting means the same on boards of any size."""
     engine: Literal["rounds", "mctx"] = "rounds"
     """Implementation of the search. rounds: all simulations of a round of sequential halving go
-    through the network in one batch; where there are fewer moves than max_considered_actions, a
-    game has fewer simulations. mctx: one simulation after the other, by the library mctx, for
-    comparisons in the plain game (search.nodes all); both choose the same moves after the same
+    through the network in one batch; a position with fewer moves than max_considered_actions can
+    get fewer simulations. mctx: the library mctx runs one simulation after the other, for
+    comparisons in the plain game (search.nodes all). Both choose the same moves after the same
     visits."""
     nodes: Literal["all", "quiet"] = "quiet"
     """Positions in the search tree. quiet: only positions without a box to take; an exact rule
-    plays the captures, so they cost no simulations. all: every position, for comparisons."""
+    plays the captures, so captures cost no simulations. all: every position, for comparisons."""
 
     evaluation_batch: NonNegativeInt = 0
-    """Most positions in one call of the network; larger rounds are divided. 0: 256 on a CPU, which
-    is what its cache holds (a CPU also skips positions that no game uses); no limit on a GPU. A
-    lower limit saves memory."""
+    """Largest number of positions in one network call; larger rounds are divided. 0: no limit on a
+    GPU, and about 256 on a CPU, as many as its cache holds. Only with 0, a CPU also skips positions
+    that no game uses. A lower limit saves memory."""
 
     def __post_init__(self):
         check_ranges(self, "search")

@@ -1,4 +1,4 @@
-"""Files of settings: presets and those of runs, read, checked and written."""
+"""Read, check and write settings files: presets and the configs of runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxzero.errors import LONGEST_VALUE, InputError, shortened
 from jaxzero.host.files import shipped_folder, write_text
 from jaxzero.host.readers import is_file, read_yaml, why_no_file
 
-# Settings of earlier versions, with their names of today.
+# Settings of earlier versions, with their new names.
 RENAMED = {
     "search.value_scale": "search.value_scale_per_box: divide it by the boxes of the board",
     "search.considered": "search.max_considered_actions",
@@ -25,7 +25,7 @@ RENAMED = {
     "search.max_depth": "search.engine: rounds, which needs no limit; delete the old one",
     "learner.decay_share": "learner.decay_fraction",
 }
-# Settings with a new name: files may have the old one.
+# Settings with a new name. Files may still use the old name.
 NEW_NAMES = {
     "selfplay.games": "selfplay.games_per_iteration",
     "selfplay.start_ply": "selfplay.late_start_moves",
@@ -40,7 +40,7 @@ NEW_NAMES = {
     "evaluation.opening_plies": "evaluation.random_opening_moves",
 }
 RENAMED |= NEW_NAMES
-# Settings that are gone, with the value at which they did nothing: older files may hold that.
+# Removed settings with the value that had no effect. Older files may contain this value.
 GONE = {
     "network.squeeze_excitation": False,
     "search.visit_offset": 50.0,
@@ -57,12 +57,12 @@ GONE = {
 
 
 def config_of_file(path: Path) -> Config:
-    """Read a Config from a YAML file, such as that of a run. Raises: InputError."""
+    """Read a Config from a YAML file, such as the config of a run. Raises: InputError."""
     return _build(Config, read_config(str(path)))
 
 
 def _build(cls: type, content: dict[str, Any]) -> Any:
-    """Return a dataclass of nested mappings that `check_fields` has checked."""
+    """Build a dataclass from nested mappings that `check_fields` has checked."""
     kinds = typing.get_type_hints(cls)
     return cls(
         **{
@@ -78,7 +78,7 @@ def save_config(config: Config, path: Path) -> None:
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Read a YAML mapping of fields that exist to values of their types. Raises: InputError."""
+    """Read a YAML mapping of settings and check its fields and types. Raises: InputError."""
     if why := why_no_file(Path(path), "cannot be read (no such file)"):
         hint = f"shipped are {', '.join(shipped_configs())}"
         raise InputError(f"config: {shortened(path)} {why}; {hint}")
@@ -94,7 +94,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def update_names(content: dict[str, Any]) -> None:
-    """Give the settings of an older file their names of today; drop those that did nothing."""
+    """Rename the old settings of a file; delete removed settings that had no effect."""
     for name in (*NEW_NAMES, *GONE):
         section, _, leaf = name.partition(".")
         fields_of = content.get(section)
@@ -108,9 +108,9 @@ def update_names(content: dict[str, Any]) -> None:
 
 
 def find_config(name: str) -> str:
-    """Return the path of the shipped config of a name, unless a file has that name.
+    """Return the path of the shipped config `name`; an existing file of that name comes first.
 
-    `quick` and `configs/quick.yaml` both name the shipped one.
+    `quick` and `configs/quick.yaml` both name a shipped config. Other names stay as they are.
     """
     path, shipped = Path(name), shipped_configs().get(Path(name).stem)
     named = shipped is not None and path in (Path(path.stem), Path("configs", shipped.name))
@@ -118,23 +118,23 @@ def find_config(name: str) -> str:
 
 
 def shipped_configs() -> dict[str, Path]:
-    """Return the files of the shipped configs by their names, such as quick."""
+    """Return the path of each shipped config by its name, such as `quick`."""
     return {path.stem: path for path in sorted(shipped_folder("configs").glob("*.yaml"))}
 
 
-# Presets of GPUs, by MiB of memory.
+# Presets for GPUs, by the least memory in MiB.
 GPU_PRESETS = {70_000: "gpu_80gb", 20_000: "gpu_24gb", 0: "gpu_8gb"}
-RESERVED = 0.75  # of the memory of a GPU, by jax
+RESERVED = 0.75  # fraction of the memory of a GPU that JAX reserves
 
 
 def gpu_preset(memory_mib: float) -> str:
-    """Return the preset of a GPU with so much memory."""
+    """Return the preset for a GPU with this much memory, in MiB."""
     return next(name for least, name in GPU_PRESETS.items() if memory_mib >= least)
 
 
 def presets() -> str:
-    """Name the shipped configs with their boards, and the one that suits the device found."""
-    import jax  # slow, and finds the device
+    """List the shipped configs with their boards, and the config that suits the present device."""
+    import jax  # slow to import
 
     boards = {name: read_yaml("config", path)["game"] for name, path in shipped_configs().items()}
     names = (f"{name} ({board['rows']}x{board['cols']})" for name, board in boards.items())
@@ -149,7 +149,7 @@ def presets() -> str:
 
 
 def check_fields(content: dict[str, Any], where: str) -> None:
-    """Raise an InputError for a field that does not exist and for a value of another type."""
+    """Raise an InputError for a field that does not exist and for a value of the wrong type."""
     known = dict(typed_fields(Config))
     for name, value in dotted(content):
         shown = f"{shortened(repr(value))} in {where}"
@@ -160,7 +160,7 @@ def check_fields(content: dict[str, Any], where: str) -> None:
 
 
 def no_such_field(name: str, shown: str, known: Iterable[str]) -> InputError:
-    """Return the error of a setting that does not exist, or not any more; `shown` is its value."""
+    """Return the error for an unknown, renamed or removed setting; `shown` is its value."""
     words = f"no such field{did_you_mean(name, known)}"
     if name in RENAMED:
         words = f"is now {RENAMED[name]}"
@@ -187,10 +187,10 @@ def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ", did you mean X?" for the field that a wrong name stands for, or an empty string.
+    """Return ", did you mean X?" for the field nearest to a wrong name, or an empty string.
 
-    Fields of the section that is named come first; hyphens, initials such as lr, and a name
-    without its section are understood.
+    A name with a known section is compared only with the fields of that section. Hyphens, initials
+    such as lr, and names without a section match too.
     """
     section, _, leaf = name[:LONGEST_VALUE].replace("-", "_").lower().rpartition(".")
     inside = [field for field in known if section and field.startswith(f"{section}.")]

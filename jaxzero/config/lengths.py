@@ -1,8 +1,8 @@
-"""How long games are and how many positions they give, as it follows from the settings of a run.
+"""Lengths of games and numbers of positions, computed from the settings of a run.
 
-A decision is a search and its move. Whole games differ little in length. Games that begin late
-(`selfplay.late_start_moves`) are short and differ much, so a lane of the batch plays several of
-them, one after the other.
+A decision is a search and its move. A lane is one place in the batch of parallel games. Whole games
+differ little in length. Late games (`selfplay.late_start_moves`) are short and differ much in
+length, so a lane plays several of them, one after the other.
 """
 
 from __future__ import annotations
@@ -11,35 +11,32 @@ import math
 
 from jaxzero.game.quiet import fewest_decisions, most_decisions
 
-# Games that start late. A lane has twice the steps of the longest of them: about four games fit.
-# Where the start falls to the first move, a lane has twice the steps of a whole game: twelve fit of
-# those that start as late as `late_start_moves`.
+# Late games that a lane has room for. A lane has twice the steps of the longest game of the run, so
+# about four games fit. With `late_start_until` the longest game is a whole game, so about twelve
+# games that start at `late_start_moves` fit.
 GAMES_PER_LANE, GAMES_PER_LANE_FALLING = 4, 12
 
 
 class Lengths:
-    """Properties of a `Config`, which has the fields `game`, `search`, `selfplay`.
+    """Computed properties of a `Config`, which has the fields `game`, `search` and `selfplay`.
 
     A quiet game of 3x3 has 15 to 17 decisions: `shortest_whole_game` and `longest_game`.
     """
 
     @property
     def positions_per_game(self) -> int:
-        """Positions stored per game: about the decisions of a game.
+        """Positions stored per game: about the mean number of decisions of a game.
 
-        Half of the games that start late start later than `late_start_moves`, at any later ply.
+        Half of the late games start later than `late_start_moves`, at a uniformly random ply.
         """
         if self.selfplay.late_start_until:
             three_quarters = 3 * self.lane_steps / (4 * GAMES_PER_LANE_FALLING)
-            return max(1, math.ceil(three_quarters - 0.5))  # the nearest, of two the smaller
+            return max(1, math.ceil(three_quarters - 0.5))  # rounded, halves down
         late = self.selfplay.late_start_moves > 0
         return max(1, 3 * self.shortest_game // 4) if late else self.shortest_game
 
     def lanes(self, games: int) -> int:
-        """Return how many of `games` games of an iteration are played at once.
-
-        Games that start late are short and differ in length: a lane plays several of them.
-        """
+        """Return how many of the `games` games of an iteration run in parallel."""
         if not self.selfplay.late_start_moves:
             return games
         falls = self.selfplay.late_start_until > 0
@@ -47,26 +44,26 @@ class Lengths:
 
     @property
     def solver_positions_per_game(self) -> int:
-        """Solved positions stored per game, beside those of self-play."""
+        """Solved positions stored per game, in addition to the positions of self-play."""
         return self.selfplay.solver_positions_per_game if self.selfplay.solver_below_edges else 0
 
     @property
     def moves_to_stop(self) -> int:
-        """Edges drawn before a game is adjudicated; all edges where none is."""
+        """Edges drawn before the solver ends a game; all edges if it ends no games."""
         return self.game.board.num_edges - self.selfplay.solver_below_edges
 
     @property
     def decisions_per_lane(self) -> int:
-        """Decisions of a lane in an iteration, as speeds count them.
+        """Decisions of a lane in an iteration, for measuring speeds.
 
-        A whole game counts as many as the shortest, however many it will have. Lanes that play one
-        late game after another are busy at every step.
+        Every whole game counts as a shortest game, although it may have more decisions. A lane with
+        late games counts one decision at every step.
         """
         return self.lane_steps if self.selfplay.late_start_moves else self.shortest_game
 
     @property
     def lane_steps(self) -> int:
-        """Decisions at most that a lane makes in an iteration."""
+        """Largest number of decisions of a lane in an iteration."""
         return self.longest_game * (2 if self.selfplay.late_start_moves else 1)
 
     @property
@@ -79,8 +76,8 @@ class Lengths:
     def shortest_game(self) -> int:
         """Decisions of the shortest whole game after the random moves at its start.
 
-        An estimate where games are adjudicated: near the end a move and the captures after it draw
-        about five edges.
+        If the solver ends games, this is an estimate: near the end, a move and the captures after
+        it draw about five edges.
         """
         cut = self.shortest_whole_game - self.selfplay.solver_below_edges // 5
         return max(1, min(cut, self.moves_to_stop) - self.shortest_start)
@@ -107,9 +104,9 @@ class Lengths:
 
     @property
     def new_positions_per_iteration(self) -> int:
-        """Positions that an iteration adds to the replay, each counted once.
+        """Distinct positions that an iteration adds to the replay.
 
-        Games that start late may have fewer decisions than are stored: some are stored twice.
+        Late games may have fewer decisions than stored positions; some are then stored twice.
         """
         games = self.selfplay.games_per_iteration
         played = self.lanes(games) * self.decisions_per_lane

@@ -1,7 +1,7 @@
-"""Types that state the range of a setting, and the check that every value keeps its range.
+"""Types with the range of each setting, and the check of values against their ranges.
 
-Every range has two ends: a number far beyond its use would end in the depths of a library. None of
-the types takes nan, an infinity, or true and false.
+Every range has an upper and a lower end, because an absurd number would fail deep inside a library.
+No type accepts nan, an infinity, true or false.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from jsonargparse.typing import ClosedUnitInterval, restricted_number_type
 
 from jaxzero.errors import InputError, shortened
 
-MOST = 10**9  # of anything that is counted: fits in int32, also with 1 added
+MOST = 10**9  # largest count; fits in int32, also after adding 1
 MOST_SIMULATIONS = 100_000
-SMALLEST = 1e-12  # of numbers above 0: float32 and its square do not round it to 0
+SMALLEST = 1e-12  # smallest positive number; in float32 neither it nor its square rounds to 0
 
 
 def whole(least: int, most: int = MOST) -> type:
@@ -35,15 +35,15 @@ PositiveInt = whole(1)
 NonNegativeInt = whole(0)
 BoardSide = whole(1, 20)
 Channels = whole(1, 2**16)
-Blocks = whole(1, 1000)  # each is traced by itself
+Blocks = whole(1, 1000)  # JAX traces each block separately
 Simulations = whole(1, MOST_SIMULATIONS)
 Considered = whole(1, 1000)  # no board has more edges
 SimulationsOrNone = whole(0, MOST_SIMULATIONS)
-MatchGames = whole(2, 100_000)  # their openings are drawn one by one
+MatchGames = whole(2, 100_000)  # a match draws its openings one by one
 Agreeing = whole(1, 10_000)  # positions of a band
 Seed = whole(0, 2**32 - 1)
 SuiteGames = whole(1, 100_000)
-SeedOfMany = whole(0, 2**31)  # players add their number to it
+SeedOfMany = whole(0, 2**31)  # each player adds its number to the seed
 Fraction = ClosedUnitInterval
 PositiveNumber = number(SMALLEST, 1e9)
 NonNegativeNumber = number(0, 1e9)
@@ -59,9 +59,9 @@ Processes = whole(1, 1024)
 
 
 def split_list(field: str, text: str) -> list[str]:
-    """Return the entries of a text with commas between them; of an empty text none.
+    """Split a text at its commas; an empty text has no entries.
 
-    Raises: InputError for an empty entry, and for one that is there twice.
+    Raises: InputError for an empty entry and for a repeated entry.
     """
     entries = [entry.strip() for entry in text.split(",")] if text else []
     if not all(entries):
@@ -71,16 +71,16 @@ def split_list(field: str, text: str) -> list[str]:
 
 
 def refuse_repeated(field: str, entries: list[str]) -> None:
-    """Raise an InputError for an entry that is there twice."""
+    """Raise an InputError for a repeated entry."""
     for entry in entries:
         if entries.count(entry) > 1:
             raise InputError(f"{field}: {shortened(repr(entry))} is there twice")
 
 
 def check_ranges(settings: Any, section: str = "") -> None:
-    """Make the numbers of a frozen dataclass plain, each in the range of its type.
+    """Check the fields of a frozen dataclass and convert its numbers to plain int or float.
 
-    Raises: InputError for the first field that is out of its range or none of its choices.
+    Raises: InputError for the first field that is outside its range or not one of its choices.
     """
     for name, kind in typing.get_type_hints(type(settings)).items():
         value, field = getattr(settings, name), f"{section}.{name}".lstrip(".")
@@ -91,7 +91,7 @@ def check_ranges(settings: Any, section: str = "") -> None:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Return whether a value is of the type of a setting, without any conversion."""
+    """Return whether a value has the type of a setting, without any conversion."""
     if typing.get_origin(kind) is typing.Literal:
         return value in typing.get_args(kind)
     if not hasattr(kind, "_restrictions"):
@@ -112,7 +112,7 @@ def check_number(field: str, value: Any, kind: type) -> int | float:
         raise InputError(f"{field}: {shown} must be {type_in_words(kind)}") from error
 
 
-NAMES = {  # of types that do not say what their values are
+NAMES = {  # descriptions of types with names that do not describe their values
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
@@ -123,7 +123,7 @@ NAMES = {  # of types that do not say what their values are
 
 
 def type_in_words(kind: Any) -> str:
-    """Return what values of a type are, such as `a whole number >= 0` or `one of conv, dense`."""
+    """Describe the values of a type, such as `a whole number >= 0` or `one of conv, dense`."""
     if typing.get_origin(kind) is typing.Literal:
         return f"one of {', '.join(typing.get_args(kind))}"
     if is_dataclass(kind):

@@ -24,13 +24,13 @@ from jaxzero.config.ranges import (
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 
-# Iterations kept at least where games are adjudicated: answers come two iterations later.
+# Fewest iterations in the replay if the solver ends games: its results come two iterations later.
 KEPT_WHILE_SOLVING = 3
 LARGEST_SOLVED = 7  # rows and columns of the exact solver's largest board
 
 
 def check_opening(field: str, plies: int, board: DotsAndBoxes) -> None:
-    """Raise an InputError for an opening of more moves than a board has edges."""
+    """Raise an InputError for an opening with more moves than the board has edges."""
     if plies > board.num_edges:
         raise InputError(f"{field}: {plies} is more than the {board.num_edges} edges of {board}")
 
@@ -40,50 +40,50 @@ class SelfplayConfig:
     """Games of the network against itself."""
 
     games_per_iteration: PositiveInt = 1024
-    """Games per iteration, all devices together. They run in parallel: more use a GPU better and
-    take more memory. With late_start_moves a quarter of them runs at a time."""
+    """Games per iteration, all devices together. All games run in parallel: more games use a GPU
+    better and take more memory. With late_start_moves a quarter of the games runs at a time."""
     late_start_moves: NonNegativeInt = 0
     """Number of random moves before self-play starts. They are not stored. Half of the games start
-    later still, as far as the longer games leave time. Later starts give shorter games and cleaner
-    value targets: on 5x5 start with three quarters of the moves and end with 0. Captures do not
-    count. Needs search.nodes quiet."""
+    even later, but games without enough steps left are not played. Later starts give shorter games
+    and cleaner value targets. On 5x5 use three quarters of the moves, and let late_start_until
+    lower them to 0. Captures do not count. Needs search.nodes quiet."""
     late_start_until: Fraction = 0.0
-    """Fraction of the run over which late_start_moves falls evenly to 0; 0: it does not fall.
+    """Fraction of the run over which late_start_moves falls linearly to 0; 0: it does not fall.
     Openings are learnt only after the endgames that follow them are played well. A twelfth of the
-    games runs at a time, and fewer whole games are played than games_per_iteration."""
+    games runs at a time. Once games are long, fewer than games_per_iteration are played."""
     random_opening_moves: NonNegativeInt = 6
-    """Each game then begins with 0 to this many uniformly random moves, so that games differ.
-    Their positions are stored for the policy, without a margin target. Captures do not count."""
+    """Self-play begins each game with 0 to this many uniformly random moves, so that games differ.
+    They have policy targets, but no margin targets. Captures count with search.nodes all only."""
     sampled_moves: NonNegativeInt = 8
-    """First moves of each game, random opening moves included, that are sampled from the policy
-    of the search (temperature 1) unless they are random. Later moves are the search's own
-    choice, which still has Gumbel noise."""
+    """Number of first moves of each game that are sampled from the policy of the search
+    (temperature 1). Random opening moves count among them, but stay uniformly random. The search
+    chooses later moves, still with Gumbel noise."""
     random_move_fraction: Fraction = 0.0
     """Fraction of games with one uniformly random move after the opening. Value targets before it
-    are masked. Self-play then also sees the refutations of moves that it never plays. 0.2 in all
-    presets but tiny. A game that ends before the chosen move has none."""
+    are masked. Self-play then also learns to refute moves that it never plays. 0.2 in all presets
+    but tiny. A game that ends before the chosen ply has no such move."""
     surprise_weight: Fraction = 0.0
-    """Fraction of the stored positions that are chosen in proportion to how much the search
-    changed the policy of the network; the others are chosen evenly (policy surprise weighting
-    of KataGo). 0.5 in all presets but tiny."""
+    """Fraction of the stored positions that are sampled in proportion to how much the search
+    changed the policy of the network (policy surprise weighting of KataGo). The others are sampled
+    uniformly. 0.5 in all presets but tiny."""
     td_lambda: Fraction = 1.0
-    """Margin targets of early positions: 1 takes the result of the game, less mixes it with the
-    values of the searches after the next moves, the k-th with weight (1 - td_lambda) *
-    td_lambda^(k - 1) (TD(lambda), Sutton 1988). Results far from the end say little about a
-    position."""
+    """Lambda of the margin targets of early positions (TD(lambda), Sutton 1988). 1: the result of
+    the game. Lower: the result mixed with the values of the searches after the next moves, the
+    k-th with weight (1 - td_lambda) * td_lambda^(k - 1). Far from the end of a game, its result is
+    a noisy target."""
     td_above_edges: NonNegativeInt = 24
-    """Undrawn edges of the searched position; up to this many the result alone is the target."""
+    """With at most this many undrawn edges in the searched position, the result is the target."""
     solver_below_edges: NonNegativeInt = 0
     """End a game at this many undrawn edges of the searched position. The exact solver computes its
-    result, on the cores of the host while the device plays on. 0: games are played to their end.
-    Solved positions are stored too: where games ended, and others from there on. Values and best
-    moves of endgames then come from the solver, not from self-play alone. Results come two
-    iterations later: make iterations short. Try 26 on 4x4 and 32 on 5x5; less if
+    result on the cores of the host while the device plays on. 0: games are played to their end.
+    Solved positions are stored too: the last position of each game and later ones. Values and best
+    moves of endgames then come from the solver, not only from self-play. Results come two
+    iterations later: make iterations short. Try 26 on 4x4 and 32 on 5x5. Lower it if
     speed/solver_wait_seconds stays above 0.3 of the iteration or selfplay/unsolved above 0.2.
     Needs search.nodes quiet."""
     solver_positions_per_game: PositiveInt = 2
-    """Solved positions stored for each game that the solver ends: where it ended, and later ones.
-    A higher number gives them a larger share of what is learnt, and the solver more work."""
+    """Solved positions stored for each game that the solver ends: its last position and later ones.
+    A higher number gives solved positions a larger share of the replay and the solver more work."""
     solver_depth_draws: PositiveInt = 2
     """Draw this many depths uniformly for a later solved position, and keep the one nearest to
     where the game ended. Higher values give harder positions, with more undrawn edges."""
@@ -102,8 +102,8 @@ class ReplayConfig:
     """The ring buffer of recent positions, on the device."""
 
     capacity: PositiveInt = 1_000_000
-    """Newest positions kept, all devices together; rounded up to whole iterations. It takes
-    about 2.2 bytes per edge and position."""
+    """Number of newest positions to keep, all devices together; rounded up to whole iterations. A
+    position takes about 2.2 bytes per edge."""
 
     def __post_init__(self):
         check_ranges(self, "replay")
@@ -114,27 +114,27 @@ class LearnerConfig:
     """Gradient descent with clipping, warm-up and a late cosine decay."""
 
     batch_size: PositiveInt = 1024
-    """Positions per update, all devices together; the devices must divide it. It changes the
-    replay ratio."""
+    """Positions per update, all devices together; divisible by the number of devices. A larger
+    batch raises the replay ratio."""
     updates_per_iteration: NonNegativeInt = 64
     """Updates after the games of each iteration. With batch_size it sets the replay ratio: how
-    often an average position is sampled. The presets have 3 to 8, large boards less than small
-    ones; at 10 a 5x5 network memorised noisy results."""
+    often an average position is sampled. The presets have a replay ratio of 3 to 8, lower on large
+    boards; at 10 a 5x5 network memorised noisy results."""
     optimizer: Literal["adamw", "muon"] = "adamw"
-    """How a gradient becomes a step. muon: matrices move equally far in all directions (Jordan et
-    al. 2024); with a convolution it learnt more in short runs at a learning_rate of 3e-3, but
-    less in two hours on 5x5. It takes more time where layers are wide."""
+    """Optimiser. muon: steps of weight matrices are equally long in all directions (Jordan et al.
+    2024). With conv and a learning_rate of 3e-3, muon learnt more in short runs, but less in two
+    hours on 5x5. muon takes more time with wide layers."""
     learning_rate: LearningRate = 1e-3
     """Learning rate after the warm-up. Lower it when the loss is unstable."""
     warmup_updates: NonNegativeInt = 100
     """Updates over which the learning rate rises from zero."""
     decay_fraction: Fraction = 0.5
-    """Last fraction of the run over which the learning rate falls along a cosine, to 2 % of its
-    height; 0: it never falls. The end of the run is the first of iterations and minutes."""
+    """Last fraction of the run over which the learning rate falls along a cosine to 2 % of its
+    value; 0: it never falls. The run ends at iterations or minutes, whichever comes first."""
     weight_decay: WeightDecay = 1e-4
     """Decoupled weight decay of matrices and kernels, not of biases and scales."""
     gradient_clip: PositiveNumber = 1.0
-    """Largest global norm of a gradient; larger ones are scaled down to it."""
+    """Largest global norm of a gradient; larger gradients are scaled down to it."""
 
     def __post_init__(self):
         check_ranges(self, "learner")
@@ -153,18 +153,18 @@ class EvaluationConfig:
     simulations: SimulationsOrNone = 64
     """Simulations per move of the network in evaluations; 0: the policy without search."""
     random_opening_moves: NonNegativeInt = 4
-    """Random edges at the start of each pair of games, 0 to this many; here captures count too."""
+    """Each pair of games begins with 0 to this many random edges; here captures count too."""
     opponents: str = "random,greedy"
-    """Players to meet, separated by commas: random, greedy, alphabeta:DEPTH, perfect, or
-    perfect:SHARE with a share of random moves. Empty: no matches."""
+    """Players to play against, separated by commas: random, greedy, alphabeta:DEPTH, perfect, or
+    perfect:SHARE, which plays this share of its moves at random. Empty: no matches."""
     suite: str = "auto"
-    """Suite of exactly solved positions to score the network on: table, 5x5_tuning, a file of
-    make_suite.py, ..., none. auto: table (positions of random play) on boards of up to 24 edges,
-    else the stored tuning half of the board, if there is one. Keep the test half for the final
-    result."""
+    """Suite of exactly solved positions to score the network on: table, a stored suite such as
+    5x5_tuning, a file of make_suite.py, or none. auto: table (positions of random play) on boards
+    of up to 24 edges, else the stored tuning half for the board, if there is one. Keep the test
+    half for the final result."""
     gate_threshold: Fraction = 0.0
-    """Fraction of the points that new weights must take in a match against the best weights before
-    they play; checked at every evaluation. 0: the newest weights always play."""
+    """Fraction of the points that new weights must win against the best weights before self-play
+    uses the new ones; checked at every evaluation. 0: self-play always uses the newest weights."""
 
     def __post_init__(self):
         check_ranges(self, "evaluation")
@@ -196,22 +196,22 @@ class Config(Lengths):
     seed: Seed = 0
     """Seed of all random numbers. The same seed, config and devices repeat a run exactly."""
     iterations: NonNegativeInt = 100
-    """Iterations of the whole run; each is self-play, then learning. 0: no limit, minutes ends the
-    run."""
+    """Iterations of the whole run; each is self-play, then learning. 0: no limit; only minutes ends
+    the run."""
     minutes: Minutes = 0.0
     """Minutes of self-play and learning of the whole run, over all resumes; compiling and
-    evaluations come on top. The iteration in which they run out is the last. 0: no limit. With a
-    limit the clock sets the learning rate, so two runs are not the same."""
+    evaluations take extra time. The iteration in which the minutes run out is the last. 0: no
+    limit. Time-limited runs are not reproducible: the learning rate follows the clock."""
     devices: NonNegativeInt = 0
-    """GPUs to use; 0: all there are. A CPU is one device unless JAX_NUM_CPU_DEVICES says more."""
+    """Number of GPUs to use; 0: all. A CPU is one device unless JAX_NUM_CPU_DEVICES is set."""
     checkpoint_every: PositiveInt = 20
     """Iterations between checkpoints; the last iteration always has one."""
     keep_checkpoints: PositiveInt = 10
-    """Newest checkpoints to keep; older ones are deleted. A ladder rates those that are kept."""
+    """Newest checkpoints to keep; older ones are deleted. A ladder rates the kept checkpoints."""
     save_replay: bool = True
-    """Save the replay buffer with the newest two checkpoints, so that a resumed run equals one that
-    never stopped, but for answers that adjudication still awaited. It is the largest part of a
-    checkpoint."""
+    """Save the replay buffer with the newest two checkpoints. A resumed run then equals an
+    uninterrupted run, except for solver results that were still pending. The buffer is the largest
+    part of a checkpoint."""
 
     def __post_init__(self):
         check_ranges(self)
@@ -234,7 +234,7 @@ class Config(Lengths):
             self._check_adjudication()
 
     def _check_adjudication(self) -> None:
-        """Raise an InputError unless games can stop early and be solved in time."""
+        """Raise an InputError unless the solver can end games and its results come in time."""
         name, board = f"selfplay.solver_below_edges: {self.selfplay.solver_below_edges}", self.game
         if self.search.nodes != "quiet":
             raise InputError(f"{name} needs search.nodes quiet, not {self.search.nodes}")
@@ -252,9 +252,9 @@ class Config(Lengths):
             )
 
     def fraction_done(self, iterations: int, minutes: float) -> float:
-        """Return the fraction of the run that is done: of its iterations or of its minutes.
+        """Return the fraction of the run that is done, by iterations or by minutes.
 
-        The larger one counts, so schedules reach their end whichever runs out first.
+        The larger fraction counts, so schedules reach their end whichever limit comes first.
         """
         of_iterations = iterations / self.iterations if self.iterations else 0.0
         of_minutes = minutes / self.minutes if self.minutes else 0.0

@@ -1,4 +1,4 @@
-"""The game itself: rules, board, structure, records and text. Knows nothing of learning."""
+"""The game: rules, board, structure, records and text. Nothing here depends on learning."""
 
 from jaxzero.game.board import (
     american_start,

@@ -1,4 +1,4 @@
-"""Geometry of the board as NumPy tables: neighbours, centres and symmetries; games replayed on it.
+"""Geometry of the board as NumPy tables (neighbours, centres, symmetries), and replay of games.
 
 The tables are computed once per board and are read-only.
 """
@@ -47,14 +47,14 @@ def box_neighbours(game: DotsAndBoxes) -> np.ndarray:
 
 
 def count_sides(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Count the drawn sides of every box of one board: [boxes + 1] int8, the last the outside."""
+    """Count the drawn sides of every box of one board, the outside last: [boxes + 1] int8."""
     sides = np.zeros(game.num_boxes + 1, np.int8)
     np.add.at(sides, box_neighbours(game)[drawn], 1)
     return sides
 
 
 def fullest_beside(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Return the most sides of a box beside each edge that are drawn: [..., A] from [..., A]."""
+    """Return the drawn sides of the fullest box beside each edge: [..., A] from [..., A]."""
     sides = drawn[..., box_sides_table(game)].sum(axis=-1, dtype=np.int8)
     outside = np.zeros((*sides.shape[:-1], 1), np.int8)
     return np.append(sides, outside, axis=-1)[..., box_neighbours(game)].max(axis=-1)
@@ -83,8 +83,8 @@ def replay(
 ) -> tuple[list[int], dict[int, int]]:
     """Return the player of every move and of the next one, [moves + 1], and the owners of boxes.
 
-    The edges of `start` are drawn before the game; a box that they close has no owner. After the
-    end the player of the last edge is to move.
+    The edges of `start` are drawn before the game; a box that `start` closes has no owner. After
+    the end, the player of the last edge is to move.
     """
     sides, players, owners = count_sides(game, np.array(start, int)), [0], {}
     for edge in moves:
@@ -129,7 +129,7 @@ def edge_permutations(game: DotsAndBoxes) -> np.ndarray:
 
 
 def corner_pairs(game: DotsAndBoxes) -> list[list[int]]:
-    """Return the outer edges of each corner, the horizontal one first; they are interchangeable."""
+    """Return the two outer edges of each corner, the horizontal edge first."""
     horizontals, verticals = _edge_numbers(game)
     corners = itertools.product((0, -1), repeat=2)
     return [[int(horizontals[corner]), int(verticals[corner])] for corner in corners]
@@ -139,9 +139,9 @@ def corner_pairs(game: DotsAndBoxes) -> list[list[int]]:
 def automorphisms(game: DotsAndBoxes) -> np.ndarray:
     """Return symmetries of the rules as gathers: [S, A] int32, row 0 the identity.
 
-    A corner box has two edges that no other box has; which of them is drawn makes no difference.
-    So with each of `edge_permutations` come those that swap them in some of the corners: S is 128
-    on a square board, else 64.
+    A corner box has two edges that belong to no other box, so swapping the two changes nothing.
+    Every combination of corner swaps is combined with each of `edge_permutations`. S is 128 on a
+    square board, else 64.
     """
     swaps = [np.arange(game.num_edges, dtype=np.int32)]
     for pair in corner_pairs(game):

@@ -1,8 +1,8 @@
-"""Sets of boxes as bits: a rule about all boxes of a board is then a few bitwise operations.
+"""Sets of boxes as bits, so that a rule about all boxes of a board is a few bitwise operations.
 
-A word of 32 bits holds as many whole rows as fit, the lowest bit the first box: one word for a
-board of 5 x 5 boxes, two for 7 x 7. The words are separate arrays, so that a compiler fuses long
-sequences of operations into one kernel.
+A word of 32 bits holds as many whole rows as fit; its lowest bit is its first box. A board of 5 x 5
+boxes takes one word, a board of 7 x 7 takes two. The words are separate arrays, so that a compiler
+fuses long sequences of operations into one kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WORD = 32  # bits
 
 @dataclass(frozen=True)
 class BoxSet:
-    """A set of boxes of one board; words of more axes are as many sets."""
+    """A set of boxes of one board; words with axes make an array of sets."""
 
     game: DotsAndBoxes
     words: tuple[jax.Array, ...]  # [...] uint32 each
@@ -57,7 +57,7 @@ class BoxSet:
             found = jnp.where(word > 0, number * size + place, found)
         return found
 
-    # The set after each box moved by one; what leaves the board is gone.
+    # Move every box of the set by one; boxes that leave the board are dropped.
 
     def right(self) -> BoxSet:
         return self._map(lambda word: word << 1) & _columns(self.game, 1, self.game.cols)
@@ -108,7 +108,7 @@ def unpack(boxes: BoxSet) -> jax.Array:
 
 
 def one_each(game: DotsAndBoxes) -> BoxSet:
-    """Return for every box the set of it alone; words [rows, cols]."""
+    """Return a set for every box that holds only this box; words [rows, cols]."""
     alone = np.eye(game.num_boxes, dtype=bool).reshape(-1, game.rows, game.cols)
     sets = zip(*(_constant(game, boxes) for boxes in alone), strict=True)
     shape = game.rows, game.cols
@@ -127,7 +127,7 @@ def _columns(game: DotsAndBoxes, first: int, end: int) -> BoxSet:
 
 
 def _constant(game: DotsAndBoxes, boxes: np.ndarray) -> list[int]:
-    """Return the words of a set that is known before compiling, [rows, cols] bool."""
+    """Return the words of a set that is constant at compile time, [rows, cols] bool."""
     return [sum(1 << int(i) for i in np.flatnonzero(part)) for part in _by_word(game, boxes)]
 
 

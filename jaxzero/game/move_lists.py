@@ -1,4 +1,4 @@
-"""Lists of moves as text, below lines with what the moves do not say.
+"""Lists of moves as text, below header lines with the board, the start and the players.
 
 The formats are openspiel, numbers, sau and codingame; `jaxzero.game.notation` describes them.
 """
@@ -22,7 +22,7 @@ CCGC_BOARD = DotsAndBoxes(5, 5)
 STARTS = {"american": american_start, "swedish": swedish_start, "icelandic": icelandic_start}
 
 _NUMBER, _END = "([0-9]{1,3})", r"(?=[\s,;]|$)"
-_PATTERNS = {  # the first that fits: H20 T begins like an edge of openspiel
+_PATTERNS = {  # the first match counts, because H20 T begins like an edge of openspiel
     "codingame": re.compile(rf"([A-T])([1-9][0-9]?) ?([TBLR]){_END}", re.IGNORECASE),
     "openspiel": re.compile(
         rf"(?:P([12])\()?([hv])[ ,]{{0,2}}(?:{_NUMBER}[ ,]{{1,2}}{_NUMBER}|([0-9])([0-9]))"
@@ -33,17 +33,17 @@ _PATTERNS = {  # the first that fits: H20 T begins like an edge of openspiel
 }
 _TURN = re.compile(r"move +([0-9]{1,3}) +((?:[AB][A-U][A-U])+)")
 _PLATFORM = re.compile(r"(move|new|name\??|end|quit)( |$)")
-_MESSAGE = re.compile(r"[ ,;]MSG\b.*", re.IGNORECASE)  # what a player of CodinGame may say
+_MESSAGE = re.compile(r"[ ,;]MSG\b.*", re.IGNORECASE)  # message of a CodinGame player
 _SIZE = re.compile(rf"#? *{_NUMBER} *x *{_NUMBER}(?: +([a-z]+))?", re.IGNORECASE)
 _FIELD = re.compile(r"# *(start|title|date|player 1|player 2):(.*)", re.IGNORECASE)
 
 
 class Move(NamedTuple):
-    """A move as it stands in a text. Rows count as in the format."""
+    """A move as written in a text. Rows are numbered as in the format of the text."""
 
-    place: str  # in the text
+    place: str  # in the text, for error messages
     text: str
-    kind: str  # h or v; empty where `row` is the number of the edge
+    kind: str  # h or v; empty if `row` is the number of the edge
     row: int
     col: int = 0
     player: int | None = None
@@ -51,9 +51,9 @@ class Move(NamedTuple):
 
 @dataclass
 class Page:
-    """The lines of a text, and what lines that start with # say."""
+    """The move lines and the header of a text."""
 
-    lines: list[tuple[int, str]] = field(default_factory=list)  # with their numbers, from 1
+    lines: list[tuple[int, str]] = field(default_factory=list)  # line numbers from 1, and lines
     board: DotsAndBoxes | None = None
     start: tuple[int, ...] = ()
     said: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Page:
 
 
 def read_page(text: str) -> Page:
-    """Split a text into lines of moves and what the others say. Raises: InputError."""
+    """Split a text into its move lines and its header. Raises: InputError."""
     page = Page()
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
@@ -106,7 +106,7 @@ def _read_start(page: Page, number: int, edges: str) -> tuple[int, ...]:
 
 
 def name_of_list(line: str) -> str | None:
-    """Return the format of which a line can be the first, None if there is none."""
+    """Return the format that a text with this first line has; None if there is none."""
     if _PLATFORM.match(line):
         return "sau"
     line = line.replace("\t", " ")
@@ -114,7 +114,7 @@ def name_of_list(line: str) -> str | None:
 
 
 def read_moves(text: str, board: DotsAndBoxes | None, name: str) -> RecordedGame:
-    """Read one of the formats that are lists of moves."""
+    """Read a game in the format `name`, one of MOVE_LISTS. Raises: InputError."""
     page = read_page(text)
     moves = list(_sau_moves(page) if name == "sau" else _moves_of(page, name))
     board = page.board or board or (CCGC_BOARD if name == "sau" else _smallest_board(moves))
@@ -147,7 +147,7 @@ def _openspiel_move(place: str, found: re.Match) -> Move:
 
 
 def _codingame_move(place: str, found: re.Match) -> Move:
-    """Return the side of a box; its row counts from below, as the rows of a `Move` here."""
+    """Return the move of a box side, such as A1 R. Rows are numbered from the bottom."""
     row, col, side = int(found[2]) - 1, ord(found[1].upper()) - ord("A"), found[3].upper()
     if side in "TB":
         return Move(place, found[0], "h", row + (side == "T"), col)
@@ -163,7 +163,7 @@ _MOVES = {
 
 
 def _sau_moves(page: Page) -> Iterator[Move]:
-    """Yield the moves of the SAU platform: one line a turn. Raises: InputError."""
+    """Yield the moves of the SAU platform: one line per turn. Raises: InputError."""
     turns = 0
     for number, line in page.lines:
         bare = line.strip()
@@ -181,9 +181,9 @@ def _sau_moves(page: Page) -> Iterator[Move]:
 
 
 def _smallest_board(moves: list[Move]) -> DotsAndBoxes:
-    """Return the board that the edges fill, else the smallest square board that holds them.
+    """Return the board that the moves fill, else the smallest square board that holds them.
 
-    Raises: InputError where numbers fill two boards.
+    Raises: InputError if edge numbers fill several boards.
     """
     if moves[0].kind:
         rows = max(1, *(move.row + (move.kind == "v") for move in moves))
@@ -205,7 +205,7 @@ def _smallest_board(moves: list[Move]) -> DotsAndBoxes:
 def edges_of(
     board: DotsAndBoxes, start: tuple[int, ...], moves: list[Move], upside_down: bool = False
 ) -> list[int]:
-    """Return the numbers of the edges of moves; `upside_down`: rows count from below.
+    """Return the edge number of every move; `upside_down`: rows are numbered from the bottom.
 
     Raises: InputError for a move off the board and for an edge that is already drawn.
     """
@@ -227,7 +227,7 @@ def edges_of(
 
 
 def with_turns_checked(game: RecordedGame, moves: list[Move]) -> RecordedGame:
-    """Return the game. Raises: InputError for a move of the player whose turn it is not."""
+    """Return `game` unchanged. Raises: InputError for a move of the wrong player."""
     for number, (move, player) in enumerate(zip(moves, game.players, strict=False), 1):
         if move.player not in (None, player):
             wrong = f"move {number}, {move.text}, is of player {move.player + 1}"
@@ -236,7 +236,7 @@ def with_turns_checked(game: RecordedGame, moves: list[Move]) -> RecordedGame:
 
 
 def write_moves(game: RecordedGame, name: str, header: bool = True) -> str:
-    """Return a game in one of MOVE_LISTS, a line for each turn, below its header."""
+    """Return a game as text in the format `name`, one of MOVE_LISTS, below its header."""
     lines = [*(_header(game) if header else ()), *MOVE_LISTS[name](game)]
     return "".join(f"{line}\n" for line in lines)
 
@@ -281,7 +281,7 @@ def _sau_lines(game: RecordedGame) -> Iterator[str]:
 
 
 def sau_name(kind: str, row: int, col: int) -> str:
-    """Name an edge for the SAU platform: A, row, column of a horizontal, B, column, row else."""
+    """Name an edge for the SAU platform: A, row, column if horizontal, else B, column, row."""
     first, second = (row, col) if kind == "h" else (col, row)
     return ("A" if kind == "h" else "B") + ascii_uppercase[first] + ascii_uppercase[second]
 
@@ -290,7 +290,7 @@ def _codingame_lines(game: RecordedGame) -> Iterator[str]:
     board = game.board
 
     def side_of(kind: str, row: int, col: int) -> str:
-        """Return a box and its side: above it or to its left, except at the border."""
+        """Return a box and its side: T or L, except at the bottom and the right border."""
         beyond = row == board.rows if kind == "h" else col == board.cols
         side = ("TB" if kind == "h" else "LR")[beyond]
         row, col = (row - beyond, col) if kind == "h" else (row, col - beyond)
@@ -300,7 +300,7 @@ def _codingame_lines(game: RecordedGame) -> Iterator[str]:
         yield " ".join(side_of(*place) for place in turn)
 
 
-MOVE_LISTS = {  # the lines of a game in every format
+MOVE_LISTS = {  # from a game to its lines, for every format
     "openspiel": _openspiel_lines,
     "numbers": _numbers_lines,
     "sau": _sau_lines,

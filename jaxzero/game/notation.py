@@ -3,15 +3,15 @@
     openspiel  P1(h,0,1) P2(v,2,3); also h0,1 v2,3 and h 0 1
     numbers    0,7,12: numbers of edges as here and in OpenSpiel
     ccgc       the JSON of the Chinese collegiate competition; always 5x5
-    sau        lines of the SAU platform, one for each turn: move 2 AABBCA; 5x5 unless it says other
+    sau        lines of the SAU platform, one per turn: move 2 AABBCA; 5x5 if no size is given
     codingame  A1 R: a box (column, row from below) and its side
     ascii      a picture: the position, without the order of the moves
     json       rows, cols, start, moves, names, title, date
 
-Lines that start with # are no moves. `# 5x5`, `# 5x5 swedish`, `# start: h0,0 v0,0`,
-`# player 1: NAME`, `# player 2: NAME`, `# title: TEXT` and `# date: TEXT` say what moves do not;
-others are comments. Without a size, edges that fill a board exactly are of this board, others of
-the smallest square board that holds them.
+Lines that start with # are not moves. The header lines are `# 5x5`, `# 5x5 swedish`,
+`# start: h0,0 v0,0`, `# player 1: NAME`, `# player 2: NAME`, `# title: TEXT` and `# date: TEXT`;
+other lines with # are comments. If there is no size, the board is the one that the edges fill
+exactly, else the smallest square board that holds them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PIECE = re.compile(r"([rb])\(([a-f])([1-6]),([hv])\)")
 
 
 def format_of(text: str) -> str:
-    """Return the format of a text, one of FORMATS. Raises: InputError for none of them."""
+    """Return the format of a text, one of FORMATS. Raises: InputError for any other text."""
     if len(text) > LONGEST_TEXT:
         raise InputError(f"text: {len(text)} characters are more than {LONGEST_TEXT}")
     if text.lstrip().startswith("{"):
@@ -79,9 +79,9 @@ def format_of_file(path: Path) -> str:
 
 
 def read_game(text: str, board: DotsAndBoxes | None = None) -> RecordedGame:
-    """Read a game in any of FORMATS. `board` is its board, if the text need not say it.
+    """Read a game in any of FORMATS. `board` is the expected board; a text may then omit its size.
 
-    Raises: InputError, with the line or the field and its value, for anything else.
+    Raises: InputError, with the line or the field and its value, for any other text.
     """
     name = format_of(text)
     game = read_moves(text, board, name) if name in MOVE_LISTS else _READERS[name](text)
@@ -93,12 +93,12 @@ def read_game(text: str, board: DotsAndBoxes | None = None) -> RecordedGame:
 def _parse_json(text: str) -> dict[str, Any]:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:  # also for numbers of thousands of digits
+    except (ValueError, RecursionError) as error:  # ValueError also for numbers that are too long
         raise InputError(f"text: is not JSON ({' '.join(str(error).split())[:100]})") from error
 
 
 def _read_ccgc(text: str) -> RecordedGame:
-    """Read a competition's record. The colour that moves first is player 0."""
+    """Read the record of a competition. The colour that moves first is player 0."""
     content = _parse_json(text)
     said = {name: content.get(name, "") for name in ("R", "B", "Event", "Date")}
     for name, value in said.items():
@@ -125,7 +125,7 @@ def _read_ccgc(text: str) -> RecordedGame:
 
 
 def _read_ascii(text: str) -> RecordedGame:
-    """Read a picture. Its edges are the start: who drew them is not known."""
+    """Read a picture. Its edges become the start, because the players of the edges are unknown."""
     page = read_page(text)
     lines = [""] * len(text.splitlines())
     for number, line in page.lines:
@@ -141,10 +141,10 @@ def _read_ascii(text: str) -> RecordedGame:
 
 
 def write_game(game: RecordedGame, name: str, header: bool = True) -> str:
-    """Return a game in the format `name`, one of FORMATS, to be read by `read_game`.
+    """Return a game as text for `read_game`, in the format `name`, one of FORMATS.
 
-    `header`: lists of moves begin with lines that start with #. `ascii` holds the position only.
-    Raises: InputError for an unknown format and for games that it cannot hold.
+    With `header`, lists of moves begin with their header lines. `ascii` holds only the position.
+    Raises: InputError for an unknown format and for a game that the format cannot hold.
     """
     if name not in FORMATS:
         known = f"{nearest(name, FORMATS)} (known: {', '.join(FORMATS)})"

@@ -1,13 +1,13 @@
-"""The quiet game: only positions without a free box are decided.
+"""The quiet game: players choose moves only in positions without a free box.
 
-Opening. All edges of one chain or loop open the same boxes and lead to the same quiet position, so
-one edge stands for them all: an edge inside it, beside its first box. In a chain of two that is the
+Opening. All edges of a chain or loop open the same boxes and lead to the same quiet position. So
+one edge represents them all: an inner edge beside the first box. In a chain of two boxes it is the
 middle edge, the hard-hearted handout. The outer edges of a chain of two let the opponent decline,
 which is never better for the mover.
 
-Capturing. The side that faces cnt free boxes takes all of them, or declines: it leaves the last s,
-and the other side has to move in the quiet position. With V the value of the quiet position, taking
-all is worth cnt + V and declining cnt - 2 s - V.
+Capturing. The side that faces cnt free boxes either takes all of them or declines. To decline, it
+leaves the last s boxes, and the other side has to move in the quiet position. If V is the value of
+the quiet position, taking all is worth cnt + V and declining is worth cnt - 2 s - V.
 
 Source: Berlekamp 2000, "The Dots-and-Boxes Game".
 """
@@ -36,8 +36,8 @@ from jaxzero.game.structure import Structure, first_boxes, structure
 def fewest_decisions(game: DotsAndBoxes) -> int:
     """Return the fewest moves of a whole quiet game.
 
-    Every edge is either such a move or closes one or two boxes. Without an edge that closes two
-    boxes, the moves are all edges but one for each box; every such edge adds a move.
+    Every edge is either a quiet move or closes one or two boxes. If no edge closes two boxes, the
+    number of moves is edges minus boxes. Every edge that closes two boxes adds a move.
     """
     return game.num_edges - game.num_boxes
 
@@ -59,9 +59,9 @@ def quiet_moves(game: DotsAndBoxes, found: Structure) -> jax.Array:
 
 
 def _at_openings(game: DotsAndBoxes, found: Structure, values: jax.Array) -> jax.Array:
-    """Return [A] with values [rows, cols] of the first boxes of chains and loops at their edges.
+    """Copy values [rows, cols] of first boxes of chains and loops to the opening edges: [A].
 
-    All other edges have 0.
+    All other edges get 0.
     """
     right, below, left = (jnp.where(side, values, 0) for side in _opening_sides(game, found))
     above_edges = jnp.pad(below, ((1, 0), (0, 0)))  # the edge below a box is above the next row
@@ -70,10 +70,10 @@ def _at_openings(game: DotsAndBoxes, found: Structure, values: jax.Array) -> jax
 
 
 def _opening_sides(game: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the box sides that stand for chains and loops: right, below, left [rows, cols] bool.
+    """Return the box sides that open chains and loops: right, below, left [rows, cols] bool.
 
-    The next box after the first one of a chain or loop is to its right or below it. A chain of one
-    box has two open sides, so at least one of them is not above.
+    The second box of a chain or loop is to the right of the first box or below it. A chain of one
+    box has two open sides, so at least one of the two is not above.
     """
     horizontal, vertical = split_edges(game, ~found.quiet)
     chained = found.length > 0
@@ -86,10 +86,10 @@ def _opening_sides(game: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax
 
 
 class Equivalence(NamedTuple):
-    """The edges that are one move in a quiet position."""
+    """Which edges of a quiet position count as one move."""
 
     moves: jax.Array  # [A] bool, from `quiet_moves`
-    canonical: jax.Array  # [A] int32, the move that stands for each edge; outside chains itself
+    canonical: jax.Array  # [A] int32, the move that represents each edge; outside chains itself
 
 
 def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
@@ -107,9 +107,9 @@ def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
 
 
 def fold(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
-    """Sum the weights of edges that are one move, on its representative: [A] to [A].
+    """Sum the weights of all edges that count as one move, at that move: [A] to [A].
 
-    `found` is the structure of one position; edges drawn in its quiet position have no weight.
+    `found` is the structure of one position; edges drawn in its quiet position get weight 0.
     """
     chained = found.length > 0
     # An edge between two boxes of a chain counts half in each.
@@ -128,8 +128,8 @@ def spread(
 ) -> jax.Array:
     """Share the weight of every move evenly among its equally good edges: [A] to [A].
 
-    The inverse of `fold`. The result depends on the shape of the position alone, so it moves with
-    the symmetries of the board.
+    `fold` undoes it. The result depends only on the shape of the position, so it commutes with the
+    symmetries of the board.
     """
     in_pair = highest_beside(jnp.where(found.length == 2, 1, 0)) > 0
     as_good = ~found.quiet & (same.moves | ~in_pair)
@@ -151,7 +151,7 @@ def free_boxes(found: Structure) -> FreeBoxes:
 
 
 def once_quiet(found: Structure) -> Structure:
-    """Return the structure of the quiet position of one structure."""
+    """Turn the structure of one position into the structure of its quiet position."""
     none = jnp.zeros_like(found.taken)
     return found._replace(taken=none, declined=none, free=jnp.zeros_like(found.free))
 
@@ -182,7 +182,7 @@ def settle(state: State, found: Structure, decline: jax.Array) -> State:
 
 
 def open_up(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, Structure]:
-    """Draw `edge` ([] int) in a quiet position; return the other side's position.
+    """Draw `edge` ([] int) in a quiet position; return the next position and its structure.
 
     A finished game does not change.
     """
@@ -191,7 +191,7 @@ def open_up(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, S
 
 
 def draw_quiet(game: DotsAndBoxes, state: State, edge: jax.Array) -> State:
-    """Return the position of `open_up` alone."""
+    """Return the position that `open_up` returns, without its structure."""
     over = is_over(state)
     return State(
         drawn=state.drawn | (jnp.arange(game.num_edges) == edge),
@@ -206,7 +206,7 @@ def closing_edge(
     """Return an edge that carries out a decision about the free boxes of one position: [] int32.
 
     To take all: any edge that closes a box. To decline: an edge that closes a box and keeps the
-    number of boxes to leave; without one, the edge that leaves exactly these boxes.
+    number of boxes to leave; if there is none, the edge that leaves exactly these boxes.
     """
     after = drawn[None, :] | jnp.eye(game.num_edges, dtype=bool)
     sides = jax.vmap(partial(box_sides, game))(after)

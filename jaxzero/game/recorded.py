@@ -1,4 +1,4 @@
-"""A game as data: board, start position, moves and names, checked when it is made."""
+"""A game as data: board, start position, moves and names, checked at construction."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LONGEST_NAME = 200  # characters
 LONGEST_COMMENT = 1000  # characters
 DEEPEST = 100  # variations within variations
 
-Comments = tuple[tuple[int, str], ...]  # the number of moves before each, and its text
+Comments = tuple[tuple[int, str], ...]  # the number of moves before each comment, and its text
 
 
 @dataclass(frozen=True)
 class Variation:
-    """Other moves in the place of those of a game, or of another variation."""
+    """Alternative moves in a game or in another variation."""
 
-    at: int  # moves before it
+    at: int  # moves before the variation
     moves: tuple[int, ...]  # edges in order
     comments: Comments = ()
     variations: tuple[Variation, ...] = ()  # each begins after the first move of this one
@@ -31,9 +31,9 @@ class Variation:
 
 @dataclass(frozen=True)
 class RecordedGame:
-    """A game as it was played: who closes a box moves again, and every edge is drawn once.
+    """A played game: the player who closes a box moves again, and every edge is drawn once.
 
-    Raises: InputError, with field and value, for what cannot be a game.
+    Raises: InputError, with field and value, for data that cannot be a game.
     """
 
     rows: int
@@ -86,7 +86,7 @@ class RecordedGame:
 
     @classmethod
     def from_json(cls, content: Any) -> RecordedGame:
-        """Build a game from what `to_json` returns; edges may have names. Raises: InputError."""
+        """Build a game from the result of `to_json`; edges may be names. Raises: InputError."""
         if not isinstance(content, dict):
             raise InputError(f"game: {shown(content)} must be an object with rows, cols and moves")
         known = [field.name for field in fields(cls)]
@@ -108,7 +108,7 @@ class RecordedGame:
         return cls(**{**content, **edges, **lines})
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON; comments and variations only where there are some."""
+        """Return the fields as JSON; comments and variations only if there are any."""
         plain = ("rows", "cols", "title", "date")
         lists = {name: list(getattr(self, name)) for name in ("start", "moves", "names")}
         return {name: getattr(self, name) for name in plain} | lists | _lines_to_json(self)
@@ -128,13 +128,13 @@ def _lines_to_json(line: RecordedGame | Variation) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Line:
-    """A game or a variation while what belongs to it is read."""
+    """The game or variation to which the comments and variations being read belong."""
 
     board: DotsAndBoxes
     start: tuple[int, ...]
     moves: tuple[int, ...]  # from the start of the game to the end of this line
-    first: int  # the fewest moves before a comment or a variation of it
-    name: str = ""  # before the names of its fields, in errors
+    first: int  # fewest moves before a comment or a variation of this line
+    name: str = ""  # prefix of its field names in error messages
     depth: int = 0
 
 
@@ -152,7 +152,7 @@ def _read_lines(line: _Line, content: dict[str, Any]) -> dict[str, Any]:
 
 def _read_comment(line: _Line, ply: Any, text: Any) -> tuple[int, str]:
     name = f"{line.name}comments"
-    # Python reads no number of more than 4,300 digits.
+    # Python refuses to read numbers of more than 4,300 digits.
     ply = int(ply) if str(ply).isascii() and str(ply).isdigit() and len(str(ply)) < 9 else ply
     _check_number(name, ply, line.first, len(line.moves))
     return ply, _plain(name, text, LONGEST_COMMENT)
@@ -198,7 +198,7 @@ def _listed(name: str, value: Any) -> list | tuple:
 
 
 def _plain(name: str, value: Any, longest: int = LONGEST_NAME) -> str:
-    """Return a text as one printable line that is not too long."""
+    """Return a text as one printable line of at most `longest` characters."""
     if not isinstance(value, str):
         raise InputError(f"{name}: {shown(value)} must be text")
     printable = "".join(sign if sign.isprintable() else " " for sign in value)
@@ -206,7 +206,7 @@ def _plain(name: str, value: Any, longest: int = LONGEST_NAME) -> str:
 
 
 def numbered(name: str, board: DotsAndBoxes, edge: Any) -> Any:
-    """Return the number of an edge that is named; numbers stay. Raises: InputError."""
+    """Return the number of an edge given by name; numbers stay. Raises: InputError."""
     if not isinstance(edge, str):
         return edge
     if len(edge) > 20:

@@ -34,7 +34,7 @@ class DotsAndBoxes:
     def __post_init__(self):
         for name in ("rows", "cols"):
             value = getattr(self, name)
-            try:  # an integer of NumPy becomes one of Python
+            try:  # converts NumPy integers to Python integers
                 plain = 0 if isinstance(value, bool) else index(value)
             except TypeError:
                 plain = 0
@@ -95,7 +95,7 @@ def sides_of_boxes(game: DotsAndBoxes, edges: jax.Array) -> tuple[jax.Array, ...
 
 def box_sides(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     """Count the drawn sides of every box: [rows, cols] int32, 0 to 4."""
-    # Slices instead of a lookup table: they fuse, a gather does not.
+    # Slices instead of a lookup table: XLA fuses slices, but not a gather.
     return sum(sides_of_boxes(game, drawn.astype(jnp.int32)))
 
 
@@ -149,8 +149,8 @@ def discount(next_state: State, again: jax.Array) -> jax.Array:
     """Return the factor from the value of the next position to this one: [] float32.
 
     Each value is for the side to move there: +1 when the same side moves again, -1 when the turn
-    passes, 0 when the game is over. It is the only sign between values in a search of the plain
-    game; in the quiet game `search/quiet_game.outcome` has it, as captures decide who moves next.
+    passes, 0 when the game is over. In the plain game no other function sets a sign between values
+    of the search. The quiet game uses `search/quiet_game.outcome`: captures decide who moves next.
     """
     sign = jnp.where(again, 1.0, -1.0)
     return jnp.where(is_over(next_state), 0.0, sign)

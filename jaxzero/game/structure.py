@@ -5,9 +5,9 @@ position without a free box is quiet. In a quiet position the boxes with two ope
 and loops, joined through open sides. An edge that touches none of them is safe. A box with three or
 four open sides is a joint. A chain that ends at a joint later becomes part of a longer one.
 
-Nothing here runs until it is done, for a GPU would read that back each round: free boxes are taken,
-and chains followed, for as many rounds as there are boxes. On sets of boxes a round is a few
-operations, and a compiler fuses all rounds into one kernel.
+The number of rounds is known at compile time, so the host never waits for the GPU. Taking free
+boxes and following chains take as many rounds as there are boxes. On sets of boxes a round is a few
+operations, and a compiler fuses several rounds into one kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxzero.game.box_sets import BoxSet, one_each, pack, unpack
 from jaxzero.game.rules import DotsAndBoxes, highest_beside, sides_of_boxes
 
-# Rounds in one kernel at most: with more, XLA on a CPU computes the same values many times.
+# Most rounds in one kernel. With more, XLA on a CPU computes the same values many times.
 FUSED_ROUNDS = 8
 
 
@@ -37,13 +37,13 @@ class Structure(NamedTuple):
     safe: jax.Array  # [A] bool, edges that give no box away in the quiet position
     free: jax.Array  # [rows, cols] bool, the free boxes
     length: jax.Array  # [rows, cols] int32, boxes of the chain or loop here in `quiet`; 0: none
-    loop: jax.Array  # [rows, cols] bool, whether it is a loop
+    loop: jax.Array  # [rows, cols] bool, the boxes of loops in `quiet`
     open_sides: jax.Array  # [rows, cols] int32, sides not drawn in `quiet`
     first: jax.Array  # [rows, cols] int32, first box of the chain or loop here; num_boxes: none
     joined: jax.Array  # [rows, cols] int32, ends of the chain here that are at joints: 0 to 2
 
 
-# Programs have it in several places: it is traced once, and inlined.
+# Programs call `structure` in several places; JAX traces it once and inlines it.
 @partial(jax.jit, static_argnums=0, inline=True)
 def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
     """Analyse one position, given by its drawn edges [A] bool."""
@@ -68,7 +68,7 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
 
 
 def first_boxes(found: Structure) -> jax.Array:
-    """Return every chain and loop once, at its first box: [rows, cols] bool."""
+    """Mark the first box of every chain and loop: [rows, cols] bool."""
     return found.first == jnp.arange(found.first.size).reshape(found.first.shape)
 
 
@@ -106,13 +106,13 @@ def beside(boxes: BoxSet) -> Sides:
 
 
 def take_all(drawn: Sides) -> Sides:
-    """Close every box with three drawn sides until there is none."""
+    """Close every box with three drawn sides until no such box is left."""
 
     def around(closed: BoxSet) -> Sides:
         near = zip(drawn, beside(closed), strict=True)
         return Sides(*(side | closed | other for side, other in near))
 
-    # A round closes a box at least, or nothing is left to close.
+    # Every round closes at least one box, until nothing is left to close.
     game = drawn.above.game
     closed = repeat(game.num_boxes, lambda closed: three_or_more(around(closed)), four(drawn))
     return around(closed)
@@ -133,9 +133,9 @@ def repeat(rounds: int, step: Callable[[BoxSet], BoxSet], boxes: BoxSet) -> BoxS
 def _declined(before: Sides, after: Sides, taken: BoxSet) -> jax.Array:
     """Return how many of the `taken` boxes the mover can leave: [] int32.
 
-    2 if they include a half-open chain of at least two boxes: its outer edge leaves them. Else 4
-    if they include a closed chain of at least four: an inner edge leaves them. A box that was free
-    from the start is the end of a chain; the edge it lacks cannot leave it.
+    2 if the boxes include a half-open chain of at least two: its outer edge leaves two boxes. Else
+    4 if they include a closed chain of at least four: an inner edge leaves four boxes. A box that
+    was free from the start is the end of a chain; its missing edge takes the box.
     """
     inner = taken - three_or_more(before)
     new = [inner & late - early for late, early in zip(after, before, strict=True)]
@@ -165,7 +165,7 @@ def find_components(drawn: Sides) -> Components:
 
     links, to_joints = leading_to(chained), leading_to(joint)
 
-    # From every box of a chain or loop at once: what is reached along links.
+    # Follow the links from every box of a chain or loop at once.
     def spread(reached: BoxSet) -> BoxSet:
         near = zip(beside(reached), links, strict=True)
         return reduce(or_, (boxes & link for boxes, link in near), reached)

@@ -17,7 +17,7 @@ from jaxzero.errors import LONGEST_VALUE, InputError, shortened
 from jaxzero.game.rules import DotsAndBoxes
 
 _NAME = re.compile(r"([hv])\s*(\d+)[\s,]+(\d+)|([hv])(\d)(\d)", re.IGNORECASE)
-# In a list a comma may stand inside a name and between two: h0,1 comes before h01 and h 0 1.
+# In a list a comma can be inside a name or between names, so h0,1 is tried before h01 and h 0 1.
 _ENTRY = re.compile(
     r"(?:[hv]\s*\d+\s*,\s*\d+|[hv]\d\d|[hv]\s*\d+\s+\d+|\d+)(?![^\s,;])", re.IGNORECASE
 )
@@ -38,14 +38,14 @@ def edge_name(game: DotsAndBoxes, edge: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text with the letters, digits and commas of an East Asian keyboard made plain."""
+    """Return a text with plain letters, digits and commas for those of East Asian keyboards."""
     return unicodedata.normalize("NFKC", text).replace("、", ",")
 
 
 def parse_edges(game: DotsAndBoxes, text: str) -> list[int]:
-    """Return the numbers of edges that a text lists, as for `parse_edge`.
+    """Return the numbers of the edges in a text, each written as for `parse_edge`.
 
-    Blanks, commas and semicolons separate them. Raises: InputError for a word that is no edge and
+    Blanks, commas and semicolons separate edges. Raises: InputError for a word that is no edge and
     for an edge that is listed twice.
     """
     text, edges, at = plain(text), [], 0
@@ -70,7 +70,7 @@ def parse_edge(game: DotsAndBoxes, text: str) -> int:
     """
     text = plain(text).strip()
     shown = shortened(repr(text))
-    if len(text) > LONGEST_VALUE:  # Python refuses numbers of thousands of digits
+    if len(text) > LONGEST_VALUE:  # Python refuses to read numbers of thousands of digits
         raise InputError(f"edge {shown} is not on a {game} board")
     if text.isdecimal():
         edge = int(text)
@@ -129,7 +129,7 @@ def _boxes(
     owners: Mapping[int, str],
     labels: Mapping[int, str],
 ) -> str:
-    """Draw the vertical edges of one row. A label is centred on its edge, may run into boxes."""
+    """Draw the vertical edges of one row. Labels are centred on edges and may reach into boxes."""
     canvas = [" "] * ((game.cols + 1) * (_WIDTH + 1) + 4)
     first = game.num_horizontal + row * (game.cols + 1)
     for col in range(game.cols + 1):
@@ -149,8 +149,8 @@ def parse_picture(text: str) -> tuple[DotsAndBoxes, list[int]]:
     """Return the board and the drawn edges of a picture, as `render` draws it or narrower.
 
     The dots are `+`, above each other, any number of columns and lines apart. A run of `-` from dot
-    to dot is a drawn edge, as is `|` in every line between two dots. All else is a label.
-    Raises: ValueError, with the line, for anything else.
+    to dot is a drawn edge, as is `|` in every line between two dots. Other text between dots is a
+    label. Raises: ValueError, with the line, for a text that is not such a picture.
     """
     lines = [line.expandtabs().rstrip() for line in text.splitlines()]
     rows = [number for number, line in enumerate(lines) if line.lstrip().startswith("+")]

@@ -1,1 +1,1 @@
-"""The host's side: files, signals, streams, caches and what stands on the terminal."""
+"""The host's side: files, signals, streams, caches and status lines on the terminal."""

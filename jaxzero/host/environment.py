@@ -1,4 +1,4 @@
-"""Variables of the environment that jax reads: what is wrong with them, in one line."""
+"""Environment variables that jax reads: checks, with errors in one line."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ NEEDS_CUDA_BUILD = 'needs the CUDA build of jax: pip install -e ".[cuda13]" (or 
 
 
 def check_environment() -> None:
-    """Raise an InputError for a value of the environment that jax would misread.
+    """Raise an InputError for an environment variable that jax would misread.
 
-    Settings of matplotlib and jsonargparse that suit other programs are replaced or removed.
+    Also replace the backend of matplotlib and remove the settings of jsonargparse.
     """
-    os.environ["MPLBACKEND"] = "agg"  # figures are files; a notebook's backend may not be here
+    os.environ["MPLBACKEND"] = "agg"  # figures are files; a notebook's backend may be missing
     for name in [name for name in os.environ if name.startswith("JSONARGPARSE_")]:
         del os.environ[name]
     # With more than 1024 devices jax takes minutes to start.
     _check("JAX_NUM_CPU_DEVICES", "a whole number from 1 to 1024", lambda v: 1 <= int(v) <= 1024)
     for name in (FRACTION, OLD_FRACTION):
         _check(name, "a number > 0 and <= 1", lambda value: not value or 0 < float(value) <= 1)
-    # Jax takes any other word for true.
+    # jax reads any other word as true.
     switches = ("", "true", "True", "1", "false", "False", "0")
     _check(PREALLOCATE, "true or false", lambda value: value in switches)
     if os.environ.get(FRACTION) and (old := os.environ.get(OLD_FRACTION)):
@@ -36,7 +36,7 @@ def check_environment() -> None:
 
 
 def _check(name: str, words: str, is_right: Callable[[str], bool]) -> None:
-    """Raise an InputError unless a variable is right, where it is set."""
+    """Raise an InputError if a variable is set to a wrong value."""
     value = os.environ.get(name)
     try:
         right = value is None or is_right(value)
@@ -47,7 +47,7 @@ def _check(name: str, words: str, is_right: Callable[[str], bool]) -> None:
 
 
 def check_devices() -> None:
-    """Let jax find its devices. Raises: InputError where the environment asks for others."""
+    """Let jax find its devices. Raises: InputError if JAX_PLATFORMS asks for missing ones."""
     import jax
 
     named = os.environ.get("JAX_PLATFORMS", "")
@@ -63,7 +63,7 @@ def check_devices() -> None:
 
 
 def has_cuda_build() -> bool:
-    """Return whether the jax that is installed can compile for a GPU."""
+    """Return whether the installed jax can compile for a GPU."""
     names = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
     try:
         return any(find_spec(name) for name in names)
@@ -72,11 +72,11 @@ def has_cuda_build() -> bool:
 
 
 def memory_advice() -> str:
-    """Return what helps where the memory of a device has run out."""
+    """Return advice for a device that has run out of memory."""
     import jax
 
     advice = "fewer games at once, simulations or samples a batch need less"
-    with suppress(RuntimeError):  # a device with too little memory to begin
+    with suppress(RuntimeError):  # too little memory even to start jax on the device
         if jax.default_backend() == "cpu":
             return advice
     return (
@@ -86,7 +86,7 @@ def memory_advice() -> str:
 
 
 def refused_by_jax(error: BaseException, trace: TracebackType | None) -> str:
-    """Return a line about the variable that jax refuses while it is imported, else ""."""
+    """Return a line about a variable that jax refuses during its import, else ""."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     source = PurePath(trace.tb_frame.f_code.co_filename if trace else "")

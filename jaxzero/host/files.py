@@ -1,4 +1,4 @@
-"""Files: refused early where they cannot be read or written, and never half-written."""
+"""Files: refused early if they cannot be written, and never half-written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def shipped_folder(name: str) -> Path:
-    """Return a folder that lies beside the package in a checkout and inside it in a wheel."""
+    """Return a folder that is beside the package in a checkout and inside it in a wheel."""
     package = Path(__file__).parents[1]
     inside = package / name
     return inside if inside.is_dir() else package.parent / name
@@ -35,8 +35,8 @@ def shipped_folder(name: str) -> Path:
 def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
     """Raise an InputError unless a file can be written at `path`, if given. Touches nothing.
 
-    With `suffixes` its name must end with one of them. From here on a closed output does not end
-    the script, so that the file is written.
+    With `suffixes` its name must end with one of them. Afterwards a closed standard output no
+    longer ends the script, so that the file is written.
     """
     if path is None:
         return
@@ -47,7 +47,7 @@ def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -
         if not special:
             with tempfile.TemporaryFile(dir=path.resolve().parent):
                 pass
-    except (OSError, RuntimeError) as error:  # links may go round in a circle
+    except (OSError, RuntimeError) as error:  # RuntimeError: links form a circle
         raise _unwritable(option, path, error) from error
     if suffixes and path.suffix not in suffixes and not special:
         raise InputError(f"{option}: {path} must end with {' or '.join(filter(None, suffixes))}")
@@ -57,12 +57,12 @@ def check_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -
 def check_folder(option: str, path: Path | None) -> None:
     """Raise an InputError unless `path`, if given, is or can be a folder of files to write.
 
-    Touches nothing. From here on a closed output does not end the script.
+    Touches nothing. Afterwards a closed standard output no longer ends the script.
     """
     if path is None:
         return
     try:
-        # A link that leads nowhere is there, too.
+        # A broken link counts as existing.
         folders = (path, *path.absolute().parents)
         there = next(folder for folder in folders if folder.exists() or folder.is_symlink())
         with tempfile.TemporaryFile(dir=there):
@@ -73,7 +73,7 @@ def check_folder(option: str, path: Path | None) -> None:
 
 
 def make_folder(option: str, path: Path) -> None:
-    """Create a folder and those it is in. Raises: InputError, RunError where that cannot be."""
+    """Create a folder and its parents. Raises: InputError, or RunError if the machine fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -83,7 +83,7 @@ def make_folder(option: str, path: Path) -> None:
 def _unwritable(
     option: str, path: Path, error: Exception, what: str = "written"
 ) -> InputError | RunError:
-    """Return the error of a path that was named wrongly, or that the machine fails to write."""
+    """Return an InputError for a wrong path, or a RunError if the machine fails to write it."""
     words = getattr(error, "strerror", None) or error
     number = getattr(error, "errno", None)
     fails = number in SYSTEM_ERRORS and number != errno.EROFS
@@ -92,9 +92,9 @@ def _unwritable(
 
 @contextmanager
 def locked_folder(option: str, folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder during a block, as far as they ask the same.
+    """Lock a folder during a block, against other processes that also call this.
 
-    The system gives the lock back when a process dies. Raises: InputError naming the other process.
+    The system releases the lock when a process dies. Raises: InputError naming the other process.
     """
     path = folder / LOCK_FILE
     try:
@@ -118,19 +118,19 @@ def locked_folder(option: str, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a temporary file to write, of the same suffix; without an error it becomes `path`.
+    """Yield a temporary file of the same suffix; it becomes `path` if the block succeeds.
 
-    Raises: InputError where it cannot be written; OSError where the machine is to blame.
+    Raises: InputError if `path` cannot be written; OSError if the machine is to blame.
     """
     with _about(path):
         if (number := STREAMS.get(str(path))) is not None:
             with temporary_folder() as folder:
                 yield folder / "whole"
-                # In the order of writing, at the end of what is there.
+                # Flush earlier output first, then append to it.
                 print(end="", flush=True)
                 with open(os.dup(number), "wb") as file:
                     file.write((folder / "whole").read_bytes())
-        elif _is_special(path):  # a pipe or a device, which is not to be replaced
+        elif _is_special(path):  # a pipe or a device must not be replaced
             yield path
         else:
             target = path.resolve()
@@ -143,15 +143,15 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def _is_special(path: Path) -> bool:
-    """Return whether `path` is there and no regular file by a name of its own."""
+    """Return whether `path` exists and is a standard stream or no regular file."""
     return path.exists() and (not path.is_file() or str(path) in STREAMS)
 
 
 @contextmanager
 def _about(path: Path) -> Iterator[None]:
-    """Let an error of a block name `path`, not what it has met: a temporary file, or no name.
+    """Make an error of a block name `path` instead of a temporary file or no file.
 
-    Raises: InputError where it cannot be written; OSError where the machine is to blame.
+    Raises: InputError if `path` cannot be written; OSError if the machine is to blame.
     """
     try:
         yield
@@ -170,7 +170,7 @@ def write_text(path: Path, text: str) -> None:
 def append_text(path: Path, text: str) -> None:
     """Write whole lines at the end of a text file. Raises: as `atomic_write`.
 
-    Where a full disk cut the last line off, the text begins on a line of its own.
+    If a full disk cut off the last line, the text begins on a new line.
     """
     with _about(path), path.open("a+b") as file:
         if file.tell():
@@ -193,7 +193,7 @@ def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> Non
 
 
 def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
-    """Write a matplotlib figure, whole or not at all; PNG unless the suffix says other.
+    """Write a matplotlib figure, whole or not at all; PNG unless the suffix names a format.
 
     Raises: as `atomic_write`.
     """
@@ -203,7 +203,7 @@ def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
 
 @contextmanager
 def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
-    """Yield a new folder, in `parent` or where temporary files go; it is gone at the end.
+    """Yield a new folder, in `parent` or the system's temporary folder; remove it at the end.
 
     Raises: as `atomic_write`.
     """

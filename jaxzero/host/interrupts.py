@@ -1,18 +1,18 @@
 """Ctrl-C and SIGTERM end a script at once: one line, exit code 130 or 143, nothing half-written.
 
-So do the signals of a terminal that closes (SIGHUP) and of schedulers (SIGUSR1, SIGUSR2). Signals
-within half a second are one: `timeout` sends two, to the process and to its group.
+SIGHUP (the terminal closes), SIGUSR1 and SIGUSR2 (from schedulers) do the same. Signals within half
+a second count as one, because `timeout` sends two: to the process and to its group.
 
 Scripts install this before their other imports. Importing the package changes nothing: in a
 notebook Ctrl-C stays an exception.
 
-Python makes an exception of Ctrl-C in the main thread, between two of its own instructions. A
-compiler may keep it waiting there for a minute, and libraries print or swallow the exception. So a
-thread of its own waits for the signal, holds the main thread, cleans up and ends the process.
+Python raises the exception of Ctrl-C in the main thread, between two of its own instructions. A
+compiler may delay it for a minute, and libraries print or swallow the exception. So a separate
+thread waits for the signal, holds the main thread, cleans up and ends the process.
 A training run takes the first signal as a request to stop after its iteration (`Stop`).
 
-The end of the main thread ends a script at once, too: a compiler in a thread may go on for a
-minute, and it aborts a process that Python is taking down.
+The end of the main thread also ends a script at once. Otherwise a compiler in another thread may
+run for a minute, and it aborts the process while Python shuts down.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from jaxzero.host.environment import check_environment, refused_by_jax
 from jaxzero.host.streams import OutputLost, guard_streams
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-TOGETHER_SECONDS = 0.5  # signals within it are one
-FLUSH_SECONDS = 0.5  # that the rest of each output may take; its reader may be stuck
+TOGETHER_SECONDS = 0.5  # signals within this time count as one
+FLUSH_SECONDS = 0.5  # limit for flushing each output; its reader may be stuck
 
 Request = Callable[[int], None]
 
 _state = SimpleNamespace(installed=False, ending=False, message="Stopped.", code=None)
-_requests: list[Request] = []  # the next signal calls the last of them
+_requests: list[Request] = []  # the next signal calls the last one
 _cleanups: list[Callable[[], None]] = []
 
 
 def end_with(message: str) -> None:
-    """Let a signal that ends this process say `message`."""
+    """Set the message to print when a signal ends this process."""
     _state.message = message
 
 
@@ -74,16 +74,16 @@ def install() -> None:
 
 
 def _heeded() -> list[signal.Signals]:
-    """Return the signals that are not ignored, as Ctrl-C is in jobs that a script starts with &."""
+    """Return the signals that are not ignored; jobs that a script starts with & ignore Ctrl-C."""
     return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
 def first_calls(request: Request) -> Iterator[None]:
-    """Let the first signal in a block call `request` with its number; the second ends as usual.
+    """Call `request` with the first signal in a block; the second signal ends as usual.
 
-    In a script `request` runs at once, in a thread of its own; elsewhere in the main thread, which
-    alone takes signals there.
+    In a script `request` runs at once, in a separate thread. Elsewhere it runs in the main thread,
+    the only one that receives signals there.
     """
     before = {}
 
@@ -103,13 +103,13 @@ def first_calls(request: Request) -> Iterator[None]:
         yield
     finally:
         restore()
-        with suppress(ValueError):  # the signal came and took it
+        with suppress(ValueError):  # a signal has already removed it
             _requests.remove(request)
 
 
 @contextmanager
 def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
-    """Call `cleanup` at the end of a block, and also where a signal ends the process in it."""
+    """Call `cleanup` at the end of a block, also if a signal ends the process in the block."""
     _cleanups.append(cleanup)
     try:
         yield
@@ -119,12 +119,12 @@ def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
 
 
 def at_stop(cleanup: Callable[[], None]) -> None:
-    """Call `cleanup` where a signal ends the process."""
+    """Call `cleanup` when a signal ends the process."""
     _cleanups.append(cleanup)
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process when the pipe `parent` is closed at its other end: the parent is gone."""
+    """End this process when the other end of the pipe `parent` closes: the parent has ended."""
 
     def wait() -> None:
         with suppress(OSError):
@@ -141,12 +141,12 @@ def _hold(number: int, _frame: object) -> None:
         time.sleep(1)
     taken_by = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(taken_by, warn_on_full_buffer=False)
-    if taken_by != _state.writer:  # an event loop that is running: the watching thread saw nothing
+    if taken_by != _state.writer:  # a running event loop took it: `_watch` saw nothing
         os.write(_state.writer, bytes([number]))
 
 
 def _watch(reader: int) -> None:
-    """Wait for signals; call what was requested, else end the process."""
+    """Wait for signals; call the last request, or end the process if there is none."""
     last = -TOGETHER_SECONDS
     while True:
         for number in os.read(reader, 64):
@@ -160,11 +160,11 @@ def _watch(reader: int) -> None:
 
 
 def _end(number: int) -> None:
-    """End the process, as shells expect of one that a signal ended."""
+    """End the process with the exit code that shells expect after a signal."""
     _state.ending = True
-    # The main thread shall make no file while they are removed: this makes it run `_hold`.
+    # Make the main thread run `_hold`, so that it creates no file while files are removed.
     _thread.interrupt_main(number)
-    # A terminal has shown ^C, or a line of status, on this line.
+    # On a terminal this line already shows ^C or a status.
     end_now(128 + number, "\n" * os.isatty(2) + _state.message + "\n")
 
 
@@ -182,7 +182,7 @@ def end_now(code: int, message: str = "") -> NoReturn:
         try:
             last.start()
             last.join(FLUSH_SECONDS)
-        except RuntimeError:  # Python 3.12 starts no thread any more once the main one has ended
+        except RuntimeError:  # Python 3.12 starts no thread after the main thread has ended
             _try(write)
     os._exit(code)
 
@@ -193,13 +193,13 @@ def _try(action: Callable[[], object]) -> None:
 
 
 def ends_threads() -> bool:
-    """Return whether the end of this process ends all threads, as the end of a script does."""
+    """Return whether the end of the main thread ends all threads, as it does in a script."""
     return _state.installed
 
 
 @contextmanager
 def ends_at_once() -> Iterator[None]:
-    """Let this process end right after a block, whatever its other threads are doing."""
+    """Make this process end right after a block, whatever its other threads are doing."""
     _state.code = 1
     try:
         yield
@@ -210,7 +210,7 @@ def ends_at_once() -> Iterator[None]:
 
 
 def _leave() -> None:
-    """End the process with what `ends_at_once` has found, once its output has arrived."""
+    """Flush the output, then end the process with the exit code from `ends_at_once`."""
     message = ""
     try:
         sys.stdout.flush()
@@ -221,7 +221,7 @@ def _leave() -> None:
 
 
 def _explain(kind: type, error: BaseException, trace: TracebackType | None) -> None:
-    """Print the traceback of an error, one line where it is no fault of the program."""
+    """Print the traceback of an error, or one line if the program is not at fault."""
     if isinstance(error, OutputLost):
         end_now(1, str(error))
     if line := refused_by_jax(error, trace):
@@ -230,12 +230,12 @@ def _explain(kind: type, error: BaseException, trace: TracebackType | None) -> N
 
 
 class Stop:
-    """Whether to end after the present iteration: on a signal, or when the time is up."""
+    """Decides when to stop: on a signal, after the time limit, or after some iterations."""
 
     def __init__(self, max_minutes: float = 0.0, max_iterations: int = 0):
         self._deadline = time.monotonic() + 60 * max_minutes if max_minutes else None
         self._iterations_left = max_iterations or None
-        self.signal: int | None = None  # that asked to stop
+        self.signal: int | None = None  # the signal that asked to stop
 
     @property
     def requested(self) -> bool:
@@ -244,7 +244,7 @@ class Stop:
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a process that a signal ended; 0 where none did."""
+        """The exit code that a shell expects after a signal; 0 without a signal."""
         return 128 + self.signal if self.signal else 0
 
     @property
@@ -254,16 +254,16 @@ class Stop:
         return self.requested or late
 
     def request(self, signal: int) -> None:
-        """Ask to stop after the present iteration, and say so at once."""
+        """Ask to stop after the current iteration, and print this at once."""
         self.signal = signal
         words = "Finishing this iteration and saving. Ctrl-C again stops at once."
-        # On a terminal the line has ^C on it. One write, which no other line comes into.
+        # On a terminal this line already shows ^C. One write keeps other output out of the line.
         print("\n" * sys.stdout.isatty() + words + "\n", end="", flush=True)
 
     def take_over(self, signal: int) -> None:
-        """Stop because of a signal that another process had, 0: none had one.
+        """Stop because of a signal that another process received; 0 means none.
 
-        A signal of this process may come at any moment, and stays.
+        A signal that this process has received itself stays.
         """
         if signal and not self.requested:
             self.signal = signal

@@ -1,4 +1,4 @@
-"""Memory of the host: what the machine, or the container around this process, can still give."""
+"""Memory of the host: the bytes still free on the machine or in the container."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-# Version 2 and version 1 of control groups: controller, limit, use, and what of the use is cache.
+# Control groups, version 2 and version 1: controller, limit, use, and the cache within the use.
 GROUPS = (
     ("", "memory.max", "memory.current", "inactive_file"),
     ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -14,7 +14,7 @@ GROUPS = (
 
 
 def available_host_bytes(system: Path = Path("/")) -> int | None:
-    """Return the bytes a process can still take, by machine and container; None: unknown."""
+    """Return the bytes that a process can still allocate, or None if unknown."""
     left = [*_left_in_groups(system)]
     if (machine := _fields(system / "proc/meminfo").get("MemAvailable:")) is not None:
         left.append(machine * 1024)
@@ -22,11 +22,11 @@ def available_host_bytes(system: Path = Path("/")) -> int | None:
 
 
 def _left_in_groups(system: Path) -> Iterator[int]:
-    """Yield what is left in each control group that holds this process."""
+    """Yield the free bytes of each control group that holds this process."""
     own = [line.split(":", 2) for line in _lines(system / "proc/self/cgroup")]
     for controller, limit_file, use_file, cache_field in GROUPS:
         root = system / "sys/fs/cgroup" / controller
-        # Inside a container the name may be that of the host, while `root` is the group's.
+        # In a container the name may be that on the host, while `root` is already the group.
         folders = [root / name.lstrip("/") for _, known, name in own if known == controller]
         around = [parent for folder in folders for parent in folder.parents]
         for group in {root, *folders, *(one for one in around if one.is_relative_to(root))}:
@@ -37,7 +37,7 @@ def _left_in_groups(system: Path) -> Iterator[int]:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """Return the numbers of a file of the system by the first word of their lines."""
+    """Return the number in each line of a system file, by the first word of the line."""
     return {words[0]: int(words[1]) for words in map(str.split, _lines(path))}
 
 

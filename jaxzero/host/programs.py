@@ -1,7 +1,7 @@
-"""Programs kept on disk as they were traced, so that the next process need not trace them again.
+"""Keep traced programs on disk, so that the next process need not trace them again.
 
-jax itself keeps what XLA compiled. For a search of the 5x5 network, tracing takes three times as
-long as reading that, in every process anew.
+jax itself keeps only what XLA compiled. For a search of the 5x5 network, tracing takes three times
+as long as reading the compiled program, in every process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_TRACED = 64  # files of traced programs that are kept
 def use_compilation_cache() -> None:
     """Find the devices, and keep compiled programs between runs in the user's cache folder.
 
-    Raises: InputError where the environment asks for devices that cannot be.
+    Raises: InputError if the environment asks for missing devices.
     """
     check_devices()
     if jax.config.jax_compilation_cache_dir is None:
@@ -40,7 +40,7 @@ def use_compilation_cache() -> None:
     if folder := cache_folder():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:  # jax would warn of every program
+        except OSError as error:  # otherwise jax would warn about every program
             words = f"compiled programs are not kept: {shortened(str(folder))} cannot be made"
             print(f"warning: {words} ({error.strerror})", file=sys.stderr)
             jax.config.update("jax_compilation_cache_dir", "")
@@ -48,7 +48,7 @@ def use_compilation_cache() -> None:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder of this machine in which jax keeps compiled programs, None without one."""
+    """Return the local folder where jax keeps compiled programs, or None."""
     named = jax.config.jax_compilation_cache_dir
     if not named or "://" in named or not jax.config.jax_enable_compilation_cache:
         return None
@@ -58,7 +58,7 @@ def cache_folder() -> Path | None:
 def drop_open_entries() -> None:
     """Remove the entries that jax is writing to its cache of compiled programs.
 
-    It does not write an entry whole, and would warn about a torn one in every later run.
+    jax does not write entries atomically and would warn about a partial one in every later run.
     """
     folder = cache_folder()
     for link in Path("/proc/self/fd").iterdir() if folder else ():
@@ -70,10 +70,10 @@ def drop_open_entries() -> None:
 
 
 def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
-    """Return `function`, jitted for arguments of these shapes, traced only where no file holds it.
+    """Return `function` jitted for arguments of these shapes; trace it only if no file holds it.
 
-    `function` returns a tuple of arrays, which comes as a plain one, and what it binds has a `repr`
-    that says all of it. Files lie beside those of jax; where jax keeps none, neither does this.
+    `function` returns a tuple of arrays, which becomes a plain tuple. The `repr` of each bound
+    argument must identify it. Files are beside those of jax; if jax keeps none, none is written.
     """
     shapes = jax.tree.map(jax.api_util.shaped_abstractify, arguments)
     folder = cache_folder()
@@ -83,13 +83,13 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
 
     if folder is None:
         return jax.jit(plain)
-    # All that a traced program depends on. Settings of jax that change no program cost a trace.
+    # The key has all that a program may depend on. Unrelated settings of jax only cost a trace.
     bound = function.func.__module__, function.func.__qualname__, function.args, function.keywords
     settings = sorted((name, repr(value)) for name, value in jax.config.values.items())
     machine = jax.__version__, version("jaxlib"), jax.default_backend(), settings
     key = sha256(repr((bound, shapes, machine, _sources())).encode()).hexdigest()
     path = folder / "traced" / f"{key}.jax"
-    # A file that cannot be read or written, whatever the reason, costs time and nothing else.
+    # A file that cannot be read or written, for any reason, only costs time.
     with suppress(Exception):
         kept = jax.jit(export.deserialize(bytearray(path.read_bytes())).call)
         path.touch()
@@ -99,7 +99,7 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as temporary:
             temporary.write_bytes(traced.serialize())
-        # Another version of the code or of jax has other files: those used least recently go.
+        # Other versions of the code or of jax leave files: delete the least recently used ones.
         for old in sorted(path.parent.glob("*.jax"), key=_last_used)[:-MOST_TRACED]:
             old.unlink()
     return jax.jit(traced.call)

@@ -1,7 +1,7 @@
-"""Files of others are data: one reader for each kind, which never runs what it reads.
+"""Read untrusted files as data: one reader for each kind, which never runs what it reads.
 
-Every reader turns every failure into one InputError that names the field and the file. There is no
-pickle, and of YAML there are plain types and no alias.
+Every reader turns every failure into one InputError that names the field and the file. Pickle is
+refused. YAML may have plain types only, and no aliases.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import yaml
 
 from jaxzero.errors import InputError, shortened
 
-MOST_JSON = 2**26  # bytes; results have some thousand
+MOST_JSON = 2**26  # bytes; results have a few thousand
 MOST_JSON_LINES = 2**30  # bytes of a file
-MOST_YAML = 2**16  # bytes, in plain Python a second
+MOST_YAML = 2**16  # bytes; plain Python parses them in a second
 
 
 def read_bytes(field: str, path: Path, most: int) -> bytes:
@@ -41,7 +41,7 @@ def read_bytes(field: str, path: Path, most: int) -> bytes:
 
 
 def is_text(value: str) -> bool:
-    """Return whether a word of a command line can be written in UTF-8, as bytes need not be."""
+    """Return whether a word of a command line is valid UTF-8 without a NUL."""
     try:
         return "\0" not in value.encode().decode()
     except UnicodeError:
@@ -49,12 +49,12 @@ def is_text(value: str) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a regular file is there; a name too long to be one is none."""
+    """Return whether a regular file is at `path`; False for a name that is too long."""
     return os.path.isfile(path)
 
 
 def why_no_file(path: Path, absent: str) -> str:
-    """Return why no file can be read at `path`, `absent` where nothing is; "" where one can."""
+    """Return why no file can be read at `path`: `absent` if nothing is there, "" if one can."""
     try:
         _refuse_special(path)
         return "is a folder" if path.is_dir() else ""
@@ -79,9 +79,9 @@ def unreadable(field: str, path: Path, error: Exception) -> InputError:
 
 
 def _refuse_special(path: Path) -> None:
-    """Raise an OSError for pipes and devices: to open them may wait for ever.
+    """Raise a ValueError for pipes and devices, because opening them may wait forever.
 
-    Those that the system makes for a command line, such as /dev/stdin, pass.
+    Those under /dev pass: the system makes some for a command line, such as /dev/stdin.
     """
     mode = path.stat().st_mode
     special = not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
@@ -116,9 +116,9 @@ def read_mapping(field: str, path: Path, kinds: Mapping[str, type | UnionType]) 
 def check_mapping(
     field: str, path: Path, content: Any, kinds: Mapping[str, type | UnionType]
 ) -> dict[str, Any]:
-    """Return what was read from a file if it is a mapping with at least these keys.
+    """Return the content of a file if it is a mapping with at least the keys of `kinds`.
 
-    `kinds` gives the type of each; numbers are at least 0. Raises: InputError.
+    `kinds` gives the type of each value; numbers must be at least 0. Raises: InputError.
     """
     if not isinstance(content, dict):
         raise InputError(f"{field}: {path} holds no mapping of names to values")
@@ -132,9 +132,9 @@ def check_mapping(
 
 
 def read_json_lines(field: str, path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the mappings of a file with one in each line; other lines are left out.
+    """Yield the mappings of a file with one in each line; skip other lines.
 
-    A crash may cut off a line. Raises: InputError where the file cannot be read.
+    A crash may cut off a line. Raises: InputError if the file cannot be read.
     """
     for line in read_bytes(field, path, MOST_JSON_LINES).splitlines():
         try:
@@ -149,7 +149,7 @@ def read_json_lines(field: str, path: Path) -> Iterator[dict[str, Any]]:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Plain types without aliases and without a name that is there twice."""
+    """A loader of plain types that refuses aliases and repeated names."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -164,13 +164,13 @@ class _PlainLoader(yaml.SafeLoader):
         return content
 
 
-# 1e-3 is a number as in YAML 1.2.
+# Read 1e-3 as a number, as YAML 1.2 does.
 _PlainLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
     list("-+0123456789."),
 )
-# A tag may ask for a value of a type that the text is not of.
+# A tag may name a type that does not fit its text.
 _TAG_ERRORS = AttributeError, LookupError, ArithmeticError, TypeError
 
 
@@ -201,8 +201,8 @@ def read_arrays(
 ) -> dict[str, np.ndarray]:
     """Read arrays of an npz file. Raises: InputError.
 
-    `kinds` gives for each name the kinds of numbers it may have, and its axes: `bu2` for two axes
-    of bool or unsigned.
+    `kinds` gives for each name the allowed kinds of numbers and the number of axes: `bu2` means
+    bool or unsigned with two axes.
     """
     arrays = {}
     try:
@@ -211,7 +211,7 @@ def read_arrays(
             for name in kinds:
                 if name in archive or name not in optional:
                     arrays[name] = archive[name]
-    # Damaged archives raise many kinds, those of zlib and struct among them.
+    # Damaged archives raise many kinds of errors, such as those of zlib and struct.
     except Exception as error:
         raise unreadable(field, path, error) from error
     for name, array in arrays.items():
@@ -224,12 +224,12 @@ def read_arrays(
 
 def read_tensors(field: str, path: Path) -> dict[str, np.ndarray]:
     """Read the float16 and float32 arrays of a safetensors file. Raises: InputError."""
-    from safetensors.numpy import load_file  # slow to import; options are checked before
+    from safetensors.numpy import load_file  # slow to import; options are checked first
 
     try:
         _refuse_special(path)
         tensors = load_file(path)
-    except Exception as error:  # of several kinds; an unknown type of numbers is a KeyError
+    except Exception as error:  # of several kinds; an unknown dtype is a KeyError
         raise unreadable(field, path, error) from error
     for name, array in tensors.items():
         if array.dtype not in (np.float16, np.float32):

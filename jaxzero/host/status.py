@@ -1,7 +1,7 @@
-"""A script that prints nothing for some seconds says what it is doing, and for how long.
+"""Status lines: a script that is silent for some seconds prints what it is doing and for how long.
 
-On a terminal this is one line of standard error that is written anew; elsewhere a line is added,
-more seldom the longer the script runs. Standard output, which may belong to a protocol, gets none.
+On a terminal one line of standard error is rewritten. Elsewhere a line is added, less often the
+longer the script runs. Standard output gets no line, because it may belong to a protocol.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from types import SimpleNamespace
 from typing import Any
 
 SILENCE = 4.0  # seconds
-OF_AGE = 1 / 100  # silence in a log, of the time since the script began: ten hours add 550 lines
+OF_AGE = 1 / 100  # silence in a log, as a part of the time so far: ten hours add 550 lines
 TICK = 0.5  # seconds
-MARK = "... "  # how each of these lines begins
+MARK = "... "  # prefix of each line
 CLEAR = "\r\x1b[K"
 COMPILER = os.path.join("jax", "_src", "compiler.py")
 
-_tasks: list[tuple[str, float]] = []  # words and time of begin, the innermost last
+_tasks: list[tuple[str, float]] = []  # words and start time, the innermost last
 _state = SimpleNamespace(heard=0.0, shown=False, muted=False)
-_lock = threading.Lock()  # of the line on the terminal
+_lock = threading.Lock()  # for the line on the terminal
 
 
 @contextmanager
 def doing(words: str) -> Iterator[None]:
-    """Name what the main thread does in a block; other threads may call this and say nothing."""
+    """Name what the main thread does in a block; in other threads this does nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -42,25 +42,25 @@ def doing(words: str) -> Iterator[None]:
     finally:
         _tasks.pop()
         if not words:
-            _state.heard = time.monotonic()  # somebody was busy, not this process
+            _state.heard = time.monotonic()  # this process was not busy
 
 
-waiting = partial(doing, "")  # say nothing in a block that waits for a person or a program
+waiting = partial(doing, "")  # print nothing in a block that waits for a person or a program
 
 
 def mute() -> None:
-    """Say nothing any more in this process: another one says it."""
+    """Print no more status in this process, because another process prints it."""
     _state.muted = True
 
 
 @contextmanager
 def status_lines(words: str) -> Iterator[None]:
-    """Let slow work in a block of the main thread be named; `words` stand where nothing else is."""
-    if _tasks:  # in such a block already
+    """Print status lines during a block of the main thread; `words` are the default."""
+    if _tasks:  # already in such a block
         yield
         return
     _state.muted = False
-    # Imports have taken a while before this.
+    # The imports before this count as silence.
     _state.heard = time.monotonic() - min(time.process_time(), SILENCE / 2)
     ended = threading.Event()
     thread = threading.Thread(target=_speak, args=(ended,), name="status", daemon=True)
@@ -75,7 +75,7 @@ def status_lines(words: str) -> Iterator[None]:
 
 
 class Heard:
-    """A stream of text that notes when it is written to, and first clears the line of status."""
+    """A text stream that clears the status line before each write and notes the time."""
 
     def __init__(self, stream: Any):
         self._stream = stream
@@ -89,7 +89,7 @@ class Heard:
 
 
 def _speak(ended: threading.Event) -> None:
-    """Write lines until the block has ended."""
+    """Write status lines until the block has ended."""
     begin, terminal = time.monotonic(), os.isatty(2)
     while not ended.wait(TICK):
         (words, since), now = _tasks[-1], time.monotonic()
@@ -102,7 +102,7 @@ def _speak(ended: threading.Event) -> None:
             _write(line + "\n")
             continue
         with _lock, suppress(OSError):  # the terminal may be gone
-            if _state.heard > now:  # somebody writes a line just now
+            if _state.heard > now:  # another thread has just written a line
                 continue
             _state.shown = True
             columns = os.get_terminal_size(2).columns or 80
@@ -110,7 +110,7 @@ def _speak(ended: threading.Event) -> None:
 
 
 def _compiling() -> str:
-    """Return words for a main thread that is in the compiler of jax."""
+    """Return ", compiling" if the main thread is in the compiler of jax, else ""."""
     frame = sys._current_frames().get(threading.main_thread().ident)
     while frame is not None:
         if frame.f_code.co_filename.endswith(COMPILER):
@@ -128,8 +128,8 @@ def _clear() -> None:
 
 
 def _write(text: str) -> None:
-    # Not by a stream: Python aborts at its end where a thread holds the lock of one. And never to
-    # a terminal that is stopped (Ctrl-S, a connection that hangs): the script would wait for it.
+    # Use no stream: Python aborts at exit if a thread holds the lock of a stream. Never write to a
+    # stopped terminal (Ctrl-S, a hanging connection): the script would wait for it.
     with suppress(OSError, ValueError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, text.encode(errors="replace"))

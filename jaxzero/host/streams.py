@@ -1,8 +1,8 @@
-"""Standard input, output and error that are closed, full or broken never break a script.
+"""Standard streams that are closed, full or broken never break a script.
 
-A closed one stands for /dev/null. An input that cannot be read has ended. An output that cannot be
-written ends the script with one line, unless the script writes files as well (`outlive_reader`): a
-training run outlives its viewer and its terminal. What standard error cannot take is dropped.
+A closed stream becomes /dev/null. An input that cannot be read counts as ended. An output that
+cannot be written ends the script with one line, unless the script also writes files: a training run
+outlives its viewer and its terminal (`outlive_reader`). Standard error drops unwritable text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _state = SimpleNamespace(outlives=False)
 
 
 class OutputLost(Exception):
-    """Standard output cannot be written; with a line to end the script with, empty for none."""
+    """Standard output cannot be written. The message is the script's last line, or empty."""
 
 
 def guard_streams() -> None:
@@ -30,32 +30,32 @@ def guard_streams() -> None:
         except OSError:  # closed; the next file would take its number
             os.open(os.devnull, os.O_RDWR)
     given = io.BufferedReader(_Input(INPUT, closefd=False))
-    before = (sys.stdin.encoding, sys.stdin.errors) if sys.stdin else ()  # None: it is closed
+    before = (sys.stdin.encoding, sys.stdin.errors) if sys.stdin else ()  # None if closed
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(given, *before)
     sys.stdout = sys.__stdout__ = _writer(OUTPUT, sys.stdout)
     sys.stderr = sys.__stderr__ = _writer(ERROR, sys.stderr)
 
 
 def outlive_reader() -> None:
-    """Let this script go on where its standard output is lost: it writes files as well."""
+    """Let this script continue if its standard output is lost, because it also writes files."""
     _state.outlives = True
 
 
 def _writer(number: int, before: io.TextIOWrapper | None) -> io.TextIOWrapper:
-    """Return a text stream like `before`, which Python leaves out where it is closed."""
+    """Return a text stream like `before`, which is None if the stream is closed."""
     raw = _Output(number, "w", closefd=False)
     unbuffered = before is not None and before.write_through and number == OUTPUT  # python -u
     return io.TextIOWrapper(
         raw if unbuffered else io.BufferedWriter(raw),
         encoding=before and before.encoding,
-        errors="backslashreplace",  # a name of a file need not be text
+        errors="backslashreplace",  # file names need not be valid text
         line_buffering=number == ERROR or (before is not None and before.line_buffering),
         write_through=unbuffered,
     )
 
 
 class _Input(io.FileIO):
-    """A descriptor whose end comes with the first error."""
+    """A descriptor that ends at the first error."""
 
     def readinto(self, buffer) -> int:
         try:
@@ -67,9 +67,9 @@ class _Input(io.FileIO):
 
 
 class _Output(io.FileIO):
-    """A descriptor that stands for /dev/null after the first error.
+    """A descriptor that becomes /dev/null after the first error.
 
-    Raises: OutputLost where standard output is lost and the script does not go on.
+    Raises: OutputLost if standard output is lost and the script must end.
     """
 
     def write(self, data) -> int:
@@ -84,7 +84,7 @@ class _Output(io.FileIO):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             words = f"standard output cannot be written ({error.strerror})"
             if self.fileno() == OUTPUT and not _state.outlives:
-                # Whoever has closed a pipe has seen enough.
+                # A reader that closes a pipe has seen enough.
                 seen = isinstance(error, BrokenPipeError)
                 raise OutputLost("" if seen else f"error: {words}\n") from error
             if self.fileno() == OUTPUT:

@@ -1,1 +1,1 @@
-"""How strong a network is: matches, ratings, suites of solved positions."""
+"""Measure the strength of a network: matches, ratings, suites of solved positions."""

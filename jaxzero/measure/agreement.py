@@ -1,7 +1,7 @@
-"""How far a network agrees with itself, on positions that nothing can solve.
+"""Measure how far a network agrees with itself, on positions that no solver can solve.
 
 Images of a position under rotation and reflection have the same value, and a search should not
-change it. What differs is an error; what agrees can still be wrong.
+change the value. Differences are errors, but equal values can still be wrong.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from jaxzero.players.agent import Agent
 from jaxzero.players.players import make_player
 from jaxzero.players.single import choose_many
 
-NOISE = 0.1  # share of random moves in the games of `greedy` that positions come from
-BANDS = 15  # of undrawn edges, at most
+NOISE = 0.1  # share of random moves in the games of `greedy` that give the positions
+BANDS = 15  # most bands of undrawn edges
 
 
 def measure_agreement(
     networks: dict[str, Agent], count: int, simulations: int, seed: int = 0
 ) -> dict[str, dict]:
-    """Compare the values of networks of one board with themselves; print and return the means.
+    """Measure the self-agreement of networks of one board; print and return the means.
 
-    All answer the same positions, `count` of each band of undrawn edges, or fewer if there are
-    fewer. Returns {name: {band: {"positions", "spread", "change"}}}, the last two in boxes.
+    All networks answer the same positions: `count` in each band of undrawn edges, or fewer if there
+    are fewer. Returns {name: {band: {"positions", "spread", "change"}}}, the last two in boxes.
     """
     (game,) = {agent.network.game for agent in networks.values()}
     bands, result = sample(game, count, seed), {}
@@ -43,9 +43,9 @@ def measure_agreement(
 
 
 def sample(game: DotsAndBoxes, count: int, seed: int) -> dict[str, np.ndarray]:
-    """Return quiet positions [P, A] bool of games of `greedy` by bands of undrawn edges.
+    """Return quiet positions [P, A] bool from games of `greedy` by bands of undrawn edges.
 
-    No two come from the same game in a band, or are images of each other.
+    A band has at most one position of each game. No two positions are images of each other.
     """
     games = 2 * count
     boards = self_play(game, make_player("greedy", game), games, seed, NOISE)
@@ -64,7 +64,7 @@ def sample(game: DotsAndBoxes, count: int, seed: int) -> dict[str, np.ndarray]:
 def disagreement(agent: Agent, drawn: np.ndarray, simulations: int) -> tuple[np.ndarray, ...]:
     """Return the spread of the value of positions [P, A] bool and its change by a search, boxes.
 
-    Both [P] float: the standard deviation over the images, the distance of a search's value.
+    Both [P] float: the standard deviation over the images, and the absolute change by the search.
     """
     images = [drawn[:, gather] for gather in edge_permutations(agent.network.game)]
     values = [choose_many(agent, image, 0).value for image in images]
@@ -73,7 +73,7 @@ def disagreement(agent: Agent, drawn: np.ndarray, simulations: int) -> tuple[np.
 
 
 def format_agreement(bands: dict[str, dict], simulations: int) -> str:
-    """Return a table of the results of one network, from the first moves on."""
+    """Return a table of the results of one network, with the earliest positions first."""
     heads = ["undrawn", "positions", "spread over images", f"change by search:{simulations}"]
     rows = [
         [band, f"{part['positions']:,}", f"{part['spread']:.2f}", f"{part['change']:.2f}"]

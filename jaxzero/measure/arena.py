@@ -1,4 +1,4 @@
-"""Matches between two players; the games of a match advance in batches."""
+"""Play matches between two players; the games of a match advance in batches."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Player, seeds
 from jaxzero.search import quiet_game
 
-MOST_AT_ONCE = 8192  # games, so that memory does not grow with a match
-TRIES = 32  # draws of an opening before a repeated one is accepted
+MOST_AT_ONCE = 8192  # games, to bound the memory of a match
+TRIES = 32  # samples of an opening before a repeated opening is accepted
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
 
 class Shares(NamedTuple):
-    """How several processes share out a piece of work with numbered rows; all call both alike."""
+    """Divide numbered rows of work among processes; every process calls both functions."""
 
-    own: Callable[[int], np.ndarray]  # of so many rows, the numbers [K] that this process does
-    join: Callable[[np.ndarray, int], np.ndarray]  # its rows [K, ...] to those of all, in order
+    own: Callable[[int], np.ndarray]  # (count) -> row numbers [K] of this process
+    join: Callable[[np.ndarray, int], np.ndarray]  # (own rows [K, ...], count) -> all rows
 
 
 ALONE = Shares(np.arange, lambda rows, _count: rows)
@@ -37,24 +37,24 @@ ALONE = Shares(np.arange, lambda rows, _count: rows)
 
 @dataclass(frozen=True)
 class MatchResult:
-    """A match from one player's side: the number of games by final margin, in boxes."""
+    """The result of a match for one player: the number of games by final margin, in boxes."""
 
     first: dict[int, int]  # {final margin: games} with the player in the first seat
-    second: dict[int, int]  # the same in the second seat
+    second: dict[int, int]  # the same with the player in the second seat
     repeats: int = 0  # games with the same moves as an earlier game in the same seat
-    # [games, A] int32, from the opening on; the player is in the first seat of even games.
+    # [games, A] int32, openings included; the player has the first seat in games 0, 2, 4, ...
     moves: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
         cls, margins: np.ndarray, repeats: int = 0, moves: np.ndarray | None = None
     ) -> MatchResult:
-        """Count the final margins [B] of a match in which the seats alternate."""
+        """Make the result from final margins [B] of games in which the seats alternate."""
         first, second = (dict(Counter(seat.tolist())) for seat in (margins[0::2], margins[1::2]))
         return cls(first, second, repeats, moves)
 
     def mirrored(self) -> MatchResult:
-        """Return the match from the other player's side."""
+        """Return the result for the other player."""
         return MatchResult(
             *({-m: n for m, n in seat.items()} for seat in (self.second, self.first)),
             repeats=self.repeats,
@@ -93,18 +93,18 @@ class MatchResult:
 
     @property
     def distinct(self) -> int:
-        """Games that differ; a repeated game adds no information."""
+        """The number of different games; a repeated game adds no information."""
         return self.games - self.repeats
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of the points, from the games that differ."""
+        """The 95 % interval of the points, from the number of different games."""
         return wilson_interval(self.points, self.distinct)
 
     def to_dict(self) -> dict:
         """Return the result as JSON.
 
-        Keys: points, low, high, games, distinct (games that differ), margin, wins, draws, losses,
+        Keys: points, low, high, games, distinct (different games), margin, wins, draws, losses,
         and margins (the number of games by seat and final margin).
         """
         low, high = self.interval
@@ -141,7 +141,7 @@ def _mean(seat: Mapping[int, int]) -> float:
 def wilson_interval(share: float, games: int) -> tuple[float, float]:
     """Return the 95 % Wilson score interval of a share of `games` (Wilson 1927).
 
-    With draws the interval is too wide: it assumes that every game is won or lost.
+    The interval assumes that every game is won or lost, so draws make it too wide.
     """
     z = Z_95
     centre = share + z * z / (2 * games)
@@ -162,12 +162,12 @@ def play_match(
 ) -> MatchResult:
     """Play `games` (even) games in pairs with swapped seats from the same random opening.
 
-    An opening has 0 to `opening_plies` uniformly random moves. Pairs have different openings as far
-    as there are enough. `at_once` games are played at a time, 0: all. The result does not depend on
-    `at_once` and `shares`: the randomness of a game comes from its number. But where the solver of
-    `perfect` runs out of nodes, its table, which outlives a game, helps it.
-    Raises: InputError for an odd number of games or none, a player of another board, and one that
-    draws an edge that it may not draw.
+    An opening has 0 to `opening_plies` uniformly random moves. Pairs get different openings while
+    enough exist. `at_once` games advance together (0: as many as possible). The result does not
+    depend on `at_once` and `shares`, because the number of a game seeds its randomness. Exception:
+    the table of `perfect` outlives a game and can help where its solver runs out of nodes.
+    Raises: InputError for an odd number of games or none, for a player of another board, and for
+    an illegal edge.
     """
     games = check_number("games", games, PositiveInt)
     opening_plies = check_number("opening_plies", opening_plies, NonNegativeInt)
@@ -213,16 +213,16 @@ def play_games(
 
     Returns the final margins of `players[0]` [B] and the edges of every ply [B, A], -1 after the
     end. `players[0]` is side 0 of the State in even games, side 1 in odd games. Raises: InputError
-    for a move that is none.
+    for an illegal move.
 
-    One player at a time decides in half of the games, the one that more games wait for. So no
-    position is searched whose move is not played, and while no game is over every batch is full.
+    In each step, the player that more games wait for decides in up to half of the games. So every
+    searched move is played, and every batch is full until the first game ends.
     """
     state = State(*(leaf[numbers // 2] for leaf in openings))
     seat, opening = numbers % 2, state.drawn.sum(axis=1)
     moves = np.full(state.drawn.shape, -1, np.int32)
     quiet = np.array([player.decide is not None for player in players])
-    # What the side to move has decided: a move, and for captures on the way to it a value.
+    # The decision of the side to move: a move, and a value that guides the captures before it.
     move, value = np.zeros(len(numbers), np.int32), np.zeros(len(numbers), np.float32)
     decided, size = np.zeros(len(numbers), bool), batch_size(len(numbers))
     while not (over := state.drawn.all(axis=1)).all():
@@ -231,9 +231,9 @@ def play_games(
         number = int(len(waiting[1]) > len(waiting[0]))
         draws = decided.any() and len(waiting[number]) < size
         rows = np.flatnonzero(decided) if draws else waiting[number]
-        # The games that are behind go first, so that all end together.
+        # The games with the fewest plies go first, so that all games end together.
         rows = rows[np.argsort(ply[rows], kind="stable")][:size]
-        batch, count = np.resize(rows, size), len(rows)  # filled up with copies
+        batch, count = np.resize(rows, size), len(rows)  # padded with copies
         part = State(*(leaf[batch] for leaf in state))
         if not draws:
             keys = _keys(key, numbers[batch], ply[batch])
@@ -254,14 +254,14 @@ def play_games(
 
 
 def batch_size(games: int) -> int:
-    """Return in how many of so many games a player decides at once."""
+    """Return the number of games in which a player decides at once, out of `games`."""
     return -(-games // 2)
 
 
 def _ask(
     player: Player, keys: jax.Array, state: State, count: int
 ) -> tuple[np.ndarray, np.ndarray | float]:
-    """Return what a player decides in the first `count` positions: moves and values."""
+    """Return the decisions of a player in the first `count` positions: moves and values."""
     if player.on_host:
         edges = player.act(seeds(keys)[:count], state.drawn[:count].copy())
         return player.checked(edges, count), 0.0
@@ -274,10 +274,10 @@ def _ask(
 
 
 def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> list[np.ndarray]:
-    """Draw 0 to `longest` random moves for each pair of games.
+    """Sample an opening of 0 to `longest` random moves for each pair of games.
 
-    An opening that an earlier pair has is drawn again, up to TRIES times: from it, players without
-    randomness would repeat their games. The opening of a pair does not depend on later pairs.
+    An opening that an earlier pair has is sampled again, up to TRIES samples, because deterministic
+    players would repeat games. The opening of a pair does not depend on later pairs.
     """
     seen, openings = set(), []
     for pair in range(pairs):
@@ -293,7 +293,7 @@ def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> li
 
 
 def after_openings(game: DotsAndBoxes, openings: list[np.ndarray]) -> State:
-    """Return the positions after each of P openings: NumPy State [P]."""
+    """Return the position after each of P openings: NumPy State [P]."""
     drawn = np.zeros((len(openings), game.num_edges), bool)
     margin, player = np.zeros((2, len(openings)), np.int32)
     for number, moves in enumerate(openings):
@@ -307,10 +307,10 @@ def after_openings(game: DotsAndBoxes, openings: list[np.ndarray]) -> State:
 def _draw(
     game: DotsAndBoxes, captures: bool, state: State, decision: Choice, quiet: jax.Array
 ) -> tuple[jax.Array, State, jax.Array]:
-    """Draw the next edge of a decision in every game, before `quiet` [B] moves that of a capture.
+    """Draw the next edge of a decision in every game; captures precede `quiet` [B] moves.
 
-    Without `captures` no move is quiet. Returns edges, states, and whether the decisions say the
-    next edge too: [B] each.
+    Without `captures` no move is quiet. Returns, [B] each: edges, states, and whether the decision
+    also gives the next edge.
     """
     edge = decision.edge
     if captures:

@@ -29,33 +29,33 @@ from jaxzero.players.players import Player
 from jaxzero.solver.cancellation import cancelled_by
 from jaxzero.solver.endgame import cores, move_bounds, new_table
 
-SAVE_SECONDS = 20.0  # between two saves of solved positions
+SAVE_SECONDS = 20.0  # between two saves of results
 HALVES = ("tuning", "test")
 
 
 @dataclass(frozen=True)
 class Games:
-    """Settings of the games to collect from."""
+    """Settings of the games that give the positions."""
 
     count: int  # games of each player against itself
     noise: float = 0.0  # share of random moves after the opening
-    quiet: bool = False  # only positions without a free box
-    per_game: int = 0  # positions of one game in a band; 0: all
+    quiet: bool = False  # collect only positions without a free box
+    per_game: int = 0  # most positions of one game in a band; 0: all
 
 
 class Candidates(NamedTuple):
-    """Positions to solve, by bands; within a band the strata take turns, each in random order.
+    """Positions to solve, by bands; within a band the strata alternate, each in random order.
 
-    So a call of `collect` with a lower number gives the first positions of every band.
+    So `collect` with a lower `per_stratum` gives the first positions of every band.
     """
 
     drawn: np.ndarray  # [P, A] bool
     origin: np.ndarray  # [P] str, the player whose games the position comes from
-    half: np.ndarray  # [P] int, 0 tuning, 1 test; all positions of a game are in one half
+    half: np.ndarray  # [P] int, 0 tuning, 1 test; one half for all positions of a game
 
 
 class Solved(NamedTuple):
-    """What the solver says about positions."""
+    """Results of the solver for positions."""
 
     moves: np.ndarray  # [P, A] int8, exact value of every move, ILLEGAL for drawn edges
     solved: np.ndarray  # [P] bool; elsewhere `moves` is meaningless
@@ -69,12 +69,12 @@ def collect(
     undrawn: tuple[int, int],
     seed: int,
 ) -> Candidates:
-    """Return positions that differ also under the symmetries of the board.
+    """Return positions that all differ, even under the symmetries of the board.
 
-    A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. The
-    strata of a band give half of its number in `per_stratum`, or fewer if the games have fewer;
-    the last number stands for all further bands.
-    Raises: InputError where no game has such a position.
+    A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. Each
+    stratum of a band gives half of the number of its band in `per_stratum`, or fewer if the games
+    have fewer. The last number applies to all further bands.
+    Raises: InputError if no game has such a position.
     """
     fewest, most = undrawn
     bands = bands_between(fewest, most)
@@ -104,7 +104,7 @@ def collect(
 
 
 def bands_between(fewest: int, most: int) -> list[tuple[int, int]]:
-    """Return the bands of undrawn edges, the lowest and the highest as far as they lie between."""
+    """Return the bands of undrawn edges, cut to the range from `fewest` to `most`."""
     cut = [(max(low, fewest), min(high, most)) for low, high in BANDS]
     return [(low, high) for low, high in cut if low <= high]
 
@@ -117,9 +117,9 @@ def new_positions(
     per_game: int,
     seen: set,
 ) -> list[int]:
-    """Return the rows whose position, or its image under a symmetry, is not in `seen`; add them.
+    """Return the rows with positions that are not in `seen` under any symmetry; add them to it.
 
-    Only the first `per_game` rows of every game (`source` of a row) count; 0: all.
+    Only the first `per_game` rows of each game count (0: all). `source` maps rows to games.
     """
     permutations, counts, fresh = automorphisms(game), Counter(), []
     for row in rows.tolist():
@@ -138,8 +138,8 @@ def self_play(
 ) -> np.ndarray:
     """Return every position of games that a player plays against itself: [T * games, A] bool.
 
-    The first sixth of the moves is random, so that players without randomness play different games.
-    Of the later moves a share `noise` is random.
+    The first sixth of the moves is random, so that deterministic players play different games. A
+    share `noise` of the later moves is random.
     """
     opening = game.num_edges // 6
     state = initial_states(game, games)
@@ -170,8 +170,8 @@ def is_quiet(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 def solve_all(game: DotsAndBoxes, drawn: np.ndarray, node_limit: int, store: Path) -> Solved:
     """Solve positions [P, A] bool, one at a time on each core.
 
-    Results are saved in `store` as they come; a later call with the same limit takes them from
-    there.
+    Results are saved to the file `store` at intervals. A later call reuses the results of a limit
+    at least as high, and all solved positions.
     """
     known = read_store(store, game, node_limit)
     new = [board for board in drawn if board.tobytes() not in known]
@@ -220,7 +220,7 @@ Known = dict[bytes, tuple[np.ndarray, bool]]
 def read_store(store: Path, game: DotsAndBoxes, node_limit: int) -> Known:
     """Return the stored results: {position: (values of the moves, solved)}.
 
-    A position that an earlier call with a lower limit did not solve is left out.
+    Positions that a call with a lower limit did not solve are left out.
     """
     if not store.exists():
         return {}
@@ -235,7 +235,7 @@ def read_store(store: Path, game: DotsAndBoxes, node_limit: int) -> Known:
 
 
 def write_store(store: Path, game: DotsAndBoxes, node_limit: int, known: Known) -> None:
-    """Write results for `read_store`."""
+    """Write results that `read_store` reads."""
     drawn = np.frombuffer(b"".join(known), bool).reshape(-1, game.num_edges)
     moves, solved = zip(*known.values(), strict=True)
     others = {"solved": np.array(solved), "node_limit": node_limit}
@@ -251,8 +251,8 @@ def make_suites(
 ) -> dict[str, Suite]:
     """Return the suites `tuning` and `test`, or with `split` False one suite without a name.
 
-    Unsolved positions are left out, and with `decisive` those whose moves are all worth the same.
-    Every suite counts what was left out by band.
+    Unsolved positions are left out. With `decisive`, positions in which all moves have the same
+    value are left out too. Every suite counts sampled, unsolved and kept positions by band.
     """
     whole = Suite("", game, candidates.drawn, found.moves, candidates.origin)
     kept = found.solved & (whole.decisive | (not decisive))

@@ -1,4 +1,4 @@
-"""Elo ratings of players, and the matches to play for them.
+"""Rate players in Elo, and play the matches for the ratings.
 
 The model is Bradley & Terry's (1952): the first player scores expit(r_first - r_second) points a
 game, and a draw counts as half a win and half a loss. Here r is in log-odds; results are in Elo.
@@ -28,8 +28,8 @@ from jaxzero.measure.arena import Z_95, MatchResult, play_match
 from jaxzero.players.players import Player
 
 ELO_PER_LOG_ODDS = 400 / math.log(10)
-NEIGHBOURS = 2  # that a checkpoint plays against
-PRIOR_DRAWS = 1.0  # virtual draws of a pairing
+NEIGHBOURS = 2  # later checkpoints that a checkpoint plays against
+PRIOR_DRAWS = 1.0  # virtual draws for each pairing
 
 
 class Match(NamedTuple):
@@ -41,7 +41,7 @@ class Match(NamedTuple):
 
 
 class Rating(NamedTuple):
-    """The strength of a player in Elo, with a 95 % interval of its distance to the anchor."""
+    """The rating of a player in Elo, with a 95 % interval of its distance to the anchor."""
 
     name: str
     elo: float
@@ -75,7 +75,7 @@ def play_pairs(
 ) -> list[Match]:
     """Play a match of `games` (even) games between the two players of each pair.
 
-    A name stands for one player.
+    Different players must have different names.
     """
     matches = []
     for number, (first, second) in enumerate(pairs, start=1):
@@ -87,9 +87,9 @@ def play_pairs(
 
 
 def pair_seed(seed: int, first: Player, second: Player) -> int:
-    """Return the seed of a pairing; it depends on its two names only, not on their order.
+    """Return the seed of a pairing, from `seed` and the two names in any order.
 
-    Pairings with the same openings would have dependent results and too narrow intervals.
+    With the same openings, pairings would have dependent results and too narrow intervals.
     """
     names = sorted((first.name, second.name))
     return crc32(repr((seed, names)).encode()) >> 1  # 31 bits
@@ -99,11 +99,11 @@ def elo_ratings(matches: Sequence[Match], anchor: str) -> list[Rating]:
     """Return the most likely ratings, in the order in which the players appear.
 
     The anchor has 0 Elo. Every pairing gets PRIOR_DRAWS virtual draws: this prior, as in BayesElo
-    (Coulom), keeps perfect scores finite. In a pairing of n games it shortens small distances by a
-    share of about PRIOR_DRAWS / n.
+    (Coulom), keeps ratings finite after perfect scores. In a pairing of n games it shortens small
+    distances by a share of about PRIOR_DRAWS / n.
     Intervals are normal, from the inverse Fisher information. They assume independent games without
     draws, so draws make them too wide. Repeated games of a match do not count.
-    Raises: InputError for a player without a path of matches to the anchor and an unknown anchor.
+    Raises: InputError for an unknown anchor or a player without a path of matches to the anchor.
     """
     names = list(dict.fromkeys(name for match in matches for name in match[:2]))
     if anchor not in names:
@@ -153,7 +153,7 @@ def _fit(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:
         return (np.diag(weight.sum(axis=1)) - weight)[np.ix_(free, free)]
 
     # At the maximum of the likelihood the expected points of every player are the actual points.
-    # Solving this keeps digits that comparing log-likelihoods of many games would lose.
+    # Solving this equation is more precise than comparing log-likelihoods of many games.
     start = np.zeros(len(free))
     options = {"xtol": 1e-12, "ftol": 1e-12}
     solution = root(surplus, start, jac=information, method="lm", options=options).x
@@ -166,7 +166,7 @@ def _fit(points: np.ndarray, anchor: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def format_ratings(ratings: Iterable[Rating]) -> str:
-    """Return a table in plain text, the strongest player first."""
+    """Return a plain-text table with the strongest player first."""
     rows = [
         (name, f"{elo:.0f}", f"[{low:.0f}, {high:.0f}]", games)
         for name, elo, low, high, games in sorted(ratings, key=lambda r: (-r.elo, r.name))

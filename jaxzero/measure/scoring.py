@@ -1,7 +1,7 @@
-"""Scores of a player on positions with exact values.
+"""Score players on positions with exact values.
 
-A player answers every position of a suite with a move, and a network also with a value. `score`
-compares the answers with perfect play, `compare` the answers of two players with each other.
+A player answers every position of a suite with a move; a network also gives a value. `score`
+compares the answers with perfect play. `compare` compares the answers of two players.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jaxzero.players.players import Player, make_player
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import ILLEGAL
 
-BATCH = 512  # positions that a network answers in one call
+BATCH = 512  # positions in one call of a network
 
 # (params, drawn [B, A]) to edges [B] and values in boxes [B]
 AnswerFunction = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
@@ -43,7 +43,7 @@ class Answers:
 
 @lru_cache(maxsize=8)
 def compile_answers(network: Network, settings: SearchConfig, simulations: int) -> AnswerFunction:
-    """Return the answers of a network, compiled once for all calls; 0 simulations: no search."""
+    """Return the compiled answer function of a network; 0 simulations: no search."""
     game = network.game
     settings = replace(settings, simulations=max(1, simulations))
     evaluate = network_evaluator(network, settings)
@@ -65,7 +65,7 @@ def compile_answers(network: Network, settings: SearchConfig, simulations: int) 
 def answer_suite(
     suite: Suite, answer: AnswerFunction, params: chex.ArrayTree, shares: Shares = ALONE
 ) -> Answers:
-    """Answer every position of a suite with compiled answers."""
+    """Answer every position of a suite with a compiled answer function."""
     drawn, parts = suite.drawn[shares.own(len(suite))], []
     for first in range(0, len(drawn), BATCH):
         rows = drawn[first : first + BATCH]
@@ -85,7 +85,7 @@ def agent_answers(suite: Suite, agent: Agent, simulations: int) -> Answers:
 
 
 def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
-    """Answer a suite with any player: moves without values."""
+    """Answer a suite with any player, by moves without values."""
     keys = jax.random.split(jax.random.key(seed), len(suite))
     zeros = jnp.zeros(len(suite), jnp.int32)
     return Answers(player.choose(keys, State(jnp.asarray(suite.drawn), zeros, zeros)))
@@ -106,13 +106,13 @@ def named_answers(suite: Suite, name: str, agent: Agent, seed: int = 0) -> Answe
 def score(suite: Suite, answers: Answers) -> dict:
     """Return scores over `all` positions, and scores of each part `by_undrawn` and `by_origin`.
 
-    Raises: ValueError for an answer that is a drawn edge.
+    Raises: ValueError if an answer is a drawn edge.
     """
     values, worth = suite.values, _worth(suite, answers)
     lost, decisive = values - worth, suite.decisive
 
     def scores(mask: np.ndarray) -> dict:
-        safe = mask & (values >= 0)  # there is a result to throw away
+        safe = mask & (values >= 0)  # a win or draw, which a move can throw away
         result = {
             "positions": int(mask.sum()),
             "optimal_share": _mean(lost[mask] == 0),
@@ -157,7 +157,7 @@ def _rounded(*numbers: float) -> list[float]:
 
 
 def compare(suite: Suite, first: Answers, second: Answers) -> dict:
-    """Return the difference of the wrong moves of two players, over `all` and `by_undrawn`."""
+    """Return the difference of two players in wrong moves, over `all` and `by_undrawn`."""
     values, decisive = suite.values, suite.decisive
     wrong, wrong2 = (_worth(suite, answers) < values for answers in (first, second))
     parts = {
@@ -171,10 +171,10 @@ def compare(suite: Suite, first: Answers, second: Answers) -> dict:
 def paired_difference(wrong: np.ndarray, wrong2: np.ndarray) -> dict:
     """Compare two players by their wrong moves [N] bool in the same positions.
 
-    Returns `first_only` and `second_only`, the positions in which one alone is wrong, the
-    `difference` of the shares, and its 95 % `interval`. Only these positions tell the players apart
-    (McNemar 1947); the interval has half a position added to each of the four cells, so that it
-    keeps its coverage where they are few (Agresti and Min 2005).
+    Returns the `difference` of the shares of wrong moves with its 95 % `interval`, and the counts
+    `first_only` and `second_only` of positions in which only one player is wrong. Only these
+    positions distinguish the players (McNemar 1947). The interval adds half a position to each of
+    the four cells, which keeps its coverage for small counts (Agresti and Min 2005).
     """
     first_only, second_only = int((wrong & ~wrong2).sum()), int((wrong2 & ~wrong).sum())
     cells, difference = len(wrong) + 2, first_only - second_only

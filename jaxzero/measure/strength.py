@@ -1,4 +1,4 @@
-"""How strong a network is: matches, a ladder of checkpoints, and the record of exported weights."""
+"""Measure strength: matches, a ladder of checkpoints, and the record of exported weights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ANCHORS = "random,greedy"
 def play_matches(
     loaded: LoadedAgent, opponents: str, simulations: int, games: int, opening_plies: int, seed: int
 ) -> dict[str, dict]:
-    """Play a match against each of `opponents`, print and return the results."""
+    """Play a match against each of `opponents`; print and return the results."""
     game = loaded.agent.network.game
     refuse_search("simulations", simulations, games, game)
     players = make_players(opponents, game, loaded.agent, "opponents")
@@ -71,7 +71,7 @@ def rate_checkpoints(
     refuse_search("simulations", simulations, games, game)
     with Checkpoints(run_dir) as checkpoints:
         iterations = checkpoints.iterations()
-    # One player, many weights: its matches are compiled once.
+    # One player with many weights, so that its matches compile once.
     player = make_player(f"search:{simulations}", game, loaded.agent)
     climbers, iteration_of = [], {}
     for iteration in iterations:
@@ -96,10 +96,10 @@ def rate_checkpoints(
 def rate_players(
     networks: dict[str, Agent], names: list[str], games: int, opening_plies: int, seed: int
 ) -> dict[str, list[dict]]:
-    """Rate players, of each network where they have one, by matches of each against each; print.
+    """Rate players by matches of all pairs; print the results.
 
-    Returns the `ladder` and its `matches`. The first player has 0 Elo.
-    Raises: InputError for a single player.
+    A player that uses a network plays once for each network. Returns the `ladder` and its
+    `matches`. The first player has 0 Elo. Raises: InputError for a single player.
     """
     game = next(iter(networks.values())).network.game
     players = {
@@ -122,10 +122,10 @@ def rate_players(
 def measure_weights(
     source: Source, loaded: LoadedAgent, opponents: str, games: int, simulations: int
 ) -> tuple[LoadedAgent, dict[str, Any]]:
-    """Return the network of a source and a record of its training and strength, measured now.
+    """Return the network of a source and the record of its training and its measured strength.
 
-    That of a run is measured with its weights as they will be written. The strength is that in
-    matches, if there are opponents, and on the test suite of the board, if there is one.
+    The network of a run is measured with the rounded weights of the export. Strength is measured in
+    matches if there are opponents, and on the test suite of the board if it exists.
     """
     if source.folder is None:
         record = read_record(source.weights)
@@ -149,7 +149,7 @@ def measure_weights(
 
 
 def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndBoxes) -> None:
-    """Raise an InputError where a search of a player among `names` needs too much memory."""
+    """Raise an InputError if a search of a player in `names` needs too much memory."""
     for name in names:
         kind, _, simulations = name.partition(":")
         if kind == "level":
@@ -161,9 +161,9 @@ def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndB
 def refuse_search(
     field: str, simulations: int, games: int, game: DotsAndBoxes, positions: int = 0
 ) -> None:
-    """Raise an InputError where the trees of a match do not fit into the memory.
+    """Raise an InputError if the search trees of a match do not fit into the memory.
 
-    Or those of so many other `positions` at once.
+    The trees of `positions` positions, searched at once in other work, must fit too.
     """
     limit = memory_limit_bytes(jax.local_devices()[:1])
     batch = max(batch_size(min(games, MOST_AT_ONCE)), positions)

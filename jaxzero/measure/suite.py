@@ -1,7 +1,7 @@
-"""Suites: positions with the exact value of every move.
+"""Load and store suites: positions with the exact value of every move.
 
-`scripts/make_suite.py` makes the stored suites. On a small board `table_suite` draws positions and
-solves them at once.
+`scripts/make_suite.py` makes the stored suites. On a small board `table_suite` samples positions
+and solves them when it is called.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from jaxzero.solver.endgame import ILLEGAL
 BANDS = ((1, 8), *((low, low + 3) for low in range(9, 45, 4)), (45, 112))  # undrawn edges
 DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
-TABLE_EDGES = 24  # of the boards for which `auto` means `table`: 3x3 is solved in a second
-MOST_TABLE_EDGES = 30  # of the largest boards that it takes: 2x5 is solved in eight
-TABLE_POSITIONS = 2048  # of `table`, scored during training
+TABLE_EDGES = 24  # on the largest board for which `auto` means `table`: 3x3 takes a second
+MOST_TABLE_EDGES = 30  # on the largest board for `table`: 2x5 takes 8 seconds
+TABLE_POSITIONS = 2048  # positions of `table` in a suite for training
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Suite:
     name: str
     game: DotsAndBoxes
     drawn: np.ndarray  # [P, A] bool, edges on the board
-    moves: np.ndarray  # [P, A] int8, exact value of every move for its mover, boxes; or ILLEGAL
+    moves: np.ndarray  # [P, A] int8, exact value of every move for its mover, boxes, or ILLEGAL
     origin: np.ndarray  # [P] str, the player whose games the position comes from
-    # [BANDS, 3] int32: positions sampled, not solved, kept. None where no sample was taken.
+    # [BANDS, 3] int32: positions sampled, not solved, kept. None if they were not sampled.
     counts: np.ndarray | None = None
 
     @property
     def values(self) -> np.ndarray:
-        """Exact remaining margin of the side to move: [P] int."""
+        """The exact remaining margin of the side to move: [P] int."""
         return self.moves.max(axis=1).astype(int)
 
     @property
@@ -66,7 +66,7 @@ class Suite:
 
     @property
     def sampled(self) -> dict[str, dict[str, int]]:
-        """Positions sampled, not solved and kept, by undrawn edges; empty if not known."""
+        """The numbers of positions sampled, not solved and kept, by band; empty if unknown."""
         if self.counts is None:
             return {}
         return {
@@ -90,23 +90,23 @@ def suite_names() -> list[str]:
 
 
 def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite | None:
-    """Return the suite that a config names, or None; of `table` TABLE_POSITIONS."""
+    """Return the suite that a config names, or None; `table` is cut to TABLE_POSITIONS."""
     name = suite_name(name, game, half)
     if name == "none":
         return None
     suite = load_suite(name, game)
     if name != "table":
         return suite
-    # At random: every n-th position may be of one kind, such as of even plies.
+    # A random subset: every n-th position could be of one kind, such as even plies.
     rows = np.sort(np.random.default_rng(0).permutation(len(suite))[:TABLE_POSITIONS])
     columns = {key: getattr(suite, key)[rows] for key in ("drawn", "moves", "origin")}
     return replace(suite, **columns)
 
 
 def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
-    """Return the suite that `auto` stands for on a board; any other name stays.
+    """Return the name of the suite that `auto` means on a board; return other names unchanged.
 
-    `half` of the stored suites is taken: tuning during training, test to report a result.
+    `half` selects the stored suite: tuning during training, test for reported results.
     """
     if name != "auto":
         return name
@@ -116,7 +116,7 @@ def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
 
 
 def check_suite(name: str, game: DotsAndBoxes) -> None:
-    """Raise an InputError where `choose_suite` would; the suite `table` is not solved for it."""
+    """Raise an InputError if `choose_suite` would raise, without solving the suite `table`."""
     name = suite_name(name, game)
     if name == "table":
         check_table(game)
@@ -125,9 +125,9 @@ def check_suite(name: str, game: DotsAndBoxes) -> None:
 
 
 def load_suite(name: str, game: DotsAndBoxes) -> Suite:
-    """Return the suite `name` for this board, or the one in a file `name`.npz.
+    """Return the suite `name` for this board; a `name` that ends in .npz is a file.
 
-    Raises: InputError for a name that does not exist or a suite of another board.
+    Raises: InputError for an unknown name or a suite of another board.
     """
     if name.endswith(FILE_ENDING):
         path = Path(name)
@@ -169,10 +169,10 @@ def read_positions(
     kinds: dict[str, str],
     optional: tuple[str, ...] = (),
 ) -> dict[str, np.ndarray]:
-    """Read the boards `drawn` [P, A] bool and the values `moves` [P, A] of their moves.
+    """Read the boards `drawn` [P, A] bool, the values `moves` [P, A] of their moves, and `kinds`.
 
-    With them come the arrays of `kinds`; with one called `solved` [P], values elsewhere may be
-    anything. Raises: InputError for an unreadable file, another board and impossible values.
+    If `kinds` has an array `solved` [P], only values of solved positions are checked. Raises:
+    InputError for an unreadable file, another board and impossible values.
     """
     kinds = {"board": "iu1", "drawn": "u2", "moves": "i2"} | kinds
     file = read_arrays(field, path, kinds, optional)
@@ -206,21 +206,21 @@ def write_suite(suite: Suite, path: Path) -> None:
 def write_positions(
     path: Path, game: DotsAndBoxes, drawn: np.ndarray, moves: np.ndarray, others: dict
 ) -> None:
-    """Write boards, the values of their moves and `others` for `read_positions`."""
+    """Write boards, the values of their moves and the arrays `others` for `read_positions`."""
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         board, drawn = np.array([game.rows, game.cols]), np.packbits(drawn, axis=1)
         np.savez_compressed(file, board=board, drawn=drawn, moves=moves, **others)
 
 
 def format_counts(suite: Suite) -> str:
-    """Return a table of the positions sampled, not solved and kept, by undrawn edges."""
+    """Return a table of the numbers of positions sampled, not solved and kept, by band."""
     rows = [(band, *counts.values()) for band, counts in suite.sampled.items()]
     rows.append(("all", *suite.counts.sum(axis=0)))
     return tabulate(rows, ["undrawn", "sampled", "not solved", "kept"], "plain")
 
 
 def berlekamp_suite(game: DotsAndBoxes) -> Suite:
-    """Return the problems of this board in Berlekamp's book (2000)."""
+    """Return the problems of Berlekamp's book (2000) on this board, solved now."""
     problems = read_json("suite", Path(str(DATA / "berlekamp.json")))
     problems = [p for p in problems if (p["rows"], p["cols"]) == (game.rows, game.cols)]
     if not problems:
@@ -241,7 +241,7 @@ def check_table(game: DotsAndBoxes) -> None:
 
 @lru_cache(maxsize=2)
 def table_suite(game: DotsAndBoxes, positions: int = 4096) -> Suite:
-    """Draw positions of random play, evenly over the plies, and solve them.
+    """Sample positions of random play, evenly over the plies, and solve them.
 
     Raises: InputError for a board that is too large.
     """

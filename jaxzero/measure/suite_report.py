@@ -1,4 +1,4 @@
-"""Reports of players on a suite: scores, differences on the same positions, tables, a figure."""
+"""Report players on a suite: scores, differences on the same positions, tables, a figure."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ COLUMNS = {
 def score_suite(
     networks: dict[str, Agent], suite: Suite, names: list[str], figures: Path, seed: int = 0
 ) -> dict[str, dict]:
-    """Score players on a suite, print, draw and return the results.
+    """Score players on a suite; print, draw and return the results.
 
-    `networks` are one or two agents of one board, by names that differ; `names` are of
-    `scored_players`. Of one network, all players are compared with the first of them; of two, every
-    player of the first network that has one with the same player of the second. `seed` is for
-    players that choose at random.
+    `networks` are one or two agents of one board, by name. `names` come from `scored_players`. With
+    one network, all players are compared with the first player. With two, every player that uses a
+    network is compared between the networks. `seed` is for players that choose at random.
     """
     print(f"Scoring the suite {suite.name} ...", flush=True)
 
@@ -76,9 +75,9 @@ def score_suite(
 
 
 def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int) -> list[str]:
-    """Return the names of the players to score, which have commas between.
+    """Return the names of the players to score, from a comma-separated list.
 
-    Raises: InputError where one cannot be, or none has a network to compare.
+    Raises: InputError for an invalid player, or with several networks if no player uses one.
     """
     names = [player.name for player in make_players(players, game, agent, "players")]
     if networks > 1 and not any(name.startswith(LEARNT) for name in names):
@@ -87,7 +86,7 @@ def scored_players(players: str, game: DotsAndBoxes, agent: Agent, networks: int
 
 
 def format_scores(scores: dict[str, dict]) -> str:
-    """Return a table of the scores of several players, by undrawn edges: {player: score()}."""
+    """Return a table of {player: score()} by undrawn edges."""
 
     def cells(numbers: dict) -> Iterator[str]:
         for name, (_, write) in COLUMNS.items():
@@ -102,7 +101,7 @@ def format_scores(scores: dict[str, dict]) -> str:
 
 
 def format_differences(differences: dict[str, dict]) -> str:
-    """Return a table of differences of wrong moves: {players: compare()}."""
+    """Return a table of differences in wrong moves, {players: compare()}, by undrawn edges."""
 
     def cells(numbers: dict) -> Iterator[str]:
         low, high = (100 * limit for limit in numbers["interval"])
@@ -117,7 +116,7 @@ def format_differences(differences: dict[str, dict]) -> str:
 def _table(
     results: dict[str, dict], heads: list[str], cells: Callable[[dict], Iterable[str]]
 ) -> str:
-    """Return a table with a line for all positions of each result and for each of its bands."""
+    """Return a table with a line for all positions of each result and a line for each band."""
     rows = [
         [name if part == "all" else "", part, *cells(numbers)]
         for name, parts in results.items()
@@ -128,7 +127,7 @@ def _table(
 
 
 def draw_scores(path: Path, title: str, scores: dict[str, dict]) -> None:
-    """Draw wrong moves and value error by undrawn edges into a PNG."""
+    """Plot wrong moves and value error by undrawn edges into a PNG."""
     colors = {player: f"C{number}" for number, player in enumerate(scores)}
     panels = {
         panel: {player: _by_band(parts, key, scale) for player, parts in scores.items()}
@@ -155,6 +154,6 @@ def draw_scores(path: Path, title: str, scores: dict[str, dict]) -> None:
 
 
 def _by_band(parts: dict, key: str, scale: float) -> dict[str, float]:
-    """Return a score by bands of undrawn edges, where it is known."""
+    """Return a scaled score by bands of undrawn edges; omit bands without this score."""
     bands = parts["by_undrawn"].items()
     return {band: scale * part[key] for band, part in bands if part.get(key) is not None}

@@ -1,1 +1,1 @@
-"""The network: what it is shown, its trunks and layers."""
+"""The network: its inputs, trunks and layers."""

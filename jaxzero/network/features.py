@@ -6,8 +6,8 @@ dot on its left, a vertical edge at the dot above it, a box at its top left dot.
 board are 0.
 
 The structure of the position is an input too. Counts modulo 2 over the whole board decide who must
-open the first long chain. A network hardly learns them from edges; given as inputs, it learns them
-at once.
+open the first long chain. A network hardly learns these counts from edges, but quickly learns to
+use them as inputs.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ BOX_CLASSES = (
     "three or four open sides",
 )
 JOINED_CLASSES = ("in a chain with one end at a joint", "in a chain with both ends at joints")
-# Of the planes of the structure: the place of the lengths among them, and the number of all.
+# The index of the lengths among the structure planes, and the number of structure planes.
 LENGTHS_PLANE = len(BOX_CLASSES) + len(JOINED_CLASSES)
 STRUCTURE_PLANES = LENGTHS_PLANE + 1 + 2 * len(EDGE_CLASSES)
 
 LONGEST = 12  # boxes; longer chains are counted together with chains of this length
 LOOPS = (4, 6, 8, 10)  # boxes; longer loops are counted together with loops of the last length
 LONGEST_JOINED = 6  # boxes; as LONGEST, for chains that end at a joint
-# Larger counts have the code of these.
+# Larger counts have the code of these largest counts.
 MOST_CHAINS, MOST_LOOPS, MOST_LONG, MOST_JOINED = 6, 3, 9, 5
 CONTROL = 16  # boxes; largest value of control, positive or negative
 
@@ -69,8 +69,8 @@ CONTROL = 16  # boxes; largest value of control, positive or negative
 def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
     """Return the planes named in `PLANES` for one board as bits, the first lowest: [H, W] uint32.
 
-    Bits, because thirty planes side by side are slow to build on a GPU, and `unpack_planes` is one
-    pass.
+    The planes are bits, because a GPU is slow at building thirty planes side by side, while
+    `unpack_planes` takes one pass.
     """
     horizontal, vertical = split_edges(game, drawn)
     sides = box_sides(game, drawn)
@@ -137,7 +137,7 @@ class StructureFeatures(NamedTuple):
 def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -> StructureFeatures:
     """Encode the structure `found` in one position with edges `drawn` [A]."""
     chain = jnp.where(found.loop, 0, found.length)
-    loop = game.num_boxes + 1  # more than any chain, so that one look beside an edge tells both
+    loop = game.num_boxes + 1  # more than any chain, so one lookup per edge finds both
     opens = highest_beside(jnp.where(found.loop, loop, chain))
     still = ~found.quiet
     edges = [
@@ -166,10 +166,10 @@ def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -
 
 
 def structure_planes(game: DotsAndBoxes, features: StructureFeatures) -> jax.Array:
-    """Lay the features of edges and boxes on the grid of dots, as bits: [H, W] uint32.
+    """Place the features of edges and boxes on the grid of dots, as bits: [H, W] uint32.
 
-    In this order: boxes, joined, one that stands for the lengths and is 0 here, and for each class
-    of edges horizontals and verticals.
+    The order is: boxes, joined, a plane of 0 in place of the lengths, then horizontals and
+    verticals of each edge class.
     """
     boxes = [*jnp.moveaxis(features.boxes, -1, 0), *jnp.moveaxis(features.joined, -1, 0)]
     first = LENGTHS_PLANE + 1
@@ -183,11 +183,11 @@ def structure_planes(game: DotsAndBoxes, features: StructureFeatures) -> jax.Arr
 
 
 class CountCode(NamedTuple):
-    """How a count over the whole board is coded: one bit for each value, perhaps one for odd."""
+    """The code of a count over the whole board: one bit per value, and with `odd` one for odd."""
 
-    values: range  # larger counts have the bit of the last
+    values: range  # counts outside the range have the bit of the nearest value
     odd: bool = True
-    counts: int = 1  # this many counts have the code, one after the other
+    counts: int = 1  # number of consecutive counts with this code
 
     @property
     def bits(self) -> int:
@@ -195,9 +195,9 @@ class CountCode(NamedTuple):
 
 
 def count_codes(game: DotsAndBoxes) -> dict[str, CountCode]:
-    """Return the codes of the counts in their order.
+    """Return the code of each count, in order.
 
-    A change here reaches every trunk; weights that were trained before no longer fit.
+    A change here changes the inputs of every trunk, so weights trained before no longer fit.
     """
 
     def up_to(most: int, counts: int = 1) -> CountCode:
@@ -226,9 +226,9 @@ def count_codes(game: DotsAndBoxes) -> dict[str, CountCode]:
 
 
 def count_rows(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
-    """Return which bit of the counts of one board means what each bit means on another: [C] int.
+    """Return for each count bit of `target` the bit of `source` with the same meaning: [C] int.
 
-    What the source cannot say, such as 30 open boxes on a board of 25, is its largest count.
+    A count that `source` cannot code, such as 30 open boxes on a board of 25, maps to its largest.
     """
     rows, first, wanted = [], 0, count_codes(target)
     for name, code in count_codes(source).items():
@@ -242,11 +242,11 @@ def count_rows(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
 
 
 def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
-    """Code the counts over the whole board, those of `count_codes`: [C] bool.
+    """Code all counts of `count_codes` over the whole board: [C] bool.
 
-    A chain that ends at a joint is not opened as it is: it becomes part of a longer chain. So the
-    last codes count chains by their joints. The number of moves left is exact: open edges minus
-    open boxes.
+    A chain that ends at a joint usually becomes part of a longer chain before it is opened. So the
+    last codes count chains by their joints. The number of moves left is open edges minus open
+    boxes; every edge that later closes two boxes adds a move.
     """
     codes = count_codes(game)
     longest = codes["chains by length"].counts
@@ -262,7 +262,7 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
     most_joints = np.array([2, 0])[:, None, None]
     counted = starts[None] & (found.joined[None] <= most_joints)
     control = jnp.sum(jnp.where(counted, worth[None], 0), axis=(1, 2))
-    # Of so many open sides at least and at most.
+    # Least and most open sides of the boxes in each of the three counts of boxes.
     least, most = (np.array(sides)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
     boxes = (found.open_sides[None] >= least) & (found.open_sides[None] <= most)
     boxes = jnp.sum(boxes, axis=(1, 2), dtype=jnp.int32)
@@ -295,7 +295,7 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
 def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
     """Count the chosen boxes of each kind, both [rows, cols]: [kinds] int32.
 
-    Several counters share a word: one sum over the boxes for all of them.
+    Several counters share a word, so that one sum over the boxes is enough for all of them.
     """
     bits = chosen.size.bit_length()
     in_word = 32 // bits
@@ -311,7 +311,7 @@ def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
 def encode(codes: dict[str, CountCode], counts: dict[str, jax.Array]) -> jax.Array:
     """Code the counts of one position, [] or [counts of the code] each: [C] bool.
 
-    One operation for all bits, as each operation takes its time to compile.
+    One operation codes all bits, because every operation adds compile time.
     """
     numbers, values, odd, least, most = [], [], [], [], []
     for code in codes.values():

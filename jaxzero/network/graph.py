@@ -1,8 +1,8 @@
-"""The graph trunk: boxes tell each other what they know through the edges not yet drawn.
+"""The graph trunk: boxes exchange messages through the edges that are not drawn.
 
-Nodes are the boxes and one outside of the board, which every edge of the rim leads to. Drawing an
-edge cuts it, so what is connected here is what chains are made of. Nothing in it knows a direction
-or a place: a position and its images get the same answers, unless it ends with attention.
+Nodes are the boxes and one node for the outside of the board, which every edge of the rim leads to.
+A drawn edge carries no messages, so the boxes of a chain are connected. No layer knows directions
+or places, so symmetric positions get symmetric outputs, except with attention at the end.
 
 All sums along edges are matrix products with `incidence`, and all layers act on one matrix of the
 nodes of all positions: on a CPU this is several times faster than slices of the board.
@@ -30,7 +30,7 @@ def graph(
     counts: jax.Array,
     drawn: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """Pass messages between boxes: what `graph_inputs` returns to logits [B, A] and [B, M]."""
+    """Pass messages between boxes: from the result of `graph_inputs` to logits [B, A], [B, M]."""
     dtype = nodes.dtype
     ends = jnp.asarray(incidence(game), dtype)  # [A, N]
     paths = open_paths(ends, drawn)
@@ -44,14 +44,14 @@ def graph(
     if config.attention_heads:
         x = AttentionBlock(config.attention_heads, dtype)(x[:, None])[:, 0]
     x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
-    # With the outside, since a CPU copies all boxes to leave it out.
+    # The outside is pooled too: to leave it out, a CPU would copy all boxes.
     board = jnp.concatenate([pooled(x), counts], axis=-1)
     # The two ends of an edge are read alike, and both heads see the whole board.
     seen = _project(x, config.channels, dtype)
     seen = seen + nn.Dense(config.channels, dtype=dtype)(board)[:, None]
     reads = jnp.broadcast_to(ends, (len(x), *ends.shape))
     if classes := edges.shape[-1]:
-        # The class of an edge is read as one more node, whose row is the same on every board.
+        # Every edge class acts as one more node, with the same row on every board.
         rows = nn.Dense(config.channels, use_bias=False, dtype=dtype)(jnp.eye(classes, dtype=dtype))
         rows = jnp.broadcast_to(rows, (len(x), *rows.shape))
         reads = jnp.concatenate([reads, edges], axis=-1)
@@ -63,7 +63,7 @@ def graph(
 
 
 class GraphBlock(nn.Module):
-    """Send a message through every open edge, both ways, and add what they change: [B, N, C]."""
+    """Send messages both ways through every open edge, and add the resulting change: [B, N, C]."""
 
     channels: int
     dtype: Dtype
@@ -71,7 +71,7 @@ class GraphBlock(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array, paths: jax.Array) -> jax.Array:
-        # One matrix product for both, since on a CPU wide ones are cheaper.
+        # One matrix product for both: on a CPU one wide product is cheaper than two.
         own, sent = jnp.split(_project(x, 2 * self.channels, self.dtype), 2, axis=-1)
         y = own + paths @ sent
         if self.pooling:
@@ -81,7 +81,7 @@ class GraphBlock(nn.Module):
 
 
 def _project(x: jax.Array, channels: int, dtype: Dtype, **settings) -> jax.Array:
-    """Apply one `nn.Dense` to [B, N, C] as to one matrix, whose gradient needs no transposition."""
+    """Apply one `nn.Dense` to [B, N, C] as one matrix, so its gradient needs no transposition."""
     rows = nn.Dense(channels, dtype=dtype, **settings)(x.reshape(-1, x.shape[-1]))
     return rows.reshape(*x.shape[:-1], channels)
 
@@ -95,5 +95,5 @@ def open_paths(ends: jax.Array, drawn: jax.Array) -> jax.Array:
 
 @lru_cache
 def incidence(game: DotsAndBoxes) -> np.ndarray:
-    """Return which nodes every edge joins, the outside last: [A, N], 1 at both its ends, else 0."""
+    """Return the nodes that every edge joins, the outside last: [A, N], 1 at both ends, else 0."""
     return np.eye(game.num_boxes + 1)[box_neighbours(game)].sum(axis=1)

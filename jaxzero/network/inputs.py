@@ -1,6 +1,6 @@
-"""What the network is shown: the edges [B, A], and what can be counted on the board.
+"""The inputs of the network: the edges [B, A], and features of the board.
 
-The structure `found` of the positions [B] is None for a network that sees edges alone.
+The structure `found` of the positions [B] is None for a network that gets only the edges.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def edge_inputs(
     if found is None:
         return (inputs,)
     seen = jax.vmap(partial(structure_features, game))(drawn, found)
-    # Lengths of chains say nothing new to a trunk that sees the whole board at once.
+    # Lengths of chains add no information for a trunk that sees the whole board at once.
     more = (seen.edges, seen.boxes, seen.counts, seen.joined)
     flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
     return (jnp.concatenate([inputs, *flat], axis=-1),)
@@ -47,7 +47,7 @@ def grid_inputs(
 ) -> tuple[jax.Array, jax.Array]:
     """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 without a structure.
 
-    `grid_planes` of the planes count, those after them are 0: a GPU convolves whole groups.
+    The first `grid_planes` planes are used. The others are 0, because a GPU convolves whole groups.
     """
     used = grid_planes(found is not None)
     width = -(-used // PLANES_GROUP) * PLANES_GROUP
@@ -64,7 +64,7 @@ def grid_inputs(
 
 
 def grid_planes(structure: bool) -> int:
-    """Return how many planes of `grid_inputs` count, with the structure or without."""
+    """Return how many planes of `grid_inputs` are used, with the structure or without."""
     return len(PLANES) + (STRUCTURE_PLANES if structure else 0)
 
 
@@ -85,7 +85,7 @@ def graph_inputs(
         known = (seen.boxes, seen.joined, seen.lengths[..., None])
         boxes = jnp.concatenate([boxes, *(part.astype(dtype) for part in known)], axis=-1)
         edges, counts = seen.edges.astype(dtype), seen.counts.astype(dtype)
-    # One more row, the outside, and one more column, which tells it from the boxes.
+    # Add a row for the outside, and a column that marks this row.
     boxes = jnp.pad(boxes.reshape(batch, game.num_boxes, -1), ((0, 0), (0, 0), (0, 1)))
     outside = jax.nn.one_hot(boxes.shape[-1] - 1, boxes.shape[-1], dtype=dtype)
     outside = jnp.broadcast_to(outside, (batch, 1, boxes.shape[-1]))

@@ -4,9 +4,9 @@ No layer looks at other positions of the batch, so there are no batch statistics
 convolution, bias and activation stay adjacent so that XLA can fuse them. Every block starts as the
 identity: its last layer is initialised to zero (Zhang et al. 2019, Fixup).
 
-A 3x3 convolution has three forms. XLA's own is the fastest on a GPU and to compile; on a CPU it
-suits a few positions. Nine shifted slices and one matrix product have the fastest gradient on a
-CPU. Winograd's minimal filtering halves the time of evaluating many positions there.
+A 3x3 convolution has three forms. XLA's own is the fastest to compile and the fastest on a GPU; on
+a CPU it suits a few positions. Nine shifted slices and one matrix product have the fastest gradient
+on a CPU. Winograd's minimal filtering halves the time to evaluate many positions on a CPU.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from flax import linen as nn
 from jaxzero.config import NetworkConfig
 from jaxzero.errors import InputError
 
-# Below it, transforming the kernels costs more than it saves.
+# Smallest batch for Winograd: below it, transforming the kernels costs more than it saves.
 WINOGRAD_BATCH = 32
-# Variables derived from the parameters once, so that inference need not at every call.
+# Variables that are derived from the parameters once, not at every call of inference.
 PREPARED = "prepared"
 LONGEST_TILE = 6  # beyond it the transforms amplify rounding errors
 POINTS = (0, 1, -1, 2, -2, 1 / 2, -1 / 2)
@@ -41,7 +41,7 @@ def compute_dtype(config: NetworkConfig) -> jnp.dtype:
 def convolution_form(config: NetworkConfig, batch: int) -> str:
     """Return the form of the convolutions of a batch on the present device.
 
-    Raises: InputError where Winograd's is asked for and the numbers are not float32.
+    Raises: InputError for Winograd's form with numbers that are not float32.
     """
     exact = compute_dtype(config) == jnp.float32
     if config.convolution == "winograd" and not exact:
@@ -57,7 +57,7 @@ def convolution_form(config: NetworkConfig, batch: int) -> str:
 
 
 class ConvBlock(nn.Module):
-    """Two convolutions around an optional view of the whole board: [B, H, W, C] to the same."""
+    """Two convolutions around an optional summary of the whole board: [B, H, W, C] to the same."""
 
     config: NetworkConfig
     form: str
@@ -76,7 +76,7 @@ class ConvBlock(nn.Module):
 
 
 class DenseBlock(nn.Module):
-    """Normalise, widen the view, add: [B, C] to the same."""
+    """Normalise, apply two dense layers, add the result to the input: [B, C] to the same."""
 
     channels: int
     dtype: Dtype
@@ -117,10 +117,10 @@ def pooled(x: jax.Array) -> jax.Array:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def greatest(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
-    """Return the maximum over axes; equal ones share its gradient.
+    """Return the maximum over axes; equal maxima share its gradient.
 
-    The gradient of `jnp.max` compares x with its maximum. Where a compiler computes x twice and
-    rounds it in two ways, nothing equals the maximum, and the gradient is 0 / 0. Here x is computed
+    The gradient of `jnp.max` compares x with its maximum. If a compiler computes x twice with
+    different rounding, nothing equals the maximum, and the gradient is 0 / 0. Here x is computed
     once.
     """
     return x.max(axis=axes)
@@ -143,7 +143,7 @@ class Conv3x3(nn.Module):
     form: str  # "direct", "shifted" or "winograd"
     dtype: Dtype
     kernel_init: nn.initializers.Initializer = nn.initializers.he_normal()
-    inputs: int | None = None  # channels of x that count, the rest is 0; None: all
+    inputs: int | None = None  # number of channels of x that are used, the rest is 0; None: all
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -159,7 +159,7 @@ class Conv3x3(nn.Module):
         return y + bias.reshape(1, 1, 1, -1)
 
     def _factors(self, kernel: jax.Array, height: int, width: int) -> jax.Array:
-        """Return the transformed kernel; store it when asked to, use it when it is there."""
+        """Return the transformed kernel: a stored one, or a new one, stored if that is allowed."""
         if self.has_variable(PREPARED, "factors"):
             return self.get_variable(PREPARED, "factors")
         factors = transform_kernel(kernel, height, width)
@@ -174,7 +174,7 @@ def _direct(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def _shifted(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Nine shifted slices and one matrix product: on a CPU 9x faster in the gradient of a scan."""
+    """Multiply nine shifted slices by one matrix: 9x faster in a scan's gradient on a CPU."""
     height, width = x.shape[1:3]
     padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     slices = [padded[:, i : i + height, j : j + width] for i in range(3) for j in range(3)]
@@ -190,14 +190,14 @@ def transform_kernel(kernel: jax.Array, height: int, width: int) -> jax.Array:
     Source: Lavin & Gray 2016, "Fast Algorithms for Convolutional Neural Networks".
     """
     down, across = (filter_transforms(tile_length(length))[1] for length in (height, width))
-    # One matrix product: as a product of two along the sides it takes ten times as long.
+    # One matrix product: two products, one along each side, take ten times as long.
     into = jnp.asarray(np.kron(down, across), kernel.dtype)
     factors = into @ kernel.reshape(9, -1)
     return factors.reshape(len(down), len(across), *kernel.shape[2:])
 
 
 def winograd_convolve(x: jax.Array, factors: jax.Array) -> jax.Array:
-    """Convolve [B, H, W, I], zero padded, with what `transform_kernel` returned: [B, H, W, O]."""
+    """Convolve [B, H, W, I], zero padded, with `factors` of `transform_kernel`: [B, H, W, O]."""
     batch, height, width, inputs = x.shape
     outputs = factors.shape[-1]
     into_rows, out_rows = side_transforms(height)

@@ -2,7 +2,7 @@
 
 A trunk turns its inputs (`inputs.py`) into logits of the edges [B, A] and of the margin [B, M]. In
 every trunk both heads read the output of the blocks and a summary of the whole board, because
-parity is not local. The last layers of the heads compute in float32, whatever the blocks do.
+parity is not local. The last layers of the heads always compute in float32.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Logits = tuple[jax.Array, ...]  # [B, A] of the edges, [B, M] of the margin, con
 
 
 class Trunk(NamedTuple):
-    """What is shown to the layers, and the layers; these are called inside a module."""
+    """The inputs of a trunk and its layers. The layers are called inside a module."""
 
     inputs: Callable[[DotsAndBoxes, jax.Array, Structure | None, jnp.dtype], Inputs]
     layers: Callable[..., Logits]  # (game, config, *inputs)
 
 
 def dense(game: DotsAndBoxes, config: NetworkConfig, edges: jax.Array) -> Logits:
-    """Connect everything with everything."""
+    """Apply fully connected residual blocks to inputs [B, K]."""
     dtype = edges.dtype
     x = nn.Dense(config.channels, dtype=dtype)(edges)
     for _ in range(config.blocks):
@@ -59,7 +59,7 @@ def dense(game: DotsAndBoxes, config: NetworkConfig, edges: jax.Array) -> Logits
 
 
 def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: jax.Array) -> Logits:
-    """Convolve on the grid of dots; a square speaks for the edges to its right and below."""
+    """Convolve on the grid of dots; a square gives logits of the edges to its right and below."""
     dtype, form = planes.dtype, convolution_form(config, len(planes))
     structure_seen = counts.shape[-1] > 0
     x = Conv3x3(config.channels, form, dtype, inputs=grid_planes(structure_seen))(planes)
@@ -83,8 +83,8 @@ def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: j
     return edges_from_planes(game, policy), margin, safe_end
 
 
-# Names that the last layers of every trunk must have. Their weights stay in float32 for inference,
-# and the optimiser treats them apart.
+# Names that the last layers of every trunk must have. The weights of these layers stay in float32
+# for inference, and the optimiser treats them separately.
 HEADS = ("policy", "margin", "safe_end")
 CHAIN_CLASSES = 8  # numbers of long chains and loops: 0 to 6, and more
 TRUNKS = {
@@ -99,12 +99,12 @@ IMPOSSIBLE = -1e9
 
 
 class Prediction(NamedTuple):
-    """What the network says about a batch of positions, for the side to move."""
+    """The outputs of the network for a batch of positions, for the side to move."""
 
     policy_logits: jax.Array  # [B, A] float32, drawn edges at IMPOSSIBLE
-    margin_logits: jax.Array  # [B, M] float32, margins that cannot be at IMPOSSIBLE
-    # [B, 2 + 8] float32 with `network.safe_end`, else (): whether the side to move or the other one
-    # is to move when no safe edge is left, and how many long chains and loops there are then.
+    margin_logits: jax.Array  # [B, M] float32, impossible margins at IMPOSSIBLE
+    # [B, 2 + 8] float32 with `network.safe_end`, else (): whether the present side to move or the
+    # other side moves when no safe edge is left, and how many long chains and loops there are then.
     safe_end_logits: jax.Array | tuple = ()
 
 
@@ -115,11 +115,11 @@ class Network(nn.Module):
     config: NetworkConfig
 
     def __call__(self, drawn: jax.Array, found: Structure | None = None) -> Prediction:
-        """Evaluate positions; `found` spares the work where their structure is known: [B]."""
+        """Evaluate positions; pass their structure `found` [B] if it is known, to save work."""
         return self.predict(drawn, self.layers(*self.inputs(drawn, found)))
 
     def inputs(self, drawn: jax.Array, found: Structure | None) -> Inputs:
-        """Return what the layers are shown of positions; no parameter takes part in it."""
+        """Return the inputs of the layers; they do not depend on the parameters."""
         chex.assert_shape(drawn, (None, self.game.num_edges), custom_message="drawn")
         chex.assert_type(drawn, bool, custom_message="drawn")
         if self.config.features == "raw":
@@ -134,7 +134,7 @@ class Network(nn.Module):
         return TRUNKS[self.config.trunk].layers(self.game, self.config, *inputs)
 
     def predict(self, drawn: jax.Array, logits: Logits) -> Prediction:
-        """Leave out of the logits of positions what cannot be."""
+        """Mask drawn edges and impossible margins in the logits of positions."""
         policy_logits, margin_logits, *others = logits
         possible = jax.vmap(lambda board: margin_mask(self.game, board))(drawn)
         return Prediction(
@@ -151,9 +151,9 @@ def evaluate_some(
     found: Structure | None,
     needed: jax.Array,
 ) -> Prediction:
-    """Evaluate positions [B, A]; those not `needed` [B] bool may get any logits.
+    """Evaluate positions [B, A]; positions that are not `needed` [B] bool may get any logits.
 
-    The layers take the others in parts. Inputs cost little and are made for all.
+    The layers take the needed positions in parts. Inputs are cheap, so all positions get them.
     """
 
     def layers(*inputs: jax.Array) -> Logits:
@@ -167,8 +167,8 @@ def evaluate_some(
 def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex.ArrayTree:
     """Return variables that evaluate batches of `batch` positions like `params`, but faster.
 
-    What each evaluation would do to the weights is done once: matrices and kernels are cast to the
-    format of the activations, and kernels transformed where the convolution wants them so.
+    Work that every evaluation would repeat on the weights is done once: matrices and kernels are
+    cast to the format of the activations, and kernels are transformed for Winograd's convolution.
     """
     dtype = compute_dtype(network.config)
     drawn = jnp.zeros((batch, network.game.num_edges), bool)
@@ -184,12 +184,12 @@ def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex
 
 
 def init_params(network: Network, key: jax.Array) -> chex.ArrayTree:
-    """Draw fresh float32 parameters."""
+    """Return random initial parameters in float32."""
     drawn = jnp.zeros((1, network.game.num_edges), bool)
     if isinstance(key, jax.core.Tracer):  # compiled by the caller, if at all
         return network.init(key, drawn)
-    # Compiled, because then what the network would compute is left out: 1 s in place of 12. It runs
-    # once, so the compiler need not try hard.
+    # Compiled, because the compiler leaves out the evaluation itself: 1 s instead of 12. It runs
+    # once, so a low optimisation level is enough.
     return _init_program(network)(key, drawn)
 
 

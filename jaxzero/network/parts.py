@@ -1,6 +1,6 @@
-"""Parts of a batch: what nobody uses is left out, as far as it fills whole parts.
+"""Compute a batch in parts, and leave out parts that nobody uses.
 
-A loop whose length depends on the data suits a CPU; a GPU would have to ask its host for it.
+The number of parts depends on the data. This suits a CPU; on a GPU the host would wait for it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import jax.numpy as jnp
 
 from jaxzero.config import SearchConfig
 
-# A round of one search has so many positions. Each size compiles the layers once more, 0.3 s for
-# 128 x 10, and none wastes work: two cores take 4.4 ms for 2 positions of 5x5, 11 for 8.
+# Positions in a round of one search. Each size compiles the layers once more, 0.3 s for 128 x 10,
+# but saves work: two cores take 4.4 ms for 2 positions of 5x5, 11 ms for 8.
 SIZES = (1, 2, 4, 8, 16)
 
 
 def computes_what_is_used(settings: SearchConfig) -> bool:
     """Return whether a search leaves out the nodes that no game uses.
 
-    So it is on a CPU: a GPU would have to ask its host how many parts there are.
+    It does so on a CPU only. On a GPU the host would have to wait for the number of parts.
     """
     return jax.default_backend() == "cpu" and not settings.evaluation_batch
 
@@ -32,9 +32,9 @@ def in_parts(
 ) -> chex.ArrayTree:
     """Return `function(*inputs)` of a batch [B], computed where it is `used` [B] bool.
 
-    What is used goes through `function` in parts. A part has the first of `sizes` that holds the
-    rest, else the last. Elsewhere the result is that of some other place, or 0. Each size is
-    compiled once.
+    Used entries go through `function` in parts. A part has the first of `sizes` that holds the
+    rest, else the last. Unused entries get the result of another entry, or 0. Each size is compiled
+    once.
     """
     count = jnp.sum(used, dtype=jnp.int32)
     room = len(used) + max(sizes)
@@ -43,7 +43,7 @@ def in_parts(
     def part(size: int, begin: jax.Array) -> chex.ArrayTree:
         rows = jax.lax.dynamic_slice_in_dim(order, begin, size)
         done = function(*jax.tree.map(lambda field: field[rows], inputs))
-        # All sizes return as much: what is too much is overwritten by the next part.
+        # All sizes return equally many rows; the next part overwrites the padding.
         return jax.tree.map(
             lambda field: jnp.pad(field, [(0, max(sizes) - size), *[(0, 0)] * (field.ndim - 1)]),
             done,

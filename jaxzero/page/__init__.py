@@ -1,1 +1,1 @@
-"""The page in the browser, and the server behind it."""
+"""Serve the page for the browser, and answer its questions."""

@@ -1,7 +1,7 @@
-"""The questions of the page and their answers, without the server: a question holds the whole game.
+"""Answer the questions of the page, without the server; a question holds the whole game.
 
-All input is checked; sizes and times are bounded. A stream of answers yields WAIT where it has to
-wait for the compiler, so that others have a turn.
+All input is checked, and sizes and times are bounded. A stream of answers yields WAIT while it
+waits for the compiler, so that other questions get a turn.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from jaxzero.solver.endgame import can_solve, solve
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
 
-DEFAULT = DotsAndBoxes(5, 5)  # of the page at its start
+DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
 TABLES = Tables()
 
 
 def about() -> Answer:
-    """Return what the page has to know at its start."""
+    """Return the facts that the page needs at its start."""
     boards = [tuple(map(int, name.split("x"))) for name in OWN_NETWORK]
     return {
         "version": __version__,
@@ -53,7 +53,7 @@ def about() -> Answer:
 
 
 def move(question: Answer) -> Answer:
-    """Return the whole turn of the side to move, and who stood in for the level, if anybody."""
+    """Return the whole turn of the side to move, and the stand-in for the level, if any."""
     record, level = record_of(question), find_level(text_of(question, "level", "5"))
     seed = check_number("seed", question.get("seed", 0), Seed)
     if record.is_over:
@@ -63,7 +63,7 @@ def move(question: Answer) -> Answer:
 
 
 def problem(question: Answer) -> Answer:
-    """Return a problem to train on, with its answers."""
+    """Return a training problem with its answers."""
     theme = text_of(question, "theme")
     if theme not in THEMES:
         known = ", ".join(THEMES)
@@ -74,7 +74,7 @@ def problem(question: Answer) -> Answer:
 
 
 def read(question: Answer) -> Answer:
-    """Return the game that a text holds."""
+    """Return the game in a text."""
     text = text_of(question, "text")
     return {"format": format_of(text), **small_enough("text", read_game(text)).to_json()}
 
@@ -85,14 +85,14 @@ def write(question: Answer) -> Answer:
 
 
 def analyse(question: Answer) -> Iterator[Answer]:
-    """Return better and better analyses of the position; the question is checked at once."""
+    """Check the question now and return the stream of analyses of its position."""
     simulations = check_number("simulations", question.get("simulations", 256), whole(0, 1024))
     seconds = check_number("seconds", question.get("seconds", 10), whole(0, 60))
     return analyses(record_of(question), simulations, seconds)
 
 
 def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
-    """Yield better and better analyses. Where one proves every edge, no other is needed."""
+    """Yield analyses, each better than the last, until one proves every edge or all are done."""
     last: Answer = {"edges": []}
     agent = agent_of(record.game)
     for found in stages(agent, record.drawn, record.margin, simulations, seconds, TABLES):
@@ -114,7 +114,7 @@ def until_prepared(game: DotsAndBoxes) -> Iterator[Answer]:
 
 
 def prepare_board(game: DotsAndBoxes) -> None:
-    """Compile the programs of an analysis; cancelled, end between them."""
+    """Compile the programs of an analysis; cancelling ends it between two programs."""
     prepare(agent_of(game))
     check_cancelled()
     if can_solve(game):
@@ -122,13 +122,13 @@ def prepare_board(game: DotsAndBoxes) -> None:
 
 
 def review(question: Answer) -> Iterator[Answer]:
-    """Return what the moves of a game were worth; the question is checked at once."""
+    """Check the question now and return the stream of the review of its game."""
     simulations = check_number("simulations", question.get("simulations", 64), whole(1, 1024))
     return reviews(record_of(question), simulations)
 
 
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
-    """Yield the expected end of every position, and what the move before it lost."""
+    """Yield the expected result of every position, and the margin that its move lost."""
     wait = partial(until_prepared, record.game)
     for line in review_game(agent_of(record.game), record, simulations, TABLES, wait):
         if line:
@@ -140,7 +140,7 @@ def reviews(record: Record, simulations: int) -> Iterator[Answer]:
 
 
 def record_of(question: Answer) -> Record:
-    """Return the game of a question, to play on. Raises: InputError."""
+    """Return the game of a question as a record. Raises: InputError."""
     game = game_of(question)
     return Record(game.board, game.moves, game.start)
 
@@ -153,7 +153,7 @@ def game_of(question: Answer) -> RecordedGame:
 
 
 def small_enough(field: str, game: RecordedGame) -> RecordedGame:
-    """Return a game. Raises: InputError for a board that is too large to play."""
+    """Return `game` unchanged. Raises: InputError for a board that is too large to play."""
     if max(game.rows, game.cols) > LARGEST_SIDE:
         most = f"{LARGEST_SIDE}x{LARGEST_SIDE}"
         raise InputError(f"{field}: a {game.rows}x{game.cols} board is beyond {most}")
@@ -161,7 +161,7 @@ def small_enough(field: str, game: RecordedGame) -> RecordedGame:
 
 
 def text_of(question: Answer, name: str, default: str | None = None) -> str:
-    """Return a text of a question. Raises: InputError."""
+    """Return the text field `name` of a question. Raises: InputError."""
     found = question.get(name, default)
     if not isinstance(found, str):
         raise InputError(f"{name}: must be a text")

@@ -1,4 +1,4 @@
-"""Opponents from beginner to expert, on every board, and the network that plays each board."""
+"""Provide opponents from beginner to expert on every board, and the network of each board."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from jaxzero.solver.cancellation import check_cancelled
 
 
 def agent_of(game: DotsAndBoxes) -> Agent:
-    """Return the shipped network of a board, else the one that plays its size best."""
+    """Return the pretrained network of a board, else the one that plays its size best."""
     name = OWN_NETWORK.get(str(game), "7x7" if game.num_boxes > LARGE else "5x5")
     return of_board(game).get(
         agent_of, lambda: resize(load_weights(name).agent, game, f"weights: {name}")
     )
 
 
-# The boards that a network was trained on. 4x4, from scratch, is weaker on its board than the
-# shipped 5x5; 4x4_solver is not, and faster. 7x7 learnt on 6x6 too.
+# The boards that a network was trained on. `4x4`, trained from scratch, is weaker on 4x4 than
+# the 5x5 network; `4x4_solver` is not, and it is faster. `7x7` was trained on 6x6 boards too.
 TRAINED = ("2x2", "2x3", "3x3", "4x4", "5x5", "6x6", "7x7")
 OWN_NETWORK = {board: board for board in TRAINED} | {"4x4": "4x4_solver", "6x6": "7x7"}
-LARGE = 30  # boxes; with more, 7x7 plays better than 5x5
+LARGE = 30  # boxes; on larger boards the 7x7 network is better than the 5x5 network
 
 
 def player_of(level: Level, game: DotsAndBoxes) -> Player:
-    """Return the player of a level, made once; it compiles at its first move."""
+    """Return the player of a level, made once for a board; it compiles at its first move."""
     name = f"level:{level.name}"
     return of_board(game).get(name, lambda: make_player(name, game, agent_of(game)))
 
@@ -41,7 +41,7 @@ def player_of(level: Level, game: DotsAndBoxes) -> Player:
 def play_level(level: Level, record: Record, seed: int) -> tuple[Record, str | None]:
     """Let a level draw edges until the turn passes or the game is over.
 
-    Also returns who stood in for a level that is not compiled (as `Answer.by`), None: nobody.
+    Also return the stand-in (as `Answer.by`) if the level is not compiled, else None.
     """
     game, by = record.game, None
 
@@ -57,7 +57,7 @@ def play_level(level: Level, record: Record, seed: int) -> tuple[Record, str | N
 
 
 def warm_up(level: Level, game: DotsAndBoxes) -> None:
-    """Compile a level before its first move."""
+    """Compile the programs of a level."""
     check_cancelled()
     choose(player_of(level, game), Record(game), 0)
 
@@ -68,10 +68,10 @@ def is_warm(level: Level, game: DotsAndBoxes) -> bool:
 
 
 def wanted(level: Level, game: DotsAndBoxes) -> AbstractContextManager[None]:
-    """Have a level compiled for a board, in turn, unless the block ends before."""
+    """Queue a level for compiling for a board; the end of the block cancels this request."""
     return PREPARATION.wanted(game, level, partial(warm_up, level, game))
 
 
 def exact_answers(level: Level, record: Record) -> bool:
-    """Return whether the exact solver answers for a level at once: nothing has to be compiled."""
+    """Return whether the exact solver answers for a level at once, without compiling."""
     return draws_best(level.player) and exact_answer(record.game, record.drawn) is not None

@@ -1,7 +1,7 @@
-"""Problems to train on: positions by theme, every edge graded by the exact solver.
+"""Make training problems: positions by theme, with every edge graded by the exact solver.
 
-All randomness comes from the seed, so the same question always gets the same problem. Nothing is
-compiled for a board, so every problem comes at once, after `load_solver`.
+All randomness comes from the seed, so the same question always gets the same problem. No program
+depends on the board, so after `load_solver` every problem comes at once.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from jaxzero.solver.cancellation import check_cancelled
 from jaxzero.solver.endgame import drawn_edges, move_bounds, new_table
 
 BOARDS = [DotsAndBoxes(*size) for size in ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5))]
-CANDIDATES = 6  # problems, of which the one nearest to the wanted rating is taken
-GAMES = 5000  # random games at most for a problem; most need hundreds, of 30 microseconds each
-NODE_LIMIT, TABLE_ENTRIES = 3000, 2**14  # of the solver for a position: less than 0.1 s
+CANDIDATES = 6  # problems made; the one nearest to the wanted rating is taken
+GAMES = 5000  # most random games for a problem; most problems need hundreds, 30 microseconds each
+NODE_LIMIT, TABLE_ENTRIES = 3000, 2**14  # solver limits for a position: less than 0.1 s
 LONG = 3  # boxes of the shortest long chain
-OPENING_UNDRAWN = 33  # edges at least, of the 60 of 5x5
+OPENING_UNDRAWN = 33  # fewest undrawn edges of an opening, of 60 on 5x5
 LOWEST, HIGHEST = 600, 2400  # ratings
 
 Rng = np.random.Generator
@@ -38,31 +38,31 @@ class Problem(NamedTuple):
 
     game: DotsAndBoxes
     drawn: np.ndarray  # [A] bool, edges on the board
-    kind: str  # what is asked for: edge or count
-    answers: dict[str, int]  # the boxes that each edge loses; for a count {"count": number}
-    value: int  # for the side to move, boxes
+    kind: str  # the kind of answer: edge or count
+    answers: dict[str, int]  # {edge: boxes it loses}, or {"count": number}
+    value: int  # boxes, for the side to move
     rating: int
     reason: str  # code of the explanation
-    chains: tuple[dict[str, Any], ...] = ()  # to draw with the answer, where they are counted
+    chains: tuple[dict[str, Any], ...] = ()  # drawn with the answer of a count
 
     def to_json(self) -> dict[str, Any]:
-        """Return the problem as the page takes it."""
+        """Return the problem as JSON data for the page."""
         start = np.flatnonzero(self.drawn).tolist()
         game = {"rows": self.game.rows, "cols": self.game.cols, "start": start, "moves": []}
         return {"game": game, **{name: getattr(self, name) for name in self._fields[2:]}}
 
 
 def find_problem(theme: str, seed: int, rating: float) -> Problem:
-    """Return a problem of a theme of `THEMES`, with a rating near the wanted one."""
+    """Return a problem of a theme of `THEMES` with a rating near `rating`."""
     rng = np.random.default_rng([seed, list(THEMES).index(theme)])
     found = list(islice(THEMES[theme](rng), CANDIDATES))
     return min(found, key=lambda problem: abs(problem.rating - rating))
 
 
 def count_chains(rng: Rng) -> Iterator[Problem]:
-    """Yield positions without a safe edge: how many long chains are there?
+    """Yield positions without a safe edge; the question is the number of long chains.
 
-    The rating is 600, and 80 for each chain and loop, 150 more for a loop, 10 for each box.
+    The rating is 600, plus 80 for each chain or loop, 150 more for a loop, 10 for each box.
     """
     for game, drawn, regions in chain_positions(rng):
         moves = exact_moves(game, drawn)
@@ -75,7 +75,7 @@ def count_chains(rng: Rng) -> Iterator[Problem]:
 
 
 def hand_back(rng: Rng) -> Iterator[Problem]:
-    """Yield positions with an opened chain or loop: take all, or leave the last two or four?"""
+    """Yield positions with an opened chain or loop: take all, or leave two or four boxes?"""
     for game, drawn, regions in chain_positions(rng):
         large = [region for region in regions if region.size >= LONG]
         if large and len(regions) > 1:
@@ -83,7 +83,7 @@ def hand_back(rng: Rng) -> Iterator[Problem]:
 
 
 def right_parity(rng: Rng) -> Iterator[Problem]:
-    """Yield positions with a few safe edges, some of them right and some wrong."""
+    """Yield positions with a few safe edges; some of them are right and some are wrong."""
     for game, order in careful_games(rng):
         drawn = with_edges(game, order[: -rng.integers(1, 5)])
         safe = np.flatnonzero(~drawn & (fullest_beside(game, drawn) < 2))
@@ -91,7 +91,7 @@ def right_parity(rng: Rng) -> Iterator[Problem]:
 
 
 def with_loops(rng: Rng) -> Iterator[Problem]:
-    """Yield positions with loops: what to open, or whether to leave four boxes of a loop."""
+    """Yield positions with loops: which region to open, or whether to leave four boxes?"""
     for game, drawn, regions in chain_positions(rng):
         loops = [region for region in regions if region.is_loop]
         if not loops or len(regions) == 1:
@@ -107,7 +107,7 @@ def with_loops(rng: Rng) -> Iterator[Problem]:
 
 
 def openings(rng: Rng) -> Iterator[Problem]:
-    """Yield solved positions of the first third of games on 5x5, mirrored and turned."""
+    """Yield solved positions of the first half of games on 5x5, under random symmetries."""
     game = DotsAndBoxes(5, 5)
     drawn, moves = early_positions()
     for row in rng.permutation(len(drawn)):
@@ -117,7 +117,7 @@ def openings(rng: Rng) -> Iterator[Problem]:
 
 @lru_cache(maxsize=1)
 def early_positions() -> tuple[np.ndarray, np.ndarray]:
-    """Return the early positions of the shipped suites and the exact values of their edges."""
+    """Return the early positions of stored suites and the values of their edges: [P, A] each."""
     names = ("5x5_tuning", "5x5_test", "5x5_final", "5x5_early")
     suites = [load_suite(name, DotsAndBoxes(5, 5)) for name in names]
     rows = [suite.undrawn >= OPENING_UNDRAWN for suite in suites]
@@ -127,7 +127,7 @@ def early_positions() -> tuple[np.ndarray, np.ndarray]:
 
 
 def berlekamp(rng: Rng) -> Iterator[Problem]:
-    """Yield the problems of Berlekamp's book that are proven at once, mirrored and turned."""
+    """Yield the problems of Berlekamp's book that are solved at once, under random symmetries."""
     problems = read_json("problems", Path(str(DATA / "berlekamp.json")))
     for problem in rng.permutation(problems):
         game = DotsAndBoxes(problem["rows"], problem["cols"])
@@ -149,7 +149,7 @@ class Region(NamedTuple):
     """A chain or loop of a position in which every open box has two open sides."""
 
     boxes: list[int]
-    edges: list[int]  # that are not drawn
+    edges: list[int]  # undrawn edges
 
     @property
     def size(self) -> int:
@@ -160,21 +160,21 @@ class Region(NamedTuple):
         return len(self.edges) == self.size
 
     def to_json(self) -> dict[str, Any]:
-        """Return the region as the page draws it."""
+        """Return the region as JSON data for the page."""
         kind = "loop" if self.is_loop else "chain"
         return {"boxes": self.boxes, "length": self.size, "kind": kind}
 
 
 def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
-    """Yield boards, and the edges of a game of random safe moves until no edge is safe.
+    """Yield boards, each with the edges of random safe moves until no edge is safe.
 
-    An edge that is not safe never gets safe again, so one look at each is enough.
+    An unsafe edge never becomes safe again, so one check of each edge is enough.
     """
     for number in rng.integers(len(BOARDS), size=GAMES):
         check_cancelled()
         game, order = BOARDS[number], []
         neighbours = box_neighbours(game).tolist()
-        sides = [0] * game.num_boxes + [-game.num_edges]  # drawn ones; the outside takes any
+        sides = [0] * game.num_boxes + [-game.num_edges]  # drawn sides; the outside never fills up
         for edge in rng.permutation(game.num_edges).tolist():
             one, other = neighbours[edge]
             if sides[one] < 2 and sides[other] < 2:
@@ -184,7 +184,7 @@ def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
 
 
 def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[Region]]]:
-    """Yield positions of chains and loops alone, the smallest region first."""
+    """Yield positions with only chains and loops, with their regions, the smallest first."""
     for game, order in careful_games(rng):
         drawn = with_edges(game, order)
         if (drawn[box_sides_table(game)].sum(axis=1) == 2).all():
@@ -193,7 +193,7 @@ def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[R
 
 
 def find_regions(game: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
-    """Yield the chains and loops: the edges that are connected through boxes."""
+    """Yield the chains and loops, found as undrawn edges that boxes connect."""
     sides, neighbours = box_sides_table(game), box_neighbours(game)
     left = set(np.flatnonzero(~drawn).tolist())
     while left:
@@ -207,28 +207,28 @@ def find_regions(game: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
 
 
 def with_edges(game: DotsAndBoxes, edges: Sequence[int]) -> np.ndarray:
-    """Return the position [A] bool with these edges drawn."""
+    """Return the position [A] bool in which only `edges` are drawn."""
     drawn = np.zeros(game.num_edges, bool)
     drawn[edges] = True
     return drawn
 
 
 def exact_moves(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
-    """Return the value of drawing each edge [A]; None where the solver needs too long."""
+    """Return the value of drawing each edge [A]; None if the solver reaches its node limit."""
     table = new_table(TABLE_ENTRIES)
     lower, upper = move_bounds(game, drawn, node_limit=NODE_LIMIT, table=table)
     return lower if (lower == upper).all() else None
 
 
 def load_solver() -> None:
-    """Solve a position of four edges: at the first time that compiles the solver."""
+    """Solve a position of four edges; the first call compiles the solver."""
     exact_moves(DotsAndBoxes(1, 1), np.zeros(4, bool))
 
 
 def opened(game: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:
-    """Open a region, take all but its last boxes, and yield the decision about these.
+    """Open a region, take all but its last boxes, and yield the decision about the last boxes.
 
-    A chain is opened at an end: the last two boxes can be left. Of a loop the last four can.
+    A chain is opened at an end, so its last two boxes can be left. A loop can leave four boxes.
     """
     drawn, kept = drawn.copy(), 4 if region.is_loop else 2
     drawn[max(region.edges, key=lambda edge: box_neighbours(game)[edge].max())] = True
@@ -243,7 +243,7 @@ def opened(game: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Pr
 
 
 def closing_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Return the edges that close a box."""
+    """Return the edges that close a box of a position [A] bool."""
     return np.flatnonzero(~drawn & (fullest_beside(game, drawn) == 3))
 
 
@@ -254,14 +254,14 @@ def graded(
     reason: str,
     choice: Sequence[int] | None = None,
 ) -> Iterator[Problem]:
-    """Yield the problem of a position if all right edges are in the `choice`, and a wrong one is.
+    """Yield the problem of a position if `choice` has all right edges and at least one wrong edge.
 
-    `moves` [A] are the exact values of all edges, None where they are not known. Without a
-    `choice` all edges count.
+    `moves` [A] are the exact values of all edges, or None if unknown. The default `choice` is all
+    undrawn edges.
 
-    The rating is 600, and 700 times the share of mistakes among the edges that a player of simple
-    rules draws, 300 times the share of mistakes among all edges, 12 for each edge that is not
-    drawn, and 200 divided by the boxes that a mistake loses on average.
+    The rating is 600, plus 700 times the share of mistakes among `simple_edges`, 300 times the
+    share of mistakes among all edges, 12 for each undrawn edge, and 200 divided by the mean number
+    of boxes that a mistake loses. It is at most 2400.
     """
     if moves is None:
         return

@@ -1,8 +1,8 @@
-"""The server of the page: the browser keeps the game, the server answers questions about it.
+"""Serve the page: the browser keeps the game, and the server answers questions about it.
 
-Every request carries the whole game, so nothing of one visitor is kept and none sees another's
-game. Sizes and times are bounded, and no text of a client becomes a path. What a client no longer
-waits for is not computed.
+Every request carries the whole game, so the server keeps no games and no visitor sees the game of
+another. Sizes and times are bounded, and no text of a client becomes a path. The server stops
+computing an answer when its client stops waiting.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from jaxzero.players.levels import find_level
 from jaxzero.players.preparation import PATIENCE as PATIENCE_FOR_MOVE
 from jaxzero.players.preparation import PREPARATION
 
-MOST_BYTES = 64 * 1024  # of a request
-PATIENCE = 30.0  # seconds for a client to send its question, or to read a line
-PAUSE = 0.1  # seconds between two looks at something that is not ready
-OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # other errors are the host's
+MOST_BYTES = 64 * 1024  # of a request body
+PATIENCE = 30.0  # seconds for a client to send its question, or to accept a part of the answer
+PAUSE = 0.1  # seconds between two polls
+OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # errors of the port; other errors are of the host
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 HEADERS = {
-    # Nothing from another host, and no page of another host may show this one.
+    # Load nothing from other hosts, and let no page embed this page.
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -55,14 +55,14 @@ HEADERS = {
 
 
 def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
-    """Return the application; requests to other `hosts` are refused."""
+    """Return the application, which refuses requests to hosts not in `hosts`."""
     queue = Queue()
 
     async def info(_request: Request) -> Response:
         return JSONResponse(answers.about())
 
     async def warm(question: Answer, patience: float = math.inf) -> Response:
-        """Have a level compiled, in turn; wait until it is ready or patience ends."""
+        """Queue a level for compiling; wait until it is ready or `patience` seconds pass."""
         record = answers.record_of(question)
         level = find_level(answers.text_of(question, "level", "5"))
         if not (is_warm(level, record.game) or exact_answers(level, record)):
@@ -76,7 +76,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         return JSONResponse(await queue.ask(answers.move, question))
 
     async def problem(question: Answer) -> Response:
-        """Answer once the solver is compiled, which takes seconds at its first use."""
+        """Answer when the solver is compiled; the first compilation takes seconds."""
         if not PREPARATION.is_done(DEFAULT, load_solver):
             with queue.place(), PREPARATION.wanted(DEFAULT, load_solver, load_solver):
                 while not PREPARATION.is_done(DEFAULT, load_solver):
@@ -101,7 +101,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     routes = [
         Route("/api/info", info, middleware=COMPRESSED),
         *(route(ask, COMPRESSED) for ask in (warm, move, problem, read, write)),
-        *(route(ask) for ask in (analyse, review)),  # compression would hold lines back
+        *(route(ask) for ask in (analyse, review)),  # compression would delay lines
         *web_routes(),
     ]
     middleware = [
@@ -112,7 +112,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
 
 
 class WithHeaders:
-    """Add those of `HEADERS` that a response has not set (ASGI)."""
+    """Add the `HEADERS` that a response has not set (ASGI)."""
 
     def __init__(self, app):
         self.app = app
@@ -130,7 +130,7 @@ class WithHeaders:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Answer a JSON question for as long as its client waits for the answer (ASGI)."""
+    """Answer a JSON question; cancel the work when the client stops waiting (ASGI)."""
 
     respond: Callable[[Answer], Awaitable[Response]]
 
@@ -186,7 +186,7 @@ async def question_of(request: Request) -> Answer:
 
 
 class Lines(StreamingResponse):
-    """Lines of JSON, each sent as soon as it is known; they end with their reader."""
+    """Send lines of JSON as they come; close their source when the client goes away."""
 
     media_type = "application/x-ndjson"
 
@@ -196,9 +196,9 @@ class Lines(StreamingResponse):
 
 
 async def lines_in_turn(queue: Queue, found: Iterator[Answer]) -> AsyncIterator[str]:
-    """Yield answers as lines; each is worked out when it is this stream's turn.
+    """Yield answers as lines; each is computed when it is this stream's turn.
 
-    A line that says nothing new is left out.
+    A line equal to the line before is left out.
     """
     last = None
     try:
@@ -214,13 +214,13 @@ async def lines_in_turn(queue: Queue, found: Iterator[Answer]) -> AsyncIterator[
 
 
 def serve(host: str, port: int) -> None:
-    """Serve a page until interrupted. Raises: InputError where the port is taken."""
+    """Serve the page until interrupted. Raises: InputError if host or port cannot be used."""
     import uvicorn
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
-    except (OSError, TypeError, UnicodeError) as error:  # the last two: no valid name of a host
+    except (OSError, TypeError, UnicodeError) as error:  # the last two: an invalid host name
         number = getattr(error, "errno", None)
         why = os.strerror(number) if number and number > 0 else str(error).partition(" (while")[0]
         if number in OF_PORT:
@@ -235,7 +235,7 @@ def serve(host: str, port: int) -> None:
     PREPARATION.begin(DEFAULT, prepare, partial(answers.prepare_board, DEFAULT))
     config = uvicorn.Config(
         make_app(hosts),
-        # Others would hide signals from `interrupts`, which ends also what compiles.
+        # Other loops would hide signals from `interrupts`, which also ends compiler threads.
         loop="asyncio",
         log_level="error",
         ws="none",

@@ -1,7 +1,7 @@
-"""The files of the page: sent compressed, and kept by the browser as long as they are the newest.
+"""Serve the files of the page, compressed and cached by the browser.
 
-The files have an address that names their version: /v-1a2b3c4d/app.js. The browser never asks for
-such a file twice. Only the page itself at / is asked for on each visit, and it names the version.
+Each address contains the version of all files, such as /v-1a2b3c4d/app.js, so the browser fetches a
+file only once for each version. It requests / on each visit, and that page names the version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 WEB = Path(__file__).parent / "web"
-COMPRESSED = (Middleware(GZipMiddleware),)  # of a route; a stream of lines must not have it
+COMPRESSED = (Middleware(GZipMiddleware),)  # for routes that send no stream of lines
 COMMENTS = re.compile(r"^ *(/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)  # a sixth of all
 FOREVER = "public, max-age=31536000, immutable"
 
@@ -43,10 +43,10 @@ def web_routes() -> list[BaseRoute]:
     files = {name: sent(name) for name in names}
 
     async def file(request: Request) -> Response:
-        """Answer with the newest file at every address; only the newest version is kept.
+        """Answer with the newest version of a file, whatever version the address names.
 
-        A tab that is open since before an update may still ask for a file of its old version. The
-        newest file nearly always serves it, and no file surely does not.
+        A tab that was opened before an update can request a file of the old version. The newest
+        file nearly always works there, and the old file no longer exists.
         """
         name = request.path_params["name"]
         if name not in files:
@@ -68,12 +68,12 @@ def read(name: str) -> str:
 
 
 def sent(name: str) -> str:
-    """Return what the browser gets of a file: of scripts without comments on lines of their own."""
+    """Return the content of a file; scripts lose comments that stand on their own lines."""
     return COMMENTS.sub("", read(name)) if name.endswith(".js") else read(name)
 
 
 def version_of(names: list[str]) -> str:
-    """Return a short hash of the names and the content of some files."""
+    """Return a short hash of the names and contents of files."""
     content = hashlib.sha256()
     for name in names:
         content.update(name.encode() + b"\0" + (WEB / name).read_bytes())

@@ -1,1 +1,1 @@
-"""How near to its limits the device is used: costs, ceilings, benchmark, diagnosis."""
+"""Speed, and the limits of the device: costs, ceilings, benchmark, diagnosis."""

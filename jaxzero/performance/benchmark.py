@@ -48,8 +48,8 @@ def benchmark(
 ) -> Result:
     """Measure a config in about `seconds`, compilation not counted.
 
-    Parts run on one device with its share of games and samples, the iteration on all.
-    Raises: InputError for devices that do not fit, DoesNotFit.
+    Parts run on one device with its share of games and samples; the iteration runs on all devices.
+    Raises: InputError for devices that do not fit; DoesNotFit.
     """
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))
@@ -59,11 +59,11 @@ def benchmark(
     fraction = fitting_fraction(work, seconds / (rounds + 1))
     if fraction == 1:
         run.step()
-    # Read before the parts are measured, which hold more than a run does.
+    # Read this before the parts are measured: they hold more memory than a run.
     peak = max(map(peak_memory_bytes, devices))
     parts, notes = iteration_parts(work, fraction)
     if fraction == 1:
-        # First: on a busy machine the call after a long one waits for its turn.
+        # Time it first: on a busy machine the call after a long one waits for its turn.
         parts = {"iteration": Part(run.step)} | parts
     times = time_parts(parts, rounds)
     games = run.games or games_begun(work, parts["selfplay"])
@@ -74,7 +74,7 @@ def benchmark(
     gain = 1 - times["network"] / times.pop("network_of_half")
     limits = count_flops(config, work.learner, work.games, work.samples)
     limits["bytes_per_evaluation"] = count_bytes(config, work.learner, work.games)
-    # Of one item, so their seconds are those of an operation and of a byte.
+    # Their total is one item, so their seconds are per operation and per byte.
     limits["matmul_ceiling_flops"] = 1 / times.pop("matmul")
     limits["copy_ceiling_bytes"] = 1 / times.pop("copy")
     result = describe(config, devices) | measures(config, len(devices), times, limits, games)
@@ -89,7 +89,7 @@ def benchmark(
 
 
 def fitting_fraction(work: Workload, seconds: float) -> float:
-    """Return the fraction of an iteration whose parts and whole run in `seconds`, at most 1."""
+    """Return the fraction of an iteration, at most 1, that fits in `seconds` with its parts."""
     small = work
     if jax.default_backend() == "cpu":
         small = work._replace(games=min(work.games, 64), samples=min(work.samples, 32))
@@ -102,12 +102,12 @@ def fitting_fraction(work: Workload, seconds: float) -> float:
 def iteration_parts(work: Workload, fraction: float) -> tuple[dict[str, Part], list[str]]:
     """Return the ceilings and the timed parts of a fraction of an iteration on one device.
 
-    Also returns notes on what is measured on less than the config asks for.
+    Also return a note on each part that runs less than the config asks for.
     """
     config, notes = work.config, []
     moves = whole = config.decisions_per_lane
     if not config.selfplay.late_start_moves:
-        # Games that begin late are over after a few moves: only the whole queue keeps lanes busy.
+        # Late starts end after a few moves: only the whole queue keeps all parallel games busy.
         moves = max(1, int(fraction * whole))
     updates = max(1, int(fraction * config.learner.updates_per_iteration))
     evaluations = max(1, int(fraction * work.evaluations / work.games / 4))
@@ -117,7 +117,7 @@ def iteration_parts(work: Workload, fraction: float) -> tuple[dict[str, Part], l
         "copy": copy_part(),
         "network": network_part(work, evaluations),
         "network_of_half": network_part(half, evaluations),
-        # Whole games go to their end, which in the quiet game is not the same for all.
+        # 0 moves: play whole games to their ends, which differ in the quiet game.
         "selfplay": selfplay_part(work, moves % whole),
     }
     if work.learned:
@@ -133,14 +133,14 @@ def iteration_parts(work: Workload, fraction: float) -> tuple[dict[str, Part], l
 
 
 def games_begun(work: Workload, selfplay: Part) -> int:
-    """Return how many games an iteration begins; of a queue of late starts the last may not."""
+    """Return how many games an iteration begins; with late starts this may not be all."""
     if not work.config.selfplay.late_start_moves:
         return work.config.selfplay.games_per_iteration
     return work.devices * round(float(selfplay.call()[1]["selfplay/games"]))
 
 
 def take_trace(run: Training, folder: Path) -> None:
-    """Trace one iteration with jax's profiler; what it writes appears in `folder` at once."""
+    """Trace one iteration with jax's profiler; its files appear in `folder` together."""
     profiles = Path("plugins", "profile")
     make_folder("trace", folder / profiles)
     with doing("tracing"), temporary_folder(folder) as fresh:
@@ -153,11 +153,11 @@ def take_trace(run: Training, folder: Path) -> None:
 # The bottleneck
 
 DOUBLING_GAIN = 0.25  # fall of the time per evaluation when the games double
-LOW_FLOPS = 0.3  # of the matmul ceiling: arithmetic is not what takes the time
-HIGH_FLOPS = 0.5  # of the matmul ceiling: little is left to win
-MEMORY_SHARE = 0.6  # of the time would go to moving the bytes at the copy ceiling
-CACHED_SHARE = 1.2  # more bytes than could be moved: caches serve them, the count tells nothing
-UNEXPLAINED_SHARE = 0.25  # of the iteration is in no part: the parts do not tell the story
+LOW_FLOPS = 0.3  # of the matmul ceiling; below it arithmetic does not take the time
+HIGH_FLOPS = 0.5  # of the matmul ceiling; above it little is left to gain
+MEMORY_SHARE = 0.6  # of the time is needed to move the bytes at the copy ceiling
+CACHED_SHARE = 1.2  # of the time; above it caches serve the bytes, and the count means nothing
+UNEXPLAINED_SHARE = 0.25  # of the iteration is in no part; the parts then explain too little
 
 ADVICE = {
     "unexplained": (
@@ -234,7 +234,7 @@ def split(seconds: dict[str, float]) -> dict[str, float]:
 
 
 def report(result: Result) -> str:
-    """Lay a result out, at most `WIDTH` characters wide."""
+    """Format a result, at most `WIDTH` characters wide."""
     of = "process" if result["platform"] == "cpu" else "device"
     memory = (
         f"memory      {mebibytes(result['peak_memory_bytes'])} peak of the {of}, "
@@ -249,7 +249,7 @@ def report(result: Result) -> str:
 
 
 def rate_table(result: Result) -> str:
-    """Lay out the rates and their shares of the network alone and of the ceilings."""
+    """Format the rates, with their shares of the network alone and of the ceilings."""
     alone, rows = result["network_evaluations_per_second"], []
     for label, unit, name, mfu in (
         ("network alone", "evaluations", "network_evaluations_per_second", "network_mfu"),
@@ -272,7 +272,7 @@ def rate_table(result: Result) -> str:
 
 
 def time_table(result: Result) -> str:
-    """Lay out the seconds of the parts of an iteration, with their shares of the whole."""
+    """Format the seconds of the parts of an iteration, with their shares of the whole."""
     whole = result["seconds"]["iteration"]
     about = {
         "network": "evaluations of self-play, measured alone",

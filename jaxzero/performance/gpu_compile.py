@@ -1,7 +1,7 @@
-"""Programs compiled for a GPU that is not there: launches, loops of unknown length, memory.
+"""Compile programs for a GPU that is not there: launches, loops of unknown length, memory.
 
-The CUDA build of jax compiles from a description of a GPU. So a machine without one can say whether
-a config fits and how many kernels it launches. Nothing is run.
+The CUDA build of jax compiles from a description of a GPU. So a machine without a GPU can predict
+whether a config fits and how many kernels it launches. Nothing is run.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from jaxzero.training.learner import init_learner, update
 
 PARTS = ("structure", "network", "search", "update", "iteration")
 
-INNER_ROUNDS = 3  # of a loop of unknown length inside a search: about the depth of a tree
+INNER_ROUNDS = 3  # assumed for a loop of unknown length in a search: about the depth of a tree
 NO_LIMIT = 10**9  # positions in one call of the network
 
-# Limits by compute capability: shared memory of a core, of a block at most, threads of a core.
+# Limits by compute capability: shared memory per core, the most per block, threads per core.
 CORES = {"8.9": (102400, 101376, 1536), "9.0": (233472, 232448, 2048)}
 DESCRIPTION = """
 gpu_device_info {{
@@ -69,7 +69,7 @@ device_description_str: "NVIDIA {name}"
 
 
 class Gpu(NamedTuple):
-    """A GPU by its data sheet, see `gpus.yaml`."""
+    """The data sheet of a GPU, see `gpus.yaml`."""
 
     name: str
     memory_mib: int
@@ -81,11 +81,11 @@ class Gpu(NamedTuple):
 
     @property
     def memory(self) -> int:
-        """Bytes of memory; jax reserves 75 % of them unless told otherwise."""
+        """Bytes of memory; jax reserves 75 % of them by default."""
         return self.memory_mib * 2**20
 
     def description(self) -> str:
-        """Return what XLA wants to know, its GpuTargetConfig."""
+        """Return the description that XLA needs, its GpuTargetConfig."""
         major, minor = self.capability.split(".")
         shared, shared_of_block, threads = CORES[self.capability]
         return DESCRIPTION.format(
@@ -111,7 +111,7 @@ def known_gpus() -> dict[str, Gpu]:
 
 
 def gpu_named(name: str) -> Gpu:
-    """Return a known GPU. Raises: InputError naming those that are known."""
+    """Return a known GPU. Raises: InputError naming the known GPUs."""
     known, key = known_gpus(), name.lower().replace(" ", "").removeprefix("nvidia")
     for gpu in known.values():
         if gpu.name.lower().replace(" ", "") == key:
@@ -123,7 +123,7 @@ def gpu_named(name: str) -> Gpu:
 def device_of(gpu: Gpu) -> jax.Device:
     """Return a device to compile for, from the description of a GPU.
 
-    Keeps this process off a GPU that is there: the result is the same on every machine.
+    Keep this process off a real GPU, so that the result is the same on every machine.
     Raises: InputError without the CUDA build of jax.
     """
     if not has_cuda_build():
@@ -138,7 +138,7 @@ def device_of(gpu: Gpu) -> jax.Device:
 
 
 def as_on_gpu(config: Config) -> Config:
-    """Return a config with the forms and batches that it takes by itself on a GPU."""
+    """Return a config with its automatic settings resolved as on a GPU."""
     network, search = config.network, config.search
     form = "direct" if network.convolution == "auto" else network.convolution
     dtype = "bfloat16" if network.compute_dtype == "auto" else network.compute_dtype
@@ -169,7 +169,7 @@ def compile_part(config: Config, part: str, device: jax.Device) -> jax.stages.Co
 
 
 def part_program(config: Config, network: Network, part: str) -> tuple[Callable, tuple]:
-    """Return one of `PARTS` but the iteration as a program and the shapes of its inputs."""
+    """Return the program of one of `PARTS`, not the iteration, and the shapes of its inputs."""
     games = config.lanes(config.selfplay.games_per_iteration)
     state = jax.eval_shape(lambda: initial_states(network.game, games))
     if part == "structure":
@@ -187,7 +187,7 @@ def part_program(config: Config, network: Network, part: str) -> tuple[Callable,
 
 
 def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
-    """Compile an iteration for a GPU; return the bytes that it holds at once, and its replay."""
+    """Compile an iteration for a GPU; return the bytes that it holds at once and of its replay."""
     with doing(f"preparing the program of an iteration for {gpu.name}"):
         compiled = compile_part(config, "iteration", device_of(gpu))
     shapes = input_shapes(config, Network(config.game.board, config.network), 1)
@@ -199,7 +199,7 @@ def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
 
 
 class Counted(NamedTuple):
-    """What one part of a config needs on a GPU."""
+    """The counts of one part of a config on a GPU."""
 
     unknown: list[str]  # loops of unknown length, by their places in the traced program
     launches: Launches
@@ -207,7 +207,7 @@ class Counted(NamedTuple):
 
 
 def count_part(config: Config, part: str, device: jax.Device) -> Counted:
-    """Compile one part and count."""
+    """Compile one part and count its unknown loops, launches and memory."""
     with doing(f"preparing and counting {part}"):
         compiled = compile_part(config, part, device)
         program = read_program(compiled.as_text())
@@ -218,15 +218,15 @@ def count_part(config: Config, part: str, device: jax.Device) -> Counted:
 def trip_count(config: Config, loop: Loop) -> int:
     """Guess the rounds of a loop of unknown length.
 
-    The loop of self-play evaluates the network, once for each decision of the longest game; the
-    loops inside a search climb or descend a tree.
+    A loop that evaluates the network is self-play: one round for each decision of the longest game.
+    Other loops are inside a search and climb or descend a tree.
     """
     plays = any(kernel.of_network for inner in loop.walk() for kernel in inner.kernels)
     return config.longest_game if plays else INNER_ROUNDS
 
 
 def compile_result(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Result:
-    """Return what was counted of each part."""
+    """Return the counts of all parts as a result."""
     result = {"target": gpu._asdict(), "config": asdict(config), "parts": {}}
     for part, found in counted.items():
         result["parts"][part] = {
@@ -240,7 +240,7 @@ def compile_result(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Res
 
 
 def report(result: Result) -> str:
-    """Lay out what was counted."""
+    """Format the counts of all parts."""
     config, gpu = result["config"], result["target"]
     network, search = config["network"], config["search"]
     heading = (

@@ -1,9 +1,9 @@
-"""What a compiled program does on a GPU, read from its text: kernels and loops.
+"""Read the kernels and loops of a compiled GPU program from its text.
 
 XLA writes a program as computations of instructions (HLO). After optimisation nearly every
-instruction is one kernel that is launched: a fusion, a library call or a copy. A loop whose number
-of rounds is known is launched so many times. Of any other loop, and of a branch, the host must read
-the condition back from the GPU before it can launch what follows.
+instruction is one kernel launch: a fusion, a library call or a copy. A loop with a known number of
+rounds launches its kernels that many times. For any other loop, and for a branch, the host must
+read the condition back from the GPU before it can launch the next kernels.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Kernel(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """What a program or the body of a loop launches in one round, in the order of the text."""
+    """The launches of a program, or of one round of a loop, in the order of the text."""
 
     source: str
     rounds: int | None  # None: not known before it runs
     kernels: list[Kernel]
     loops: list[Loop]
-    branches: int  # whose condition the host reads back
+    branches: int  # branches; the host reads back the condition of each
 
     def walk(self) -> Iterator[Loop]:
         """Yield this loop and all loops in it."""
@@ -64,12 +64,12 @@ class Loop(NamedTuple):
 
     @property
     def unknown(self) -> list[Loop]:
-        """Loops of unknown length in here."""
+        """The loops of unknown length in this loop, itself included."""
         return [loop for loop in self.walk() if loop.rounds is None]
 
 
 class Launches(NamedTuple):
-    """What one run of a program launches, and how often the host reads back."""
+    """The launches of one run of a program, and how often the host reads back."""
 
     total: float
     products: float
@@ -84,7 +84,7 @@ def read_program(text: str) -> Loop:
 
 
 def count_launches(program: Loop, rounds_of: Callable[[Loop], float]) -> Launches:
-    """Count the launches of one run; `rounds_of` guesses for loops of unknown length."""
+    """Count the launches of one run; `rounds_of` guesses the rounds of unknown loops."""
     unknown = program.rounds is None
     rounds = rounds_of(program) if unknown else program.rounds
     inner = [count_launches(loop, rounds_of) for loop in program.loops]
@@ -92,7 +92,7 @@ def count_launches(program: Loop, rounds_of: Callable[[Loop], float]) -> Launche
     products = sum(kernel.product for kernel in program.kernels)
     products += sum(loop.products for loop in inner)
     reads_back = program.branches + unknown + sum(loop.reads_back for loop in inner)
-    # The condition of a loop of unknown length is read once more than there are rounds.
+    # A loop of unknown length reads its condition once more than it has rounds.
     return Launches(rounds * total, rounds * products, rounds * reads_back + unknown)
 
 
@@ -110,7 +110,7 @@ def computations(text: str) -> Computations:
 
 
 def read_loop(parts: Computations, names: list[str], source: str, rounds: int | None) -> Loop:
-    """Read what the computations `names` launch together."""
+    """Read the launches of the computations `names`, taken together."""
     loop, waiting = Loop(source, rounds, [], [], 0), list(names)
     while waiting:
         for one in parts[waiting.pop(0)]:
@@ -134,6 +134,6 @@ def read_loop(parts: Computations, names: list[str], source: str, rounds: int | 
 
 
 def _instruction(line: str) -> Instruction | None:
-    """Read one line, or return None where it holds no instruction."""
+    """Read one line, or return None if it holds no instruction."""
     found = re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = (?:\([^=]*?\)|\S+) ([\w\-]+)\(", line)
     return Instruction(found[1], line) if found else None

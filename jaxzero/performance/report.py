@@ -1,8 +1,8 @@
 """The result of a measurement, in one form for all tools, and its tables.
 
-A result is a flat dictionary. Rates are per second and of all measured devices together, memory is
-in bytes, shares are of 1, and `seconds` holds those of each part in one iteration. A tool leaves
-out what it does not measure.
+A result is a flat dictionary. Rates are per second, for all measured devices together. Memory is in
+bytes. Shares are fractions of 1. `seconds` holds the seconds of each part in one iteration. A tool
+leaves out values that it does not measure.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WIDTH = 100  # characters of a line, at most
 
 
 def describe(config: Config, devices: list[jax.Device]) -> Result:
-    """Return what is measured, on what, with what."""
+    """Return the config, network, devices and versions of a measurement."""
     network = Network(config.game.board, config.network)
     learner = jax.eval_shape(lambda: init_learner(network, config))
     games = config.lanes(config.selfplay.games_per_iteration // len(devices))
@@ -50,7 +50,7 @@ def describe(config: Config, devices: list[jax.Device]) -> Result:
 
 
 def describe_machine(device: jax.Device) -> Result:
-    """Return when, on what device and with what versions something is measured."""
+    """Return the date, device and versions of a measurement."""
     versions = {name: version(name) for name in ("jax", "jaxlib", "mctx")}
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -62,17 +62,17 @@ def describe_machine(device: jax.Device) -> Result:
 
 
 def count_flops(config: Config, learner: Learner, games: int, samples: int) -> dict[str, float]:
-    """Count the operations of one evaluation and one sample of an update, in such batches.
+    """Count the operations of one evaluation and one sample of an update, at these batch sizes.
 
-    The count is that of the plain convolution with its zero padding, so a form that needs fewer
-    operations shows as a higher share.
+    The count assumes the plain convolution with its zero padding, so a form with fewer operations
+    gets a higher share.
     """
-    # One step of a CPU's gradient: of a loop only one would be counted.
+    # At most one chunk of the gradient on a CPU: the body of a loop would count only once.
     samples = min(samples, CPU_CHUNK)
     plain = replace(config, network=replace(config.network, convolution="shifted"))
     network = Network(config.game.board, plain.network)
     positions = jax.eval_shape(partial(random_positions, network, samples))
-    # Lowered for the CPU: the plugins of other devices do not count what is not compiled.
+    # Lower for the CPU: the plugins of other devices count only compiled programs.
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         evaluation = lower_evaluation(plain, learner, games)
         sample = jax.jit(partial(update, network, plain)).lower(_shapes(learner), positions)
@@ -85,7 +85,7 @@ def count_flops(config: Config, learner: Learner, games: int, samples: int) -> d
 def count_bytes(config: Config, learner: Learner, games: int) -> float | None:
     """Count the bytes that a compiled evaluation moves, per position.
 
-    Fused operations share their reads. None: the compiler does not say.
+    Fused operations share their reads. Return None if the compiler gives no count.
     """
     compiled = lower_evaluation(config, learner, games).compile()
     moved = (compiled.cost_analysis() or {}).get("bytes accessed")
@@ -93,7 +93,7 @@ def count_bytes(config: Config, learner: Learner, games: int) -> float | None:
 
 
 def lower_evaluation(config: Config, learner: Learner, games: int) -> jax.stages.Lowered:
-    """Lower one evaluation of so many games; a loop in it would count once."""
+    """Lower one evaluation of `games` games. Use no loop: its body would count only once."""
     network = Network(config.game.board, config.network)
     state, found = jax.eval_shape(partial(searched_states, network.game, config.search, games))
     return jax.jit(network.apply).lower(_shapes(learner).params, state.drawn, found)
@@ -104,7 +104,7 @@ def _shapes(learner: Learner) -> Learner:
 
 
 def iteration_rates(config: Config, games: int, seconds: float) -> Result:
-    """Return what one iteration that begins so many games in so many seconds does."""
+    """Return the rates of an iteration that begins `games` games and takes `seconds`."""
     decisions = config.decisions_per_iteration
     return {
         "games_per_second_with_learning": games / seconds,
@@ -125,8 +125,8 @@ def measures(
     """Return rates and shares of limits, from the seconds of parts in one iteration.
 
     `seconds` holds network, selfplay, iteration and perhaps learning; `limits` holds operations and
-    bytes per position and the ceilings of one device. `games` are those that an iteration begins:
-    where they begin late, perhaps fewer than the config asks for.
+    bytes per position and the ceilings of one device. An iteration begins `games` games: with late
+    starts perhaps fewer than the config asks for.
     """
     evaluations = config.evaluations_per_iteration
     decisions = config.decisions_per_iteration
@@ -168,10 +168,10 @@ def measures(
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], align: str) -> str:
-    """Lay rows out; `align` has l or r for each column."""
+    """Format rows as a table; `align` has l or r for each column."""
     cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     sides = [{"l": "left", "r": "right"}[side] for side in align]
-    # Headings need no more room than their letters, which tabulate takes from a global.
+    # Without this global of tabulate, headings would be wider than their letters.
     before, tabulate.MIN_PADDING = tabulate.MIN_PADDING, 0
     try:
         text = tabulate.tabulate(cells, headings, "simple", disable_numparse=True, colalign=sides)
@@ -185,7 +185,7 @@ def percent(share: float | None, places: int = 1) -> str | None:
 
 
 def setting_lines(result: Result) -> str:
-    """Write the device, the versions and the config of a result."""
+    """Format the device, the versions and the config of a result."""
     config = result["config"]
     network, game, learner = config["network"], config["game"], config["learner"]
     form = f", convolution {result['convolution']}" if result["convolution"] else ""

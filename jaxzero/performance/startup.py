@@ -1,8 +1,8 @@
 """The benchmark of starting: the time from a new process to its first answers.
 
 Each start is measured cold, with empty folders for compiled programs, and then warm, with the same
-folders. Wall-clock time says how long a person waits; processor time says the same on a busy
-machine, and counts what compiles in threads meanwhile. It is read from /proc, so on Linux alone.
+folders. Wall-clock time is what a person waits. Processor time does not depend on other programs
+and includes compilation in other threads. It is read from /proc, so only on Linux.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from jaxzero.players.preparation import STAND_INS
 
 PACKAGES = Path(__file__).parents[2]  # where a child finds the package of this process
 PROMPT = "edge> "  # of play.py
-QUIET_SECONDS, QUIET_SHARE = 3.0, 0.05  # a process that uses less of a core compiles nothing
-NOBODY = "itself"  # who answered where nobody stood in
-Mark = tuple[str, str | None]  # what was waited for, and who answered where others may
+QUIET_SECONDS, QUIET_SHARE = 3.0, 0.05  # below this share of a core nothing compiles
+NOBODY = "itself"  # answered without a stand-in
+Mark = tuple[str, str | None]  # the awaited answer, and who gave it if a stand-in may
 
 
 class Child:
-    """A running process, and the time since it started or was last asked something."""
+    """A running process, and the time since its start or the last question to it."""
 
     def __init__(self, process: subprocess.Popen, errors: Path):
         self._process, self._errors, self._said = process, errors, ""
@@ -46,7 +46,7 @@ class Child:
 
     def cpu_seconds(self) -> float:
         """Return the processor time of the process and of its children that have ended."""
-        # After the name, which may have spaces: the fields from the third on (man 5 proc).
+        # The name may contain spaces. After it follow the fields from the third on (man 5 proc).
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
@@ -55,16 +55,16 @@ class Child:
         return {"cpu_seconds": round(cpu, 2), "wall_seconds": round(wall, 2)}
 
     def is_asked(self) -> None:
-        """Count time from now on, not from the start."""
+        """Restart the clock for a new question."""
         self._begin, self._cpu_begin = time.monotonic(), self.cpu_seconds()
 
     def ask(self, line: str) -> None:
         self.is_asked()
-        with suppress(BrokenPipeError):  # it has ended: whoever reads says why
+        with suppress(BrokenPipeError):  # the process has ended; `read` raises the reason
             self._process.stdin.write(f"{line}\n".encode())
 
     def read(self, pattern: str) -> str:
-        """Return what the process says up to a pattern. Raises: RunError where it ends before."""
+        """Return the output of the process up to a pattern. Raises: RunError if it ends first."""
         while not (found := re.search(pattern, self._said, re.MULTILINE)):
             more = os.read(self._process.stdout.fileno(), 2**16)
             if not more:
@@ -75,12 +75,12 @@ class Child:
         return said
 
     def stand_in(self, said: str) -> str:
-        """Return the key of `STAND_INS` that a process has named in its output or its errors."""
+        """Return the key of `STAND_INS` that the output or the errors name, else NOBODY."""
         said += self._errors.read_text(errors="replace")
         return next((by for by, words in STAND_INS.items() if f"{words} answers" in said), NOBODY)
 
     def settle(self) -> None:
-        """Wait until the process has ended or is idle: then its programs are on the disk."""
+        """Wait until the process has ended or is idle; then its programs are on disk."""
         before = -QUIET_SECONDS
         while (now := self.cpu_seconds()) - before > QUIET_SHARE * QUIET_SECONDS:
             before = now
@@ -88,7 +88,7 @@ class Child:
 
 
 class Start(NamedTuple):
-    """What is started, and the conversation with it, which yields at each moment to measure."""
+    """A program to start, and the conversation with it, which yields at each moment to measure."""
 
     name: str
     arguments: list[str]  # of Python
@@ -139,7 +139,7 @@ def talk_to_page(child: Child) -> Iterator[Mark]:
 
     yield "reply of level strong", answer("/api/move")["by"] or NOBODY
     yield "first line of analysis", answer("/api/analyse")["stage"]
-    answer("/api/warm")  # as the page asks beside the game; what nobody wants is not compiled
+    answer("/api/warm")  # as the page asks beside the game; only requested programs compile
 
 
 def talk_to_engine(child: Child) -> Iterator[Mark]:
@@ -161,14 +161,14 @@ STARTS = (
 
 
 def measure_starts(starts: Sequence[Start] = STARTS) -> Result:
-    """Measure all starts, one after the other. Raises: RunError where one of them fails."""
+    """Measure all starts, one after the other. Raises: RunError if one of them fails."""
     found = [row for start in starts for row in measure_start(start)]
-    # Last: to find a GPU takes most of its memory, which the processes needed.
+    # Last: jax reserves most of a GPU's memory when it finds the GPU; the processes needed it.
     return describe_machine(jax.local_devices()[0]) | {"cores": os.cpu_count(), "starts": found}
 
 
 def measure_start(start: Start) -> list[dict[str, Any]]:
-    """Return what was waited for, in order, with times and who answered, cold and warm."""
+    """Return a row for each awaited answer, in order: cold and warm times, and who answered."""
     rows: dict[str, dict[str, Any]] = {}
     with temporary_folder() as folder:
         for state in ("cold", "warm"):
@@ -183,7 +183,7 @@ def measure_start(start: Start) -> list[dict[str, Any]]:
 
 @contextmanager
 def child_of(start: Start, folder: Path, state: str) -> Iterator[Child]:
-    """Start a process in a folder of its own, with the caches of `folder`; end it at the end."""
+    """Start a process in its own folder, with the caches of `folder`; kill it at the end."""
     place, errors = folder / state, folder / f"{state}.log"
     place.mkdir()
     paths = [str(PACKAGES), os.environ.get("PYTHONPATH")]
@@ -210,7 +210,7 @@ def child_of(start: Start, folder: Path, state: str) -> Iterator[Child]:
 
 
 def startup_table(result: Result) -> str:
-    """Lay the times out as a table in Markdown."""
+    """Format the times as a table in Markdown."""
     rows = []
     for row in result["starts"]:
         times = (row[state][f"{c}_seconds"] for state in ("cold", "warm") for c in ("wall", "cpu"))

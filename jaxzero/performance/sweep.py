@@ -1,11 +1,11 @@
-"""A sweep: comma lists multiplied out, one process and one file of results a point.
+"""A sweep: all combinations of comma lists, with one process and one result file per point.
 
-The process of the sweep never asks for a device: the points need all of its memory. A point is
+The process of the sweep opens no device: the points need all of its memory. A point is the command
 
 python -m jaxzero.performance.sweep STEM ROUNDS
 
-which reads STEM.yaml, writes STEM.json and ends when its standard input closes. The modules that
-know jax are imported late, after the options are checked.
+It reads STEM.yaml, writes STEM.json and ends when its standard input closes. Modules that use jax
+are imported late, after the options are checked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from jaxzero.runs.run_dir import new_folder
 SWEEP_FILE, POINTS = "sweep.json", "points"
 GAMES = "selfplay.games_per_iteration"
 PRESETS = {
-    # Doubles until it does not fit: the end of the list is out of reach of any device.
+    # Doubles until it does not fit; no device reaches the end of the list.
     "batch": {GAMES: [str(2**power) for power in range(6, 25)]},
     "update_interval": {"learner.updates_per_iteration": [str(2**power) for power in range(3, 9)]},
 }
@@ -70,21 +70,21 @@ class Point:
 
 @dataclass(frozen=True)
 class Grid:
-    """What is fixed, what varies, and every combination."""
+    """The fixed settings, the swept fields, and every combination."""
 
     base: Config
     fields: tuple[str, ...]
     points: tuple[Point, ...]
-    growing: bool  # a series of points ends with the first that does not run
+    growing: bool  # a series of points ends with the first failure
 
 
 def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.0) -> list[Row]:
-    """Measure the points of a grid that `out` does not hold yet; return the rows of all.
+    """Measure the points of a grid that `out` does not hold yet; return the rows of all points.
 
-    A point that timed out is measured again where it has more time now.
-    Raises: InputError where `out` cannot be written or holds another sweep.
+    A point that timed out is measured again if it has more time now.
+    Raises: InputError if `out` cannot be written or holds another sweep.
     """
-    rows, ended = [], []  # series of a growing sweep that do not run any more
+    rows, ended = [], []  # `ended`: series of a growing sweep that have failed
     with new_folder("out", out), locked_folder("out", out):
         open_folder(grid, out)
         for number, point in enumerate(grid.points, start=1):
@@ -110,8 +110,8 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
 def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Namespace]:
     """Parse a command line with comma lists; return the grid and the parsed single values.
 
-    Raises: InputError for unknown fields, values of the wrong type, empty lists, or where no
-    combination at all is possible.
+    Raises: InputError for unknown fields, values of the wrong type, empty lists, or if no
+    combination is possible.
     """
     rest, lists = split_lists(arguments)
     options = parse(parser, rest)
@@ -137,7 +137,7 @@ def read_grid(parser: ArgumentParser, arguments: list[str]) -> tuple[Grid, Names
             return Point(settings, None, str(error))
 
     points = tuple(itertools.starmap(point, itertools.product(*values.values())))
-    # Without its lists the command line need not be possible.
+    # The command line without its lists may be impossible: take a config that is possible.
     base = next((point.config for point in points if point.config is not None), None)
     if base is None:
         raise InputError(points[0].error)
@@ -150,7 +150,7 @@ def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
     lists = {
         name: [entry.strip() for entry in text.split(",")]
         for name, text in given.items()
-        # Texts and sections may hold commas of their own.
+        # Texts and sections may contain commas.
         if "," in text and not (kinds.get(name, str) is str or is_dataclass(kinds[name]))
     }
     for name, entries in lists.items():
@@ -169,7 +169,7 @@ def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def open_folder(grid: Grid, out: Path) -> None:
-    """Create the folder of a sweep, or check that it holds the same one."""
+    """Create the folder of a sweep, or check that it holds the same sweep."""
     file, base, fields = out / SWEEP_FILE, asdict(grid.base), list(grid.fields)
     make_folder("out", out / POINTS)
     if not file.exists():
@@ -185,7 +185,7 @@ def open_folder(grid: Grid, out: Path) -> None:
 
 
 def read_row(file: Path) -> Row | None:
-    """Return the result of a point, None where there is none yet."""
+    """Return the result of a point, or None if there is none yet."""
     if not file.exists():
         return None
     row = read_mapping("out", file, {"status": str})
@@ -206,7 +206,7 @@ def point_label(settings: dict[str, Any]) -> str:
 
 
 def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
-    """Measure a point in its own process; return and keep its status with numbers or an error."""
+    """Measure a point in its own process; return and save its status with numbers or an error."""
     if point.config is None:
         return {"status": "invalid", "error": point.error}
     stem = str(out / POINTS / point_label(point.settings))
@@ -214,7 +214,7 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
     result.unlink(missing_ok=True)
     save_config(point.config, config)
     command = [sys.executable, "-m", "jaxzero.performance.sweep", stem, str(rounds)]
-    reader, writer = os.pipe()  # its other end closes with this process, however it ends
+    reader, writer = os.pipe()  # `writer` closes when this process ends, for any reason
     limit = 60 * point_minutes
     try:
         with log.open("w") as file:
@@ -233,7 +233,7 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
 
 
 def death(code: int, log: str) -> Row:
-    """Explain a process that ended without a result, from its exit code and what it printed."""
+    """Explain a process that ended without a result, from its exit code and its output."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     last = lines[-1] if lines else "no message"
     if code == -signal.SIGKILL:
@@ -295,7 +295,7 @@ def measured(config: Config, rounds: int) -> Row:
 
 
 def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
-    """Write `results.csv` and `results.json`, and print table and choices."""
+    """Write `results.csv` and `results.json`, and print the table and the choices."""
     chosen = choices(rows)
     named = {name: row["settings"] for name, row in chosen.items()}
     write_json(out / "results.json", {"base": base, "points": rows, **named})
@@ -310,10 +310,10 @@ def write_report(out: Path, base: dict[str, Any], rows: list[Row]) -> None:
 
 
 def choices(rows: list[Row]) -> dict[str, Row]:
-    """Return the fastest point and the knee; empty where no point ran.
+    """Return the fastest point and the knee; empty if no point ran.
 
     The knee has the smallest value of the first swept field that still reaches KNEE of the best
-    games per second, the other fields as at the best point.
+    games per second. Its other fields are those of the best point.
     """
     ran = [row for row in rows if row["status"] == "ok"]
     if not ran:
@@ -330,7 +330,7 @@ def choices(rows: list[Row]) -> dict[str, Row]:
 
 
 def row_line(row: Row) -> str:
-    """Say how a point went, in one line."""
+    """Return the outcome of a point in one line."""
     from jaxzero.runs.memory import mebibytes
 
     name = point_label(row["settings"])
@@ -345,7 +345,7 @@ def row_line(row: Row) -> str:
 
 
 def sweep_table(rows: list[Row], chosen: dict[str, Row]) -> str:
-    """Lay rows out, marked B or K where chosen as best or knee; then the failures."""
+    """Format the rows, with B at the best point and K at the knee; then the failures."""
     from jaxzero.performance.report import table
 
     def cell(row: Row, name: str) -> str | None:

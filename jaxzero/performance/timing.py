@@ -1,7 +1,7 @@
-"""What is timed: a whole iteration and its parts, each at the batch it has there.
+"""Time a whole iteration and its parts, each at the batch that it has in an iteration.
 
-Each part is its own compiled program. It repeats its work in a scan whose next input depends on all
-of the last output, so the compiler can leave nothing out and move nothing out of the loop.
+Each part is its own compiled program. It repeats its work in a scan. Each input depends on the
+whole previous output, so the compiler can neither leave work out nor move it out of the loop.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from jaxzero.training.selfplay import play_block, play_step
 from jaxzero.training.targets import Positions
 
 UNREACHED = 1e30  # no output is as large, but the compiler does not know
-RING_BYTES = 2**28  # a ring beyond every cache is as slow as a larger one
-STAGES = 4  # of the game, from which the timed evaluations start
+RING_BYTES = 2**28  # a replay larger than every cache is as slow as a still larger one
+STAGES = 4  # stages of the game that the timed positions come from
 MATMUL_SIZES, COPY_MEBIBYTES = (1536, 8192), (128, 1024)  # on a CPU, on a GPU
 
 Call = Callable[[], chex.ArrayTree]
@@ -46,11 +46,11 @@ class Part(NamedTuple):
 
     call: Call
     items: int = 1  # evaluations or samples of one call
-    total: int = 1  # of one iteration
+    total: int = 1  # items of one iteration
 
 
 def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
-    """Time parts by turns and return the seconds of each in one iteration."""
+    """Time parts in turns and return the seconds of each in one iteration."""
     calls = (
         doing(f"measuring {name.replace('_', ' ')}")(part.call) for name, part in parts.items()
     )
@@ -62,9 +62,9 @@ def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
 
 
 def seconds_per_call(*calls: Call, rounds: int = 3) -> list[float]:
-    """Time calls by turns and return the median of each, in seconds.
+    """Time calls in turns and return the median of each, in seconds.
 
-    Other work on the machine comes and goes; by turns it slows all of them alike.
+    The other load on the machine varies; with turns it slows all calls alike.
     """
     seconds = [[] for _ in calls]
     for round_ in range(rounds + 1):
@@ -86,7 +86,7 @@ class Training:
         self.compile_seconds = time.perf_counter() - begin
         progress = start(config, network, devices, None)
         self.learner, self._actor = progress.learner, progress.actor
-        self.games = 0  # that the last iteration began
+        self.games = 0  # games that the last iteration began
         self._run_key = replicate(jax.random.key(config.seed), devices)
         self._span = replicate(np.zeros(2, np.float32), devices)
 
@@ -99,13 +99,13 @@ class Training:
 
 
 class Workload(NamedTuple):
-    """What one of `devices` devices does in an iteration of `config`."""
+    """The work of one of `devices` devices in an iteration of `config`."""
 
     config: Config
     network: Network
     learner: Learner  # a copy on the first device
     prepared: chex.ArrayTree  # its weights as self-play uses them
-    games: int  # at once: one in every lane
+    games: int  # parallel games
     samples: int  # of one update
     devices: int
 
@@ -122,7 +122,7 @@ class Workload(NamedTuple):
 
 
 def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workload:
-    """Return the work of one of `devices` devices, with a copy of the learner of all of them."""
+    """Return the work of one of `devices` devices, with a local copy of their learner."""
     learner = local_copy(learner)
     network = Network(config.game.board, config.network)
     games = config.lanes(config.selfplay.games_per_iteration // devices)
@@ -137,7 +137,7 @@ def make_workload(config: Config, learner: Learner, devices: int = 1) -> Workloa
 def network_part(work: Workload, repeats: int) -> Part:
     """Return evaluations of the network alone: `repeats` batches one after the other.
 
-    As in a search, the network is given the structure of a position where the rules find it.
+    As in a search, the network receives the structure of a position if the rules compute it.
     """
     network, games = work.network, work.games
 
@@ -155,7 +155,7 @@ def network_part(work: Workload, repeats: int) -> Part:
 def searched_states(
     game: DotsAndBoxes, settings: SearchConfig, count: int
 ) -> tuple[State, Structure | None]:
-    """Return `count` positions as a search meets them, and their structure where rules find it."""
+    """Return `count` positions as in a search, and their structure if the rules compute it."""
     state, rules = random_states(game, count), game_of(settings)
     view = jax.jit(jax.vmap(partial(rules.view, game)))(state.drawn)
     return jax.vmap(rules.searched)(state, view), jax.vmap(rules.structure_of_searched)(view)
@@ -183,7 +183,7 @@ def repeated(step: Callable, start: chex.ArrayTree, repeats: int, *given: chex.A
 
 
 def selfplay_part(work: Workload, moves: int = 0) -> Part:
-    """Return whole games, or with `moves` the start of games."""
+    """Return whole games, or with `moves` only the first moves of games."""
     config = work.config
     games = work.games * (
         config.selfplay.games_per_iteration // config.lanes(config.selfplay.games_per_iteration)
@@ -218,7 +218,7 @@ def learning_part(work: Workload, updates: int) -> Part:
 
 
 def full_ring(work: Workload) -> Replay:
-    """Return a full replay of the run's size, or of `RING_BYTES` where that is less."""
+    """Return a full replay of the run's size, or of about `RING_BYTES` if that is less."""
     edges, safe_end = work.network.game.num_edges, work.config.network.safe_end
     block = work.config.positions_per_iteration // work.devices
     fields = jax.eval_shape(lambda: empty_replay(block, edges, safe_end))
@@ -245,7 +245,7 @@ def matmul_part(dtype: jnp.dtype) -> Part:
     """Return a chain of square matrix products in `dtype`; counts 2 size^3 FLOP a product."""
     on_gpu = jax.default_backend() != "cpu"
     size, repeats = MATMUL_SIZES[on_gpu], 16 if on_gpu else 4
-    # An orthogonal matrix of +-1 / sqrt(size): the chain of products stays within range.
+    # Random entries of +-1 / sqrt(size): the spectral radius is near 1, so products stay in range.
     left = jax.random.rademacher(jax.random.key(0), (size, size), dtype) * size**-0.5
     left = left.astype(dtype)
     call = repeated(lambda left, x: (left @ x).astype(dtype), left, repeats, left)
@@ -255,5 +255,5 @@ def matmul_part(dtype: jnp.dtype) -> Part:
 def copy_part() -> Part:
     """Return passes over an array, read once and written once; counts the bytes."""
     array = jnp.zeros(COPY_MEBIBYTES[jax.default_backend() != "cpu"] * 2**18, jnp.float32)
-    # In place within a loop: a fresh output would have its pages made first.
+    # The loop works in place; a fresh output would first need new pages.
     return Part(repeated(lambda x: x + 1, array, 8), 8 * 2 * array.nbytes)

@@ -1,3 +1,3 @@
-"""Games in the terminal: a person against a player, or two players against each other."""
+"""Play games in the terminal and by protocols, and analyse and review them."""
 
 LONGEST_CLOCK = 1e6  # seconds for all decisions of a game

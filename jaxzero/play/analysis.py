@@ -1,9 +1,9 @@
-"""What is known about a position: every edge's worth, the expected end, chains, what is proven.
+"""Analyse a position: the value of every edge, the expected end, the chains, the proofs.
 
-An analysis gets better while one waits. It begins with the structure of the position, which is the
-rules' alone, and with what the exact solver proves at once. One evaluation by the network then
-values every edge, a search improves on the best, and the solver replaces guesses by proofs where it
-comes to an end.
+An analysis improves in stages. It begins with the structure of the position, from the rules alone,
+and with the proofs that the exact solver finds within 0.1 seconds. Then one evaluation by the
+network values every edge, and a search improves the values of the best edges. Last, the solver
+replaces estimates by proofs as far as its time allows.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from jaxzero.solver.later import is_compiled
 from jaxzero.solver.small import small_values
 
 LONG = 3  # boxes of the shortest long chain
-AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 0.5  # seconds of the solver between answers
+AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 0.5  # seconds of one solver call
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
-JUDGED_EXACTLY = 38  # undrawn edges at most
+JUDGED_EXACTLY = 38  # most undrawn edges for which `prove` calls the solver
 MOST_LINES = 3
 KINDS = ("takes", "safe", "hard-hearted", "half-hearted", "loony")
 
@@ -60,7 +60,7 @@ class EdgeFacts:
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain or loop, as it stands once all free boxes are taken, or the free boxes themselves."""
+    """A chain or loop of the position after all free boxes are taken, or the free boxes."""
 
     boxes: tuple[int, ...]
     kind: str  # chain, loop or free
@@ -69,36 +69,36 @@ class Chain:
 
 @dataclass(frozen=True)
 class Analysis:
-    """All that is known about a position at one stage, in boxes, for the side to move."""
+    """One stage of the analysis of a position; values are boxes for the side to move."""
 
     stage: str  # structure, policy, search or exact
     edges: tuple[EdgeFacts, ...]
     chains: tuple[Chain, ...]
-    safe: int  # edges that give no box away, once all free boxes are taken
+    safe: int  # edges that give no box away after all free boxes are taken
     declined: int  # free boxes that the mover can leave at the end: 0, 2 or 4
     simulations: int = 0
     value: float | None = None  # boxes still to come
-    final: tuple[tuple[int, float], ...] = ()  # margins at the end of the game, and their chances
+    final: tuple[tuple[int, float], ...] = ()  # (final margin, probability)
     best: int | None = None  # the edge to draw
     line: tuple[int, ...] = ()  # principal variation
-    lines: tuple[tuple[int, ...], ...] = ()  # it, and how play may go on from the next best edges
-    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; None also where unknown
-    bounds: tuple[int, int] | None = None  # proven bounds of the value; equal: proven
+    lines: tuple[tuple[int, ...], ...] = ()  # `line`, then lines after the next best edges
+    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; None: closed or unknown
+    bounds: tuple[int, int] | None = None  # proven bounds of the value; equal when it is proven
 
     @property
     def proven(self) -> int | None:
-        """The proven value, None where it is not proven."""
+        """The proven value; None if it is not proven."""
         known = self.bounds is not None and self.bounds[0] == self.bounds[1]
         return self.bounds[0] if known else None
 
     @property
     def is_exact(self) -> bool:
-        """Whether the worth of every edge is proven."""
+        """Whether the value of every edge is proven."""
         return self.proven is not None and all(one.exact for one in self.edges)
 
     @property
     def chances(self) -> tuple[float, float, float]:
-        """The probabilities to win, draw and lose the game."""
+        """The probabilities of winning, drawing and losing the game."""
         won = sum(chance for margin, chance in self.final if margin > 0)
         even = sum(chance for margin, chance in self.final if margin == 0)
         lost = sum(chance for margin, chance in self.final if margin < 0)
@@ -107,9 +107,9 @@ class Analysis:
 
 
 class Tables:
-    """Tables of the solver, each lent for a slice: as many as there are slices at the same time.
+    """Lend transposition tables to solver calls; concurrent calls use different tables.
 
-    What a slice has proven stays in its table, for later slices of any position.
+    A table keeps its proofs, so later calls for any position can use them.
     """
 
     def __init__(self) -> None:
@@ -117,10 +117,10 @@ class Tables:
 
     @contextmanager
     def lend(self) -> Iterator[TranspositionTable]:
-        """Lend a table; the one that came back last, if any."""
+        """Lend the most recently returned table, or a new one if all are lent."""
         try:
             table = self._free.pop()
-        except IndexError:  # all are lent
+        except IndexError:
             table = new_table(TABLE_ENTRIES)
         try:
             yield table
@@ -138,11 +138,11 @@ def stages(
 ) -> Iterator[Analysis]:
     """Yield analyses of a position [A] bool, each better than the one before.
 
-    `ahead` are boxes of the side to move minus the opponent's so far. The solver gets `seconds`, 0:
-    no solver; it yields after each slice of its time, also where it has found nothing. The first
-    comes at once: it needs no network (`prepare` compiles what the others need) and no solver that
-    has to compile. With few edges left it is exact. Where no edge is left there is nothing to
-    yield.
+    `ahead` is the margin so far: boxes of the side to move minus the opponent's. The solver runs
+    for up to `seconds` (0: no solver) and yields after each time slice, with or without progress.
+    The first analysis comes at once: it uses neither the network nor a solver that must compile.
+    `looking.prepare` compiles the programs of the later stages. With a solver
+    and few edges left (`small_values`) the first analysis is exact. A finished game yields nothing.
     """
     game = agent.network.game
     if drawn.all():
@@ -187,7 +187,7 @@ def stages(
     if simulations:
         found = by_search(agent, found, drawn, simulations)
         yield with_line(proven(found))
-        yield with_lines(proven(found))  # takes the network some time
+        yield with_lines(proven(found))  # slow: the network plays the lines
     if seconds > 0:
         yield from map(with_lines, by_solver(game, proven(found), drawn, ahead, seconds, tables))
 
@@ -195,9 +195,9 @@ def stages(
 def analyse(
     agent: Agent, drawn: np.ndarray, ahead: int = 0, simulations: int = 256, seconds: float = 0.0
 ) -> Analysis:
-    """Return the last of `stages`.
+    """Return the last analysis of `stages`.
 
-    Raises: InputError where no edge is left, and for numbers out of range.
+    Raises: InputError for a finished game and for numbers out of range.
     """
     simulations = check_number("simulations", simulations, SimulationsOrNone)
     seconds = check_number("seconds", seconds, SecondsOfDecision)
@@ -208,9 +208,9 @@ def analyse(
 
 
 def best_edges(found: Analysis) -> list[int]:
-    """Return the best edges of an analysis that has values, best first, at most `MOST_LINES`.
+    """Return up to `MOST_LINES` edges of an analysis that has values, the best edge first.
 
-    The edges of one kind in one chain are worth the same: only the best of them is listed.
+    Edges of one kind in one chain have the same value, so the list has only the best one.
     """
     chains = [chain for chain in found.chains if chain.kind != "free"]
     chain_of = {edge: chain.boxes for chain in chains for edge in chain.edges}
@@ -225,7 +225,7 @@ def best_edges(found: Analysis) -> list[int]:
 
 
 def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables) -> Solution | None:
-    """Return the proven value of a position [A] bool; None: larger, or not proven in time."""
+    """Return the solution of a position [A] bool; None if it is too large or time ran out."""
     if not _is_small(game, drawn):
         return None
     with tables.lend() as table:
@@ -234,13 +234,13 @@ def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables)
 
 
 def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
-    """Return whether the solver nearly always needs no more than a second."""
+    """Return whether the solver nearly always needs at most a second for a position [A] bool."""
     few = np.count_nonzero(~drawn) <= JUDGED_EXACTLY
     return few and can_solve(game)
 
 
 def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
-    """Return what the rules alone say about a position [A] bool."""
+    """Return the stage `structure` of a position [A] bool: edge kinds and chains, by the rules."""
     found = structure_of(game, drawn)
     kinds = _kinds(game, drawn, found)
     edges = tuple(EdgeFacts(edge, kinds[edge]) for edge in np.flatnonzero(~drawn).tolist())
@@ -251,7 +251,7 @@ def by_structure(game: DotsAndBoxes, drawn: np.ndarray) -> Analysis:
 
 
 def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> Analysis:
-    """Return what the network says without a search."""
+    """Return the stage `policy`: values by one evaluation of the network, without a search."""
     look = look_at(agent, drawn)
     line = line_of_play(agent, drawn)
     highest = look.values[~drawn].max()
@@ -280,12 +280,12 @@ def by_network(agent: Agent, known: Analysis, drawn: np.ndarray, ahead: int) -> 
 
 
 def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int) -> Analysis:
-    """Return what a search with so many simulations says, on top of what is known."""
+    """Return the stage `search`: `known` improved by a search with this many simulations."""
     thought = think(agent, drawn, simulations)
     best, value = int(thought.edge), float(thought.value)
     values = {one.edge: one.value for one in known.edges}
     visits = dict.fromkeys(values, 0)
-    moves = range(len(drawn))  # of the plain game: the edges themselves
+    moves = range(len(drawn))  # in the plain game the moves are the edges
     if agent.settings.nodes == "quiet":
         moves = moves_of(agent.network.game, drawn).tolist()
     if agent.settings.nodes == "all" or not any(one.kind == "takes" for one in known.edges):
@@ -293,7 +293,7 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
             if edge in values and move >= 0 and thought.visits[move]:
                 visits[edge] = int(thought.visits[move])
                 values[edge] = float(thought.values[move])
-    # What the search chose is worth its value, and nothing is worth more.
+    # The chosen edge gets the value of the search, and no other edge gets more.
     values = {edge: min(value, worth) for edge, worth in values.items()} | {best: value}
     edges = tuple(
         replace(one, value=values[one.edge], visits=visits[one.edge], lost=value - values[one.edge])
@@ -318,9 +318,9 @@ def by_solver(
     seconds: float,
     tables: Tables,
 ) -> Iterator[Analysis]:
-    """Yield what the exact solver has proven after each slice of its time; nothing beyond 7x7.
+    """Yield the proofs of the exact solver after each time slice; nothing beyond 7x7.
 
-    Slices let bounds show early, and let others have a turn between them.
+    Slices show bounds early, and let other requests run between them.
     """
     if not can_solve(game):
         return
@@ -342,7 +342,7 @@ def by_solver(
 def _proven(
     game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, solution: Solution
 ) -> Analysis:
-    """Return an analysis with what the solver has proven about the position."""
+    """Return an analysis with the proofs of a solution of its position."""
     value, best = solution.value, list(solution.best)
     if value is None:
         open_boxes = int(np.sum(~drawn[box_sides_table(game)].all(axis=1)))
@@ -357,7 +357,7 @@ def _proven(
 def _with_bounds(
     known: Analysis, value: int, lower: np.ndarray, upper: np.ndarray, ahead: int
 ) -> Analysis:
-    """Return an analysis with the proven value of a position, and bounds of its edges: [A]."""
+    """Return an analysis with the proven value of its position and bounds [A] on its edges."""
 
     def bounded(one: EdgeFacts) -> EdgeFacts:
         worth, exact = float(upper[one.edge]), bool(lower[one.edge] == upper[one.edge])
@@ -374,15 +374,15 @@ def _with_bounds(
 
 
 def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]:
-    """Return the kind of every edge: list [A]; it means nothing for drawn edges."""
+    """Return the kind of every edge: list [A]; the kinds of drawn edges are meaningless."""
     takes = fullest_beside(game, drawn) == 3
     lengths = np.append(found.length.ravel(), 0)[box_neighbours(game)]
     opened = lengths.max(axis=1)
-    # The outer edges of a chain of two let the other side hand the turn back.
+    # After an outer edge of a chain of two, the opponent can decline and return the turn.
     outer = (opened == 2) & (lengths.min(axis=1) != 2)
     gives = np.where(opened >= LONG, "loony", np.where(outer, "half-hearted", "hard-hearted"))
     kinds = np.where(takes, "takes", np.where(found.safe, "safe", gives)).astype(object)
-    for edge in np.flatnonzero(found.quiet & ~drawn & ~takes):  # inside of what is free already
+    for edge in np.flatnonzero(found.quiet & ~drawn & ~takes):  # inside the free boxes
         left = structure_of(game, drawn | (np.arange(len(drawn)) == edge))
         few = "half-hearted" if left.declined else "hard-hearted"
         kinds[edge] = few if left.taken <= 2 else "loony"
@@ -390,7 +390,7 @@ def _kinds(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> list[str]
 
 
 def _chains(game: DotsAndBoxes, drawn: np.ndarray, found: Structure) -> Iterator[Chain]:
-    """Yield the free boxes, then the chains and loops by their first box."""
+    """Yield the free boxes, then the chains and loops in the order of their first box."""
     beside, undrawn = box_neighbours(game), np.flatnonzero(~drawn)
 
     def chain(boxes: np.ndarray, kind: str) -> Chain:

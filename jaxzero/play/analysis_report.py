@@ -1,4 +1,4 @@
-"""An analysis as a table for people and as data of JSON for programs."""
+"""Format an analysis as a table for people and as JSON data for programs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jaxzero.game import edge_name, render
 from jaxzero.play.analysis import LONG, Analysis
 from jaxzero.play.game import Record
 
-MOST_ROWS = 12  # edges of a table
+MOST_ROWS = 12  # edges in a table
 
 
 def format_analysis(record: Record, found: Analysis) -> str:
-    """Return the board, the expected end, chains, and the best edges in a table."""
+    """Return the board, the expected result, the chains, and a table of the best edges."""
     game, marks = record.game, {box: "AB"[owner] for box, owner in record.owners.items()}
     rows = [
         (
@@ -52,7 +52,7 @@ def _summary(record: Record, found: Analysis) -> list[str]:
 
 
 def to_json(found: Analysis) -> dict[str, Any]:
-    """Return an analysis as data of JSON; numbers are rounded."""
+    """Return an analysis as JSON data with rounded numbers."""
     win, draw, lose = (round(chance, 4) for chance in found.chances)
     exact = None
     if found.bounds is not None:
@@ -84,7 +84,7 @@ def to_json(found: Analysis) -> dict[str, Any]:
     control = None
     closed = [chain for chain in found.chains if chain.kind != "free"]
     if not found.safe and closed and all(len(chain.boxes) >= LONG for chain in closed):
-        # Who has to open the next chain has lost control. Shorter chains can still change that.
+        # The side that must open a chain has lost control. Shorter chains could still change that.
         control = "mover" if found.declined else "other"
     return {
         "stage": found.stage,

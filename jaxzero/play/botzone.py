@@ -1,6 +1,6 @@
-"""Lines of JSON, as on botzone.org.cn.
+"""Speak the JSON protocol of botzone.org.cn.
 
-A place is a square of the lattice of dots and edges, x and y from 0 to twice the boxes.
+A place is a point of the lattice of dots, edges and boxes: x from 0 to 2 * rows, y to 2 * cols.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ KEEP_RUNNING = ">>>BOTZONE_REQUEST_KEEP_RUNNING<<<"
 
 
 def botzone(engine: Session, line: str) -> list[str]:
-    """Answer a line: all requests and responses of a game so far, or the next request.
+    """Answer a line, which holds the whole game so far or only the next request.
 
-    Who is asked although the other side moves answers with the place -1, -1.
+    The answer is -1, -1 when the opponent is to move, the game is over or the line is invalid.
     """
     if not line.strip():
         return []
@@ -33,13 +33,13 @@ def botzone(engine: Session, line: str) -> list[str]:
             engine.record = record.draw(edge)
             x, y = places(engine.game)[edge]
             answer = {"response": {"x": x, "y": y}}
-    except (ValueError, RecursionError) as error:  # what is deep enough cannot be shown either
+    except (ValueError, RecursionError) as error:  # `json.dumps` of deeply nested input fails too
         answer["debug"] = one_line(str(error))
     return [json.dumps(answer), KEEP_RUNNING]
 
 
 def _take_in(engine: Session, line: str) -> None:
-    """Draw what a line says was drawn, all of it or nothing. Raises: InputError."""
+    """Draw all edges that a line reports, or none if one is illegal. Raises: InputError."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -66,16 +66,16 @@ def _take_in(engine: Session, line: str) -> None:
                 raise InputError(f"{edge_name(game, edge)}: the other side was to move")
             record = record.draw(edge)
     if record.moves[: len(engine.record.moves)] != engine.record.moves:
-        engine.new_game()  # another game, with a full clock
+        engine.new_game()  # another game begins, with full clocks
     engine.record, engine.plays = record, plays
 
 
 def _edge_at(game: DotsAndBoxes, said: Any) -> int | None:
-    """Return the edge at a place, None for a pass. Raises: InputError."""
+    """Return the edge at a place; None for a pass, -1, -1. Raises: InputError."""
     x, y = (said.get(name) for name in "xy") if isinstance(said, dict) else (None, None)
     if x == -1 and y == -1:
         return None
-    # Numbers like 1.0 and True equal whole ones.
+    # `type` and not `==`: 1.0 and True equal 1.
     if type(x) is not int or type(y) is not int or (x, y) not in places(game):
         raise InputError(f"x, y: {json.dumps([x, y])[:60]} is no edge of a {game} board")
     return places(game).index((x, y))

@@ -1,8 +1,8 @@
-"""An engine for programs: it keeps a game and a clock, and chooses moves.
+"""Play as an engine for programs: keep a game and clocks, and choose moves.
 
-The player is the expert: network and exact solver together. `Clock` shares the time of the whole
-game out over its decisions: most goes to those that the solver can just about prove. Pondering is
-proving on while the opponent thinks: what is found stays in the table of the board.
+The player is the expert, which combines network and exact solver. `Clock` divides the time of the
+game among its decisions. Most time goes to positions that the solver can barely prove. Pondering
+runs the solver while the opponent thinks; its proofs stay in the table of the board.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from jaxzero.players.preparation import PREPARATION, STAND_INS, Answer, first_an
 from jaxzero.runs.resize import resize
 from jaxzero.solver import proof
 
-# Undrawn edges between which a proof is hard and yet may succeed: these decisions get more time.
+# With this many undrawn edges a proof is hard but can succeed: these decisions get more time.
 HARD = range(34, 49)
 HARD_WEIGHT, EASY_WEIGHT, OPENING_WEIGHT = 3.0, 0.5, 1.0
-MOST_OF_CLOCK = 0.2  # of what is left, for one decision
-MOST_OF_TURN = 0.8  # of the overtime for a turn, for its first decision
-RESERVE, LEAST_RESERVE = 0.05, 1.0  # share and seconds of the clock kept for delays and endings
-CAPTURE_SECONDS = 0.3  # a turn goes on: the table knows the position already
+MOST_OF_CLOCK = 0.2  # share of the remaining time, for one decision
+MOST_OF_TURN = 0.8  # share of the overtime of a turn, for one decision
+RESERVE, LEAST_RESERVE = 0.05, 1.0  # kept for delays and endings: a share of the clock, and seconds
+CAPTURE_SECONDS = 0.3  # most seconds when a box can be taken: the table holds earlier proofs
 LEAST_SECONDS = 0.02
 
 
 @dataclass
 class Clock:
-    """The time of one side, in seconds: for a whole game, and beyond that for every turn."""
+    """The time of one side, in seconds: the time left for the game, and overtime for each turn."""
 
     left: float
-    turn: float = 0.0  # overtime, as byo-yomi
+    turn: float = 0.0  # overtime for each turn, as byo-yomi
 
     @property
     def longest(self) -> float:
-        """The most that a decision gets."""
+        """The most seconds that a decision can get."""
         return max(MOST_OF_CLOCK * self.left, MOST_OF_TURN * self.turn)
 
     def for_decision(self, undrawn: int, boxes_left: int) -> float:
-        """Return the seconds for a decision with so many undrawn edges and boxes not closed."""
-        # Every edge but one for each box passes the turn; half of these turns are ours.
+        """Return the seconds for a decision with this many undrawn edges and open boxes."""
+        # About one edge per open box does not pass the turn. Half of the other turns are ours.
         weights = [weight(edges) for edges in range(undrawn, boxes_left, -2)] or [EASY_WEIGHT]
         usable = max(0.0, self.left - max(RESERVE * self.left, LEAST_RESERVE))
         share = min(usable * weights[0] / sum(weights), MOST_OF_CLOCK * usable)
@@ -56,31 +56,31 @@ class Clock:
 
 
 def weight(undrawn: int) -> float:
-    """Return how much of the time a decision deserves, relative to others."""
+    """Return the relative weight of a decision in the division of time."""
     if undrawn in HARD:
         return HARD_WEIGHT
     return EASY_WEIGHT if undrawn < HARD.start else OPENING_WEIGHT
 
 
-@dataclass(eq=False)  # a session equals itself alone
+@dataclass(eq=False)  # sessions compare by identity
 class Session:
-    """A game in play, who plays it and how long it may think.
+    """A game in play, the agent that plays it, and its time limits.
 
-    Raises: InputError for a board it cannot play.
+    Raises: InputError for a board that the agent cannot play.
     """
 
     agent: Agent
-    seconds: float  # of a decision, where there is no clock
-    full: Clock | None = None  # of each side, at the start of a game
-    tell: Callable[[str], None] = lambda _words: None  # hears what the protocol has no place for
-    done: bool = field(init=False, default=False)  # asked to quit
-    clocks: dict[int, Clock] = field(init=False)  # of the players; empty without clocks
-    komi: float = field(init=False, default=0.0)  # boxes that the second player is given
-    words: deque[str] = field(init=False, default_factory=deque)  # of a message that goes on
+    seconds: float  # for a decision without a clock
+    full: Clock | None = None  # each side's clock at the start of a game
+    tell: Callable[[str], None] = lambda _words: None  # gets progress messages
+    done: bool = field(init=False, default=False)  # the program asked to quit
+    clocks: dict[int, Clock] = field(init=False)  # by player; empty without clocks
+    komi: float = field(init=False, default=0.0)  # boxes added to the second player's score
+    words: deque[str] = field(init=False, default_factory=deque)  # of an incomplete message
     record: Record = field(init=False)
-    plays: int | None = field(init=False)  # the player that the engine is, where a protocol says so
-    past: list[Record] = field(init=False)  # before each turn, for `undo`
-    # Edges that may not begin the next turn; None where the other side did not just hear one.
+    plays: int | None = field(init=False)  # the engine's player, if the protocol sets one
+    past: list[Record] = field(init=False)  # records before each turn, for `undo`
+    # Edges that must not begin the next turn; None unless the engine has just sent a turn.
     refused: set[int] | None = field(init=False)
     _experts: dict[DotsAndBoxes, expert.Expert] = field(init=False, default_factory=dict)
     _pondering: tuple[proof.Problem, Thread] | None = field(init=False, default=None)
@@ -93,7 +93,7 @@ class Session:
         return self.record.game
 
     def new_game(self, game: DotsAndBoxes | None = None) -> None:
-        """Begin a game with full clocks. Raises: InputError for a board it cannot play."""
+        """Begin a game with full clocks. Raises: InputError for a board that cannot be played."""
         game = game or self.game
         if max(game.rows, game.cols) > LARGEST_SIDE:
             raise InputError(f"board: {game} must be at most {LARGEST_SIDE}x{LARGEST_SIDE}")
@@ -103,21 +103,21 @@ class Session:
         self.start_clocks(self.full)
 
     def start_clocks(self, full: Clock | None) -> None:
-        """Give both sides a full clock, or none, in this game and in later ones."""
+        """Give both sides a full clock, or none, in this game and in later games."""
         self.full = full
         self.clocks = {player: replace(full) for player in (0, 1)} if full else {}
 
     def get_ready(self) -> None:
-        """Begin to compile what a decision on this board needs, in a thread."""
+        """Start compiling the programs for a decision on this board, in a thread."""
         self._stand_in(self.record.drawn, 0.0)
 
     def go_on(self, record: Record) -> None:
-        """Take a record that goes on from the present one; `undo` returns to the present one."""
+        """Replace the record by its continuation; `undo` returns to the old record."""
         self.past.append(self.record)
         self.record = record
 
     def undo(self) -> list[int]:
-        """Go back to before the last turn; return its edges. Raises: InputError."""
+        """Take back the last turn and return its edges. Raises: InputError."""
         if not self.past:
             raise InputError("undo: there is no move to take back")
         undone, self.record = self.record.moves, self.past.pop()
@@ -132,15 +132,15 @@ class Session:
         return list(self.record.moves[plies:])
 
     def ponder(self) -> None:
-        """Begin to prove the value of the position, until `stop_pondering`; far from the end not.
+        """Start proving the value of the position, if it is near enough to the end of the game.
 
-        Nothing else may be asked of the session in between.
+        Call `stop_pondering` before any other method of the session.
         """
         player, drawn = self._expert(), self.record.drawn
         provable = expert.may_prove(self.game, drawn) and not self.record.is_over
         if not provable or not PREPARATION.is_done(self.game, self):
             return
-        # One thread: the other side may think on the same machine.
+        # One thread, because the opponent may think on the same machine.
         problem = expert.problem_of(player, drawn, threads=1)
 
         def prove() -> None:
@@ -152,7 +152,7 @@ class Session:
         self._pondering = problem, thread
 
     def stop_pondering(self) -> None:
-        """End what `ponder` began."""
+        """Stop the proof that `ponder` started."""
         if self._pondering is not None:
             problem, thread = self._pondering
             self._pondering = None
@@ -160,7 +160,7 @@ class Session:
             thread.join()
 
     def choose(self, record: Record) -> int:
-        """Return the edge to draw in a game that is not over; the clock runs."""
+        """Return the edge to draw in an unfinished game; the time comes off the clock."""
         player, clock = self._expert(), self.clocks.get(record.player)
         begin, drawn, seconds = time.monotonic(), record.drawn, self.seconds
         if clock:
@@ -182,7 +182,7 @@ class Session:
         return edge
 
     def _expert(self) -> expert.Expert:
-        """Return the expert of this board."""
+        """Return the expert for the current board; make it at its first use."""
         if self.game not in self._experts:
             agent = resize(self.agent, self.game, "board: this network")
             made = expert.new_expert(agent, self.seconds)
@@ -190,13 +190,13 @@ class Session:
         return self._experts[self.game]
 
     def _stand_in(self, drawn: np.ndarray, seconds: float) -> Answer | None:
-        """Return None where the expert can decide in so many seconds, else who answers for it."""
+        """Return None if the expert gets ready within `seconds`, else the answer of a stand-in."""
         player, game = self._expert(), self.game
 
         def compile_() -> None:
             self.tell(f"compiling for {game}")
             expert.prepare(player)
-            # The expert is kept; its program may be gone after many other boards.
+            # `prepare` skips a known expert, but its program may be gone after many other boards.
             player.think(expert.SIMULATIONS[0], drawn)
             self.tell("ready")
 

@@ -1,4 +1,4 @@
-"""A game on the host: the record of its moves, its two sides, and the turns of players."""
+"""Represent a game on the host: its record of moves, its two sides, and turns of players."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, count_sides, edge_name, replay
 from jaxzero.players.players import Player
 
-LARGEST_SIDE = 9  # rows and columns of the largest board that engine and page play
+LARGEST_SIDE = 9  # most rows or columns of a board for engine and page
 
 
 @dataclass(frozen=True)
 class Record:
-    """One game: the edges drawn so far, in order. Everything else is a function of them."""
+    """One game: the edges drawn so far, in order. All other facts follow from them."""
 
     game: DotsAndBoxes
     moves: tuple[int, ...] = ()
-    start: tuple[int, ...] = ()  # drawn before the game; boxes that they close have no owner
+    start: tuple[int, ...] = ()  # edges drawn before the game; boxes closed by them have no owner
 
     def draw(self, edge: int) -> Record:
-        """Return the record with one more move. Raises: InputError for an edge it cannot draw."""
+        """Return the record with one more move. Raises: InputError for an illegal edge."""
         if not 0 <= edge < self.game.num_edges:
             raise InputError(f"edge {edge} is not on a {self.game} board")
         if self.drawn[edge]:
@@ -55,12 +55,12 @@ class Record:
 
     @property
     def owners(self) -> dict[int, int]:
-        """The player, 0 or 1, of each box closed in the game."""
+        """The player, 0 or 1, who owns each box: {box: player}."""
         return self._replayed[1]
 
     @property
     def player(self) -> int:
-        """The side to move, 0 or 1; after the end the side that drew the last edge."""
+        """The side to move, 0 or 1; in a finished game, the side that drew the last edge."""
         return self._replayed[0][-1]
 
     @property
@@ -91,8 +91,8 @@ class Record:
 class Side:
     """One side: a player, or the person at the keyboard."""
 
-    mark: str  # short; shown in its boxes and in the score
-    player: Player | None = None  # None: the person
+    mark: str  # short name, shown in its boxes and in the score
+    player: Player | None = None  # None for the person
 
     @property
     def is_person(self) -> bool:
@@ -109,14 +109,14 @@ Sides = tuple[Side, Side]  # in the order of moving
 def choose(player: Player, record: Record, seed: int) -> int:
     """Return the edge that a player draws.
 
-    It depends on the position, the seed and the ply: a player repeats its move after an undo.
+    The edge depends on position, seed and ply only, so a player repeats its move after an undo.
     """
     key = jax.random.fold_in(jax.random.key(seed), len(record.moves))
     return int(player.choose(key[None], record.state())[0])
 
 
 def draw_turn(record: Record, choose_edge: Callable[[Record], int]) -> Record:
-    """Draw what `choose_edge` says until the turn passes or the game is over."""
+    """Draw the edges that `choose_edge` returns until the turn passes or the game is over."""
     mover = record.player
     while record.player == mover and not record.is_over:
         record = record.draw(choose_edge(record))
@@ -124,15 +124,15 @@ def draw_turn(record: Record, choose_edge: Callable[[Record], int]) -> Record:
 
 
 def warm_up(player: Player, game: DotsAndBoxes) -> None:
-    """Compile a player before its first move.
+    """Compile the programs of a player before its first move.
 
     Raises: InputError if the player cannot play on this board.
     """
-    # One undrawn edge makes the shortest search.
+    # A position with one undrawn edge has the shortest search.
     last_ply = Record(game, tuple(range(game.num_edges - 1)))
     choose(player, last_ply, 0)
 
 
 def boxes_text(number: int) -> str:
-    """Return a number of boxes in words, such as `1 box` or `2 boxes`."""
+    """Return a number of boxes as text, such as `1 box` or `2 boxes`."""
     return f"{number} {'box' if number == 1 else 'boxes'}"

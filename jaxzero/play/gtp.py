@@ -1,6 +1,6 @@
-"""Commands and answers like those of the Go Text Protocol.
+"""Speak a text protocol that follows the Go Text Protocol.
 
-The colours b and w are the first and the second player; a move is the name of an edge.
+The colours b and w are the first and the second player. A move is the name of an edge.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from jaxzero.runs.resize import resize
 
 ANALYSIS_SIMULATIONS = 256
 MOST_KOMI = 1000.0
-COLOURS = ("b", "w")  # of the first and of the second player
+COLOURS = ("b", "w")  # of the first and the second player
 PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
 
 def gtp(engine: Session, line: str) -> list[str]:
-    """Answer a command: `= ANSWER` or `? WHY NOT`, then an empty line.
+    """Answer a command: `= ANSWER` or `? ERROR`, then an empty line.
 
-    A number before a command comes back with its answer. A line without words, as one that only
-    comments, has no answer.
+    The answer repeats a number that stands before the command. An empty line or a line with only a
+    comment gets no answer.
     """
     words, number = line.split("#")[0].split(), ""
     if not words:
@@ -48,7 +48,7 @@ def gtp(engine: Session, line: str) -> list[str]:
 
 
 def _obey(engine: Session, name: str, arguments: list[str]) -> str:
-    """Return what a command answers. Raises: InputError for more or fewer words than it takes."""
+    """Return the answer of a command. Raises: InputError for a wrong number of arguments."""
     takes = inspect.signature(COMMANDS[name])
     try:
         takes.bind(engine, *arguments)
@@ -79,7 +79,7 @@ def _boardsize(engine: Session, rows: str, cols: str | None = None) -> None:
     if not all(re.fullmatch("[0-9]{1,3}", side) for side in sides):
         raise InputError(f"size: {shortened(repr(' '.join(sides)))} must be rows and columns")
     engine.new_game(GameConfig(*map(int, sides)).board)
-    engine.get_ready()  # before the answer: no clock runs yet
+    engine.get_ready()  # now, because no clock runs before the answer
 
 
 def _play(engine: Session, *edges: str) -> None:
@@ -110,7 +110,7 @@ def _names(engine: Session, edges: list[int]) -> str:
 
 
 def _split_colour(words: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
-    """Return the player whose colour comes first, None where there is none, and the rest."""
+    """Return the player named by the first word, None if it is no colour, and the other words."""
     player = PLAYERS.get(words[0].lower()) if words else None
     return player, words[player is not None :]
 
@@ -125,7 +125,7 @@ def _showboard(engine: Session) -> str:
     marks = {box: COLOURS[owner] for box, owner in record.owners.items()}
     first, second = record.score
     state = "over" if record.is_over else f"{COLOURS[record.player]} to move"
-    # An empty line would end the answer.
+    # An empty line would end the answer, so it gets a dot.
     lines = (line or "." for line in render(record.game, record.drawn, marks).splitlines())
     board = "\n".join(lines)
     return f"\n{board}\nb {first} : {second} w, {state}"
@@ -151,19 +151,19 @@ def _final_score(engine: Session) -> str:
 
 
 def _komi(engine: Session, boxes: str) -> None:
-    """Give boxes to the second player in `final_score`; play is for boxes and does not change."""
+    """Set the boxes that `final_score` adds to the second player; play does not change."""
     (engine.komi,) = _numbers("komi", (boxes,), -MOST_KOMI, MOST_KOMI)
 
 
 def _time_settings(engine: Session, seconds: str, overtime: str, turns: str) -> None:
-    """Set the clock of all games: seconds, then overtime for so many turns; 0 1 0: no clock."""
+    """Set the clocks: seconds for a game, then overtime for `turns` turns; 0 1 0: no clock."""
     main, more, count = _numbers("time_settings", (seconds, overtime, turns))
     turn = more / max(count, 1.0) if count else 0.0
     engine.start_clocks(None if more and not count else Clock(main, turn))
 
 
 def _time_left(engine: Session, *words: str) -> None:
-    """Set the clock of a player, or of whoever is to move; with turns it is for so many turns."""
+    """Set the clock of a player (default: the side to move), for the game or for some turns."""
     player, rest = _split_colour(words)
     if not 1 <= len(rest) <= 2:
         shown = shortened(repr(" ".join(rest)))

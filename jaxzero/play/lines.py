@@ -1,4 +1,4 @@
-"""How play may go on from a position to its end, and who gets which box."""
+"""Continue a position to the end of the game, and find who gets each box."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxzero.solver import small
 
 
 def exact_line(game: DotsAndBoxes, drawn: np.ndarray, first: Sequence[int] = ()) -> tuple[int, ...]:
-    """Return perfect play to the end of the game after the edges `first`, with few edges left."""
+    """Return the edges `first` and perfect play to the end after them, where few edges are left."""
     line, drawn = [*first], with_drawn(drawn, first)
     while not drawn.all():
         line.append(int(small.small_values(game, drawn).argmax()))
@@ -25,8 +25,8 @@ def exact_line(game: DotsAndBoxes, drawn: np.ndarray, first: Sequence[int] = ())
 def expected_owners(agent: Agent, drawn: np.ndarray, line: Sequence[int]) -> tuple[int | None, ...]:
     """Return who gets each box: [boxes], 0 for the side to move, 1 for the other side.
 
-    None stands for boxes that are closed already. After `line` the network plays without a search,
-    and once few edges are left, play is perfect.
+    Boxes that are already closed get None. After `line` the network plays without a search. Once
+    few edges are left, play is perfect.
     """
     game = agent.network.game
     before_end = max(int(np.count_nonzero(~drawn)) - small.MOST_UNDRAWN, 1)
@@ -38,7 +38,7 @@ def expected_owners(agent: Agent, drawn: np.ndarray, line: Sequence[int]) -> tup
 
 
 def with_drawn(drawn: np.ndarray, edges: Sequence[int]) -> np.ndarray:
-    """Return a copy of a position [A] bool with these edges drawn."""
+    """Return a copy of a position [A] bool in which `edges` are drawn."""
     after = drawn.copy()
     after[list(edges)] = True
     return after

@@ -1,4 +1,4 @@
-"""One position on the device: what the rules, the network and a search say about it."""
+"""Evaluate one position on the device: its structure, and the opinion of the network."""
 
 from __future__ import annotations
 
@@ -25,43 +25,42 @@ from jaxzero.players.recent import of_board
 from jaxzero.search.search import game_of
 from jaxzero.solver.cancellation import check_cancelled
 
-LINE = 12  # edges of a principal variation
+LINE = 12  # most edges of a principal variation
 
 
 class Look(NamedTuple):
-    """What one evaluation by the network says about a position and all that follow it."""
+    """One evaluation by the network of a position and of all positions one edge later."""
 
     prior: jax.Array  # [A] float32
-    values: jax.Array  # [A] float32, boxes still to come if this edge is drawn, side to move
+    values: jax.Array  # [A] float32, boxes still to come after each edge, side to move
     value: jax.Array  # [] float32, boxes still to come, side to move
-    margins: jax.Array  # [M] float32, what may come, boxes
-    chances: jax.Array  # [M] float32, and how likely
+    margins: jax.Array  # [M] float32, possible values of the remaining margin, boxes
+    chances: jax.Array  # [M] float32, probabilities of `margins`
 
 
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
-    """Return the structure of one position [A] bool: NumPy."""
+    """Return the structure of one position [A] bool as NumPy arrays."""
     found = _compiled_rules(structure, game)(drawn)
     return Structure(*jax.device_get(found))
 
 
 def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Return the move of the quiet game that each edge of a quiet position is: [A] int32.
+    """Return the move of the quiet game for each edge of a quiet position: [A] int32.
 
-    The outer edges of a chain of two are no move: they are worse than its middle. They hold -1, as
-    drawn edges do.
+    Drawn edges get -1. The outer edges of a chain of two get -1 too: its middle edge is better.
     """
     return jax.device_get(_compiled_rules(_moves, game)(drawn))[0]
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
-    """Evaluate one position [A] bool and all that follow it by the network: NumPy."""
+    """Evaluate one position [A] bool and all positions one edge later: NumPy arrays."""
     return Look(*single.call(_look, agent, drawn))
 
 
 def line_of_play(
     agent: Agent, drawn: np.ndarray, first: int | None = None, edges: int = LINE
 ) -> tuple[int, ...]:
-    """Return how play may go on: the edge `first`, then what the network draws for both sides."""
+    """Return a line of up to `edges`: `first`, then the network's choices for both sides."""
     drawn, line = drawn.copy(), []
     while len(line) < edges and not drawn.all():
         edge = first
@@ -73,7 +72,7 @@ def line_of_play(
 
 
 def prepare(agent: Agent) -> None:
-    """Compile what the functions above need for an agent; cancelled, end between the programs."""
+    """Compile the programs of the functions above; cancelling ends it between two programs."""
     game = agent.network.game
     for look in (
         partial(structure_of, game),
@@ -87,7 +86,7 @@ def prepare(agent: Agent) -> None:
 
 
 def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
-    """Return a function of one position [A] bool, compiled once for a board."""
+    """Return `function` of one position [A] bool, compiled once for a board."""
     shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
     bound = partial(function, game)
     return of_board(game).get(function, lambda: kept_program(bound, shape).lower(shape).compile())
@@ -104,7 +103,7 @@ def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
 def _look(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
 ) -> Look:
-    """Evaluate one position and the positions behind all its edges in one batch of A + 1."""
+    """Evaluate one position and the positions after each of its edges in one batch of A + 1."""
     game, rules = network.game, game_of(settings)
     boards = drawn[None] | jnp.eye(game.num_edges + 1, game.num_edges, -1, dtype=bool)
     zeros = jnp.zeros(len(boards), jnp.int32)

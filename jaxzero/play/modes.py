@@ -1,4 +1,4 @@
-"""The modes of `scripts/play.py`: a person plays, two players play one game, or a match."""
+"""Run the modes of `scripts/play.py`: a person plays, or two players play a game or a match."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from jaxzero.runs.source import Source
 DEFAULT_BOARD = DotsAndBoxes(3, 3)
 # The default players.
 WITH_NETWORK, WITHOUT_NETWORK = "search:64", "perfect"
-OWN_NAME = re.compile(r"you|(AI|A|B) \(.*\)")  # written here, not given by anybody
+OWN_NAME = re.compile(r"you|(AI|A|B) \(.*\)")  # default names, which `saver` replaces
 
 
 def play(options: Namespace, text: str, sources: tuple[Source | None, Source | None]) -> None:
     """Make the game and the players, and start the mode.
 
-    `text` is what the file `options.load` holds, `sources` the networks of the two players. Raises:
-    InputError.
+    `text` is the content of the file `options.load`. `sources` name the networks of the two
+    players. Raises: InputError.
     """
     temperature, mode, save, seed = options.temperature, options.mode, options.save, options.seed
     network, network2 = (load_named(source, temperature) for source in sources)
@@ -99,7 +99,7 @@ def load_named(source: Source | None, temperature: float = 0.0) -> NamedAgent | 
 
 
 def fit(named: NamedAgent, board: DotsAndBoxes) -> NamedAgent:
-    """Return a network for this board. Raises: InputError where it cannot play there."""
+    """Return the network for this board. Raises: InputError if it cannot play this board."""
     return replace(named, agent=resize(named.agent, board, f"{named.field}: {named.source}"))
 
 
@@ -130,10 +130,10 @@ def get_ready(field: str, player: Player) -> Player:
 def choose_game(
     path: Path | None, text: str, rows: int | None, cols: int | None, networks: list[NamedAgent]
 ) -> RecordedGame:
-    """Return the game of the file `path`, which holds `text`, or a new one without a file.
+    """Return the game in `text`, the content of the file `path`, or a new game without a file.
 
-    A text without a size is of the board asked for, else of the networks; a new game without
-    either is 3x3. Raises: InputError.
+    A text without a size gets the board of `rows` and `cols`, else the board of the networks. A new
+    game without both is 3x3. Raises: InputError.
     """
     default = networks[0].agent.network.game if networks else DEFAULT_BOARD
     board = asked_board(rows, cols, default)
@@ -150,16 +150,16 @@ def choose_game(
 def read_on(
     path: Path, text: str, boards: list[DotsAndBoxes | None], field: str = "load"
 ) -> RecordedGame:
-    """Return the game of a text on the first of these boards that it fits. Raises: InputError.
+    """Return the game of a text on the first board of `boards` that fits. Raises: InputError.
 
-    None means the board that the text itself names; boards before it are guesses, such as that of
+    None means the board that the text names. Boards before None are guesses, such as the board of
     a network.
     """
     problem = InputError("")
-    for board in boards:  # a text that has a size knows better
+    for board in boards:  # a text that names another size rejects a guess
         try:
             if board and None in boards and format_of(text) == "sau":
-                continue  # the platform has one board
+                continue  # the format implies a board
             return read_game(text, board)
         except InputError as error:
             problem = error
@@ -167,7 +167,7 @@ def read_on(
 
 
 def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[Record], None]:
-    """Return a function that writes a record, played on from `game`, to a file."""
+    """Return a function that writes a record, which continues `game`, to the file `path`."""
     names = tuple(
         side.name if not known or OWN_NAME.fullmatch(known) else known
         for known, side in zip(game.names, sides, strict=True)
@@ -190,15 +190,15 @@ def play_human(
     seed: int,
     seconds: float,
 ) -> None:
-    """Play one game between the person at the keyboard and a player, from `game` on.
+    """Continue `game` between the person at the keyboard and a player.
 
-    The player, who may play by `agent`, is compiled meanwhile.
+    The player compiles during the game; until then a stand-in answers, which may use `agent`.
     """
     sides = (Side("you"), Side("AI", opponent))
     if first == "ai":
         sides = sides[::-1]
     if hasattr(sys.stdin, "reconfigure"):
-        sys.stdin.reconfigure(errors="replace")  # bytes that are not text get an answer
+        sys.stdin.reconfigure(errors="replace")  # invalid bytes raise no exception
     edges = game.board.num_edges
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
     exact = draws_best(opponent.name) and not (agent and agent.temperature)
@@ -208,7 +208,7 @@ def play_human(
         return first_answer(record.game, record.drawn, player, work, agent, seconds, exact)
 
     record = Record(game.board, game.moves, game.start)
-    stand_in(opponent, record, 0.0)  # begins to compile
+    stand_in(opponent, record, 0.0)  # starts to compile
     setup = Setup(sides, waiting()(input), print, seed, seconds, saver(save, game, sides), stand_in)
     play_game(record, setup)
 
@@ -216,7 +216,7 @@ def play_human(
 def show_game(
     game: RecordedGame, save: Path | None, players: tuple[Player, Player], seed: int
 ) -> None:
-    """Show one game between two players, turn by turn, from `game` on."""
+    """Continue `game` between two players and show it turn by turn."""
     sides = Side("A", players[0]), Side("B", players[1])
     setup = Setup(sides, input, print, seed, save=saver(save, game, sides))
     play_game(Record(game.board, game.moves, game.start), setup)
@@ -230,7 +230,7 @@ def report_match(
     seed: int,
     save: Path | None = None,
 ) -> None:
-    """Play a match, report it from both sides and save its games."""
+    """Play a match, print the result from both sides and save the games."""
     print(
         f"{games} games on {board}, seats swapped, openings of 0 to {opening_plies} random moves",
         flush=True,
@@ -248,7 +248,7 @@ def report_match(
 
 
 def save_match(save: Path, board: DotsAndBoxes, names: list[str], moves: list[list[int]]) -> None:
-    """Write the games of a match: a line of JSON each to a .jsonl file, else files to a folder."""
+    """Write the games of a match as JSON: lines of a .jsonl file, else files in a folder."""
     today = date.today().isoformat()
     texts = [
         write_game(

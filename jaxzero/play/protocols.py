@@ -1,6 +1,6 @@
-"""What programs say to an engine, and what it answers, line by line.
+"""Answer the lines that a program sends to an engine.
 
-A line that cannot be understood gets an answer that says why; the game stays as it was.
+An invalid line gets an answer with the reason and does not change the game.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PROTOCOLS = {"gtp": gtp, "sau": sau, "botzone": botzone}
 
 
 def answer(protocol: str, engine: Session, line: str) -> list[str]:
-    """Return the lines that answer a line of one of the PROTOCOLS."""
-    # Without control characters, as a byte order mark or the end of a line.
+    """Return the answer to a line in one of the PROTOCOLS."""
+    # Drop control characters, such as a byte order mark, but keep white space.
     line = "".join(sign for sign in line if sign.isprintable() or sign.isspace())
     return PROTOCOLS[protocol](engine, line)

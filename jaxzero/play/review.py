@@ -1,4 +1,4 @@
-"""What the moves of a game were worth: the expected end after each, and the margin each lost."""
+"""Review a game: the expected final margin before each move, and the margin each move lost."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from jaxzero.play.game import Record
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
 
-SECONDS = 1.0  # of the solver for one position
-MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # margin lost at least; expected losses scatter
+SECONDS = 1.0  # solver time for one position
+MISTAKE_PROVEN, MISTAKE_EXPECTED = 0.5, 1.0  # least margin lost; expected losses are noisy
 PHASES = ("opening", "middle", "endgame")
 
 
 @dataclass(frozen=True)
 class ReviewLine:
-    """One position of a game, and the move that was made there."""
+    """One position of a game, and the move played there."""
 
     ply: int
-    player: int  # to move
-    margin: float  # expected at the end of the game: boxes of player 0 minus those of player 1
+    player: int  # the side to move
+    margin: float  # expected final margin: boxes of player 0 minus boxes of player 1
     exact: bool  # the margin is proven
-    best: int | None  # the edge to draw; None after the end of the game
+    best: int | None  # the best edge; None in the finished game
     phase: str  # one of PHASES
-    lost: float | None = None  # margin that the move lost; None without a move
+    lost: float | None = None  # margin that the move lost; None after the last move
 
     @property
     def is_mistake(self) -> bool:
@@ -42,11 +42,11 @@ def review(
     wait: Callable[[], Iterable] = tuple,
     seconds: float = SECONDS,
 ) -> Iterator[ReviewLine | None]:
-    """Yield a line for every position of a game, in order, the last one without a move.
+    """Yield a line for every position of a game in order; the last line has no move.
 
-    Each is proven within so many `seconds` (0: no solver), or else searched. What `wait` returns
-    is run through before every search: it lasts until the search is compiled, and meanwhile None
-    is yielded.
+    The solver gets `seconds` for a position (0: no solver). Without a proof, a search values the
+    position. Before a search, None is yielded for each item of `wait()`; the items end when the
+    search is compiled.
     """
     before: ReviewLine | None = None
     for ply in range(len(record.moves) + 1):
@@ -83,5 +83,5 @@ def phase_of(here: Record) -> str:
 
 
 def of_first(player: int, margin: float) -> float:
-    """Return a margin of one player as the margin of player 0, and back."""
-    return margin if player == 0 else 0.0 - margin  # never -0.0
+    """Convert a margin of `player` to a margin of player 0, or back."""
+    return margin if player == 0 else 0.0 - margin  # not -margin, which can be -0.0

@@ -1,4 +1,4 @@
-"""The review of a game as tables for people and as data of JSON for programs."""
+"""Format the review of a game as tables for people and as JSON data for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _table = partial(tabulate, disable_numparse=True)
 
 @dataclass(frozen=True)
 class Tally:
-    """What some moves of one side were worth."""
+    """Totals over some moves of one side."""
 
     moves: int
     mistakes: int
@@ -30,10 +30,10 @@ class Reviewed:
     """A game and its review."""
 
     game: RecordedGame
-    lines: tuple[ReviewLine, ...]  # of every position
+    lines: tuple[ReviewLine, ...]  # one for every position
 
     def tallies(self, player: int) -> dict[str, Tally]:
-        """Return the tally of a player for the whole game, `all`, and for each of PHASES."""
+        """Return tallies of a player: `all` for the whole game, and one for each of PHASES."""
         own = [line for line in self.lines[:-1] if line.player == player]
         groups = {"all": own}
         groups |= {name: [line for line in own if line.phase == name] for name in PHASES}
@@ -51,7 +51,7 @@ def _tally(lines: list[ReviewLine]) -> Tally:
 
 
 def to_json(found: Reviewed) -> dict[str, Any]:
-    """Return a review as data of JSON: the game, a line for every position, and both sides."""
+    """Return a review as JSON data: the game, a line for every position, and both tallies."""
     moves = *found.game.moves, None  # after the last move
     lines = [
         {**asdict(line), "edge": edge, "mistake": line.is_mistake}
@@ -64,7 +64,7 @@ def to_json(found: Reviewed) -> dict[str, Any]:
 
 
 def format_review(found: Reviewed) -> str:
-    """Return a table of all moves and one of both sides. The margin is A's boxes minus B's."""
+    """Return a table of all moves and a table of both sides. Margins are A's boxes minus B's."""
     board, lines = found.game.board, found.lines
     rows = [
         (
@@ -91,7 +91,7 @@ def format_review(found: Reviewed) -> str:
 
 
 def format_summary(reviews: dict[str, Reviewed]) -> str:
-    """Return a table with a row for each game, by name."""
+    """Return a table with a row for each game: {name: review}."""
     rows = []
     for name, found in reviews.items():
         tallies = [found.tallies(player)["all"] for player in (0, 1)]

@@ -1,6 +1,6 @@
-"""The SAU game platform 2.1, which the Chinese collegiate competition uses.
+"""Speak the protocol of SAU game platform 2.1, which the Chinese collegiate competition uses.
 
-A whole turn, captures and all, is one message, such as `move 2 AABBCA`.
+One message holds a whole turn with all its captures, such as `move 2 AABBCA`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from jaxzero.game import DotsAndBoxes, edge_name
 from jaxzero.game.move_lists import sau_name
 from jaxzero.play.engine import Session
 
-WORDS = {"name?": 1, "new": 2, "move": 3, "error": 1, "end": 1, "quit": 1}  # of each message
+WORDS = {"name?": 1, "new": 2, "move": 3, "error": 1, "end": 1, "quit": 1}  # words in each message
 
 
 def sau(engine: Session, line: str) -> list[str]:
     """Answer a line of the platform.
 
-    The words of a message may stand on several lines, and several messages on one.
+    A message can span several lines, and a line can hold several messages.
     """
     engine.words += line.split()
     answers = []
@@ -31,11 +31,11 @@ def sau(engine: Session, line: str) -> list[str]:
 
 
 def _next_message(words: deque[str]) -> list[str]:
-    """Take the first message out of `words`, nothing where some of its words are still to come."""
+    """Remove and return the first message of `words`; return [] if it is incomplete."""
     if not words:
         return []
     if words[0] in ("error", "end"):
-        message = list(words)  # what stands behind them is for people
+        message = list(words)  # other words on the line are for people
     else:
         length = WORDS.get(words[0], len(words))
         rest = takewhile(lambda word: word not in WORDS, islice(words, 1, length))
@@ -61,7 +61,7 @@ def _answer(engine: Session, message: list[str]) -> list[str]:
             case ["move", *said]:
                 _take_turn(engine, sau_edges(engine.game, said))
             case ["error", *_]:
-                if refused is None:  # of another message than a move
+                if refused is None:  # the engine's last answer was no move
                     return []
                 refused.add(engine.undo()[0])
                 if refused.issuperset(np.flatnonzero(~engine.record.drawn).tolist()):
@@ -85,7 +85,7 @@ def _answer(engine: Session, message: list[str]) -> list[str]:
 
 
 def _take_turn(engine: Session, edges: list[int]) -> None:
-    """Draw the opponent's whole turn, or nothing where it is not one. Raises: InputError."""
+    """Draw the opponent's turn if it is complete and legal. Raises: InputError otherwise."""
     record, plays = engine.record, engine.plays
     if plays is None:
         raise InputError("move: no game has begun")
@@ -106,7 +106,7 @@ def sau_message(game: DotsAndBoxes, edges: list[int]) -> str:
 
 
 def sau_edges(game: DotsAndBoxes, said: list[str]) -> list[int]:
-    """Return the edges of a message without its first word. Raises: InputError."""
+    """Return the edges of a move message, given its words after `move`. Raises: InputError."""
     if len(said) != 2 or not said[0].isdecimal() or len(said[1]) != 3 * int(said[0]):
         raise InputError(f"move: {' '.join(said)[:60]!r} must be a number and as many edges")
     names = sau_names(game)
@@ -118,7 +118,7 @@ def sau_edges(game: DotsAndBoxes, said: list[str]) -> list[int]:
 
 
 def sau_names(game: DotsAndBoxes) -> list[str]:
-    """Return the names of all edges, in their order."""
+    """Return the names of all edges in the order of their numbers."""
     rows, cols = range(game.rows + 1), range(game.cols + 1)
     horizontal = [sau_name("h", row, col) for row in rows for col in cols[:-1]]
     return horizontal + [sau_name("v", row, col) for row in rows[:-1] for col in cols]

@@ -1,6 +1,6 @@
-"""A game in the terminal: the text it shows, the entries of a person, and the loop of turns.
+"""Play a game in the terminal: show text, read entries of a person, and loop over turns.
 
-Any two functions that read and write lines can stand for the terminal.
+Any two functions that read and write lines can replace the terminal.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ class Setup:
     write: Callable[[str], None]  # shows a line
     seed: int = 0
     seconds: float = 5.0  # time limit of the solver for `hint` and `solve`
-    save: Callable[[Record], None] = lambda _record: None  # called first and after every turn
-    # Returns who answers for a player that is not ready in so many seconds, None for one that is.
+    save: Callable[[Record], None] = lambda _record: None  # called first and after each turn
+    # Returns None if the player gets ready within these seconds, else the answer of a stand-in.
     stand_in: Callable[[Player, Record, float], Answer | None] = lambda *_: None
 
     @property
     def opponent(self) -> Side:
-        """The side that is not the person's."""
+        """The side that the person does not play."""
         return next(side for side in self.sides if not side.is_person)
 
 
 def play_game(record: Record, setup: Setup) -> Record:
-    """Play a game from `record` on and return its record, unfinished if the person stops it."""
+    """Continue the game `record` and return its record, unfinished if the person stops it."""
     watching = not any(side.is_person for side in setup.sides)
     setup.save(record)
     try:
@@ -61,7 +61,7 @@ def play_game(record: Record, setup: Setup) -> Record:
                 setup.write(position_text(record, setup.sides))
             record = _take_turn(record, setup)
             setup.save(record)
-    except EOFError:  # also how `quit` ends a game
+    except EOFError:  # `quit` raises it too
         setup.write(f"\nStopped at {score_text(record, setup.sides)}.")
         return record
     setup.write(position_text(record, setup.sides))
@@ -93,7 +93,7 @@ def _take_turn(record: Record, setup: Setup) -> Record:
 
 
 def _decide(record: Record, setup: Setup) -> Record:
-    """Ask the person until an entry changes the game."""
+    """Ask the person for entries until one changes the game."""
     while True:
         entry = setup.read(PROMPT)
         try:
@@ -126,7 +126,7 @@ def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
 
 
 def _obey(command: str, record: Record, setup: Setup) -> Record:
-    """Carry out one of the COMMANDS; only `undo` changes the game. Raises: EOFError to quit."""
+    """Execute one of the COMMANDS; only `undo` changes the game. Raises: EOFError to quit."""
     match command:
         case "undo":  # to the person's previous decision
             for plies in reversed(range(len(record.moves))):
@@ -190,7 +190,7 @@ def hint(record: Record, player: Player, seed: int, seconds: float) -> str:
 
 
 def position_text(record: Record, sides: Sides) -> str:
-    """Return the board, the score and whose turn it is."""
+    """Return the board, the score and the side to move."""
     marks = {box: sides[owner].mark for box, owner in record.owners.items()}
     board = render(record.game, record.drawn, marks)
     if record.is_over:
@@ -217,7 +217,7 @@ def turn_text(before: Record, after: Record, sides: Sides) -> str:
 
 
 def result_text(record: Record, sides: Sides) -> str:
-    """Return one line with the result; a person's boxes come first, else the winner's."""
+    """Return one line with the result; the person's boxes come first, else the winner's."""
     first, second = record.score
     if first == second:
         return f"The game is a draw, {first} : {second}."

@@ -1,1 +1,1 @@
-"""Who chooses moves, behind one interface."""
+"""Choose moves by players of all kinds, behind one interface."""

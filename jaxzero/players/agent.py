@@ -1,4 +1,4 @@
-"""A trained network as it plays."""
+"""Bundle a trained network with its weights and search settings for play."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jaxzero.config import SearchConfig
 from jaxzero.network.network import Network
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
+@dataclass(frozen=True, eq=False)  # arrays do not compare to one truth value
 class Agent:
-    """What the learning players need: a network, its weights and the settings of the search."""
+    """A network, its weights and its search settings, for the players that use a network."""
 
     network: Network
     params: chex.ArrayTree = field(repr=False)
     settings: SearchConfig
-    temperature: float = 0.0  # of `policy` and `search`; above 0 their moves are random
+    temperature: float = 0.0  # of `policy` and `search`; above 0 they sample their moves

@@ -1,4 +1,4 @@
-"""Choosing edges in any position from what is known about the position to search in its place."""
+"""Choose edges in any position by deciding in the searched position that stands for it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from jaxzero.search.search import Evaluate, game_of, search
 
 
 class Choice(NamedTuple):
-    """What to play in a batch of positions."""
+    """Choices in a batch of positions."""
 
     edge: jax.Array  # [B] int32, the edge to draw
     value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
 
 
-Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to one move each [B] int32
+Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to moves [B] int32
 Chooser = Callable[[State, chex.ArrayTree], Choice]  # (searched positions [B], their views [B])
 
 
 def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State) -> Choice:
-    """Choose an edge in every position of a batch (State [B]), with free boxes or without."""
+    """Choose an edge in every position of a batch (State [B]), with or without free boxes."""
     rules = game_of(settings)
     (move, value), view = decide(game, settings, chooser, state)
     edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
@@ -39,9 +39,9 @@ def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: 
 def decide(
     game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State
 ) -> tuple[Choice, chex.ArrayTree]:
-    """Choose in the position that is searched for each one of a batch (State [B]).
+    """Choose a move in the searched position of each position of a batch (State [B]).
 
-    Returns the choices [B] and the views [B] of the positions of the batch.
+    Returns the choices [B] and the views [B] of the given positions.
     """
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     rules = game_of(settings)
@@ -59,8 +59,8 @@ def by_search(
     pick: Pick | None = None,
     rounds: Rounds | None = None,
 ) -> Chooser:
-    """Return the choice of a search without noise, or with `pick` a move of its policy."""
-    key = jax.random.key(0)  # not used
+    """Return a chooser by search without noise; `pick` chooses a move from the search policy."""
+    key = jax.random.key(0)  # unused: no noise
     look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=rounds)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
@@ -74,7 +74,7 @@ def by_search(
 def by_policy(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, pick: Pick | None = None
 ) -> Chooser:
-    """Return the choice of a network without search: the likeliest move, or that of `pick`."""
+    """Return a chooser by the network without search: the likeliest move, or that of `pick`."""
     game, rules = network.game, game_of(settings)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:

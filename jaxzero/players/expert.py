@@ -1,11 +1,11 @@
-"""The expert: a network and the exact solver share the time of a decision.
+"""Play as the expert: a network and the exact solver share the time of a decision.
 
-A short search orders the moves and guesses the value. From there the cores try to prove the value
-together, while a longer search of the network runs beside them. Once the value is proven, the
-expert draws an exact best edge: of several the one that the search prefers, so that a weaker
-opponent has problems to solve. Where time ends before, the expert leaves out the edges that are
-proven to be worth less than the proven lower bound. Of the others it draws one that may be worth
-most: of several the one that the search prefers.
+A short search orders the moves and estimates the value. Then all cores try to prove the value,
+while a longer search by the network runs beside them. Once the value is proven, the expert draws a
+best edge. Among several best edges it draws the one that the search prefers, because that one is
+harder for a weaker opponent. If time runs out first, the expert excludes edges that are proven
+worse than the proven lower bound. It draws an edge proven to reach that bound, if there is one,
+else an edge with the highest upper bound; the preference of the search breaks ties.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from jaxzero.solver import endgame, proof
 from jaxzero.solver.cancellation import check_cancelled, holding, result_of
 from jaxzero.solver.endgame import TranspositionTable
 
-# Simulations of a search. The first orders the moves at once, and shows how fast the network is.
+# Simulations of a search. The first number orders the moves and measures the network's speed.
 SIMULATIONS = (16, 64, 256, 1024, 4096)
 # Shares of the time for a decision.
-PROOF_ALONE = 0.3  # until then the solver has the cores for itself
-LONG_SEARCH = 0.2  # what a long search may take; beside the solver it takes more
-SEARCH_ALONE = 0.7  # what it may take where nothing can be proven
-PROOF_ENDS = 0.9  # the rest is for the edges that keep what is proven
-PROVEN_UNDRAWN = 48  # edges; no proof is tried from more
+PROOF_ALONE = 0.3  # until then the solver has all cores
+LONG_SEARCH = 0.2  # budget of a long search; beside the solver it takes longer
+SEARCH_ALONE = 0.7  # budget of a search without a proof
+PROOF_ENDS = 0.9  # the rest is for finding an edge with the proven value
+PROVEN_UNDRAWN = 48  # most undrawn edges for which a proof is tried
 ENTRIES = (2**21, 2**23)  # least and most positions of a transposition table, 64 to 256 MiB
-ENTRIES_PER_CORE_SECOND = 2**20  # a core searches four times as many positions
+ENTRIES_PER_CORE_SECOND = 2**20  # a core searches four times this number
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Expert:
     agent: Agent  # with weights on the device
     seconds: float
     durations: dict[int, float] = field(default_factory=dict)  # in seconds, by simulations
-    entries: int = ENTRIES[0]  # positions of the table, which experts with as many share
+    entries: int = ENTRIES[0]  # positions of the table; experts with equal numbers share it
 
     def think(self, simulations: int, drawn: np.ndarray) -> Thought:
-        """Search one position [A] bool; remember how long that takes at best."""
+        """Search one position [A] bool; record the shortest duration of such a search."""
         begin = time.monotonic()
         found = single.think(self.agent, drawn, simulations)
         seconds = time.monotonic() - begin
@@ -63,7 +63,7 @@ class Expert:
 
 
 def new_expert(agent: Agent, seconds: float) -> Expert:
-    """Return an expert. On a board beyond 7x7 it has no solver and searches alone."""
+    """Return an expert. On a board beyond 7x7 it only searches, without the solver."""
     fitting = int(ENTRIES_PER_CORE_SECOND * seconds * endgame.cores())
     entries = min(max(ENTRIES[0], 1 << (fitting - 1).bit_length()), ENTRIES[1])
     agent = replace(agent, params=jax.device_put(agent.params))
@@ -79,7 +79,7 @@ def choose_edges(expert: Expert, _seeds: np.ndarray, drawn: np.ndarray) -> np.nd
 
 def decide(expert: Expert, drawn: np.ndarray) -> int:
     """Choose an edge in one position [A] bool."""
-    check_cancelled()  # others may have taken their time
+    check_cancelled()  # earlier positions can take long
     begin = time.monotonic()
     if not may_prove(expert.board, drawn):
         return int(expert.think(longest(expert, SEARCH_ALONE), drawn).edge)
@@ -93,7 +93,7 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
         try:
             opinion = expert.think(SIMULATIONS[0], drawn)
             quiet = (fullest_beside(expert.board, drawn)[~drawn] < 3).all()
-            order = preference(opinion, drawn) if quiet else ()  # free boxes are taken by a rule
+            order = preference(opinion, drawn) if quiet else ()  # a rule takes free boxes
             proving = pool.submit(proof.prove_value, problem, float(opinion.value), order)
             with suppress(TimeoutError):
                 result_of(proving, max(0.0, at(PROOF_ALONE) - time.monotonic()))
@@ -108,25 +108,25 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
 
 
 def may_prove(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
-    """Return whether a proof of a position [A] bool is tried."""
+    """Return whether the expert tries to prove a position [A] bool."""
     return np.count_nonzero(~drawn) <= PROVEN_UNDRAWN and endgame.can_solve(game)
 
 
 def problem_of(expert: Expert, drawn: np.ndarray, threads: int) -> proof.Problem:
-    """Return the problem of a position [A] bool, with the table of all decisions on its board."""
+    """Return the problem of a position [A] bool, with the shared table of its board."""
     game = expert.board
     return proof.new_problem(game, drawn, _table(game, expert.entries), threads)
 
 
 def preference(opinion: Thought, drawn: np.ndarray) -> list[int]:
-    """Return the undrawn edges of a position [A] bool, the preferred first."""
+    """Return the undrawn edges of a position [A] bool, the preferred edge first."""
     rank = np.where(drawn, -1.0, opinion.policy)
     rank[opinion.edge] = 2.0
     return np.argsort(-rank, kind="stable")[: np.count_nonzero(~drawn)].tolist()
 
 
 def prepare(expert: Expert) -> None:
-    """Compile search and solver, and learn how fast the search is."""
+    """Compile search and solver, and measure the speed of the search."""
     if SIMULATIONS[0] not in expert.durations:
         game = expert.board
         if endgame.can_solve(game):
@@ -151,11 +151,11 @@ def longest(expert: Expert, share: float) -> int:
 
 @cache
 def _turn(game: DotsAndBoxes) -> threading.Lock:
-    """Return the lock of a board: one decision at a time, as experts share the table."""
+    """Return the lock of a board: one decision at a time, because experts share the table."""
     return threading.Lock()
 
 
 @lru_cache(maxsize=2)
 def _table(_game: DotsAndBoxes, entries: int) -> TranspositionTable:
-    """Return the table of a board, which lasts from move to move."""
+    """Return the transposition table of a board, kept between moves."""
     return endgame.new_table(entries)

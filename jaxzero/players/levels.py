@@ -1,4 +1,4 @@
-"""Levels from beginner to expert: players, some with random moves, and their ratings."""
+"""Define the levels from beginner to expert: players, shares of random moves, and ratings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jaxzero.game import State, random_edge
 
 @dataclass(frozen=True)
 class Level:
-    """How strong an opponent is."""
+    """One level of strength of an opponent."""
 
     name: str
     player: str  # as in `make_player`
-    rating: int  # Elo on 5x5 with the shipped network; beginner has 400
-    random_share: float = 0.0  # of its moves, any edge that is not drawn
-    temperature: float = 0.0  # above 0 moves are drawn from the policy to the power 1 / temperature
+    rating: int  # Elo on 5x5 with the pretrained network; beginner has 400
+    random_share: float = 0.0  # share of moves that are uniformly random legal edges
+    temperature: float = 0.0  # above 0, sample moves from policy^(1 / temperature)
 
 
 LEVELS = (
@@ -46,7 +46,7 @@ def find_level(text: str) -> Level:
 
 @jax.jit
 def with_random_moves(share: float, keys: jax.Array, state: State, edges: jax.Array) -> jax.Array:
-    """Return the `edges` [B] of a batch, with the chance `share` a random legal one instead."""
+    """Replace each of the `edges` [B] by a random legal edge with probability `share`."""
     slip_keys, edge_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
     slips = jax.vmap(lambda key: jax.random.bernoulli(key, share))(slip_keys)
     return jnp.where(slips, jax.vmap(random_edge)(edge_keys, state), edges)

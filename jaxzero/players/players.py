@@ -1,4 +1,4 @@
-"""Players: whatever chooses moves, behind one interface, batched on the device where possible.
+"""Make players of all kinds behind one interface, batched on the device where possible.
 
 `random`, `greedy`, `policy` and `search` run on the device, `alphabeta` and `perfect` on the host.
 `expert` uses both.
@@ -58,9 +58,9 @@ KNOWN = {
     "expert:SECONDS": "network and exact solver together, with this time for a decision",
     "level:LEVEL": "a level of the page, by its number or name, such as level:3",
 }
-LEARNT = ("policy", "search", "expert", "level")  # names of players with a network begin so
-# Boards up to 3x4 are always solved. On larger ones a position is tried from so many undrawn edges
-# on and gets so many nodes, some 0.1 s: nearly always enough at 36 undrawn edges of 5x5.
+LEARNT = ("policy", "search", "expert", "level")  # starts of the names of players with a network
+# `perfect` always solves boards up to 3x4. On larger boards it tries positions with at most this
+# many undrawn edges, with a node limit of about 0.1 s: nearly always enough for 36 edges on 5x5.
 ALWAYS_SOLVED_EDGES = 31
 TRIED_UNDRAWN = 38
 NODE_LIMIT = 200_000
@@ -68,19 +68,18 @@ LONGEST_DECISION = 3600  # seconds
 MOST_COUNT = 100_000  # simulations, or plies of depth
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no truth of their own
+@dataclass(frozen=True, eq=False)  # arrays do not compare to one truth value
 class Player:
     """A named way to choose moves.
 
     On the device, `act(params, keys [B], State [B])` returns edges [B] int32 and can be jitted.
     With `on_host`, `act(seeds [B] uint32, drawn [B, A] bool)` takes and returns NumPy arrays.
-    A player that looks at quiet positions alone also has `decide`, with the arguments of `act`. It
-    returns move and value [B] of the quiet positions; all edges up to this move follow from them,
-    as `quiet_game.edge_to_draw` says.
-    `one(params, keys [1], drawn [A] bool)` returns the same edge of one position, by a program that
-    players share.
-    Randomness comes from the key or seed of each game alone, so a game does not depend on the
-    batch it is played in.
+    A player that searches only quiet positions also has `decide`, with the arguments of `act`.
+    `decide` returns move and value [B] of the quiet positions. `quiet_game.edge_to_draw` derives
+    all edges up to this move from them.
+    `one(params, keys [1], drawn [A] bool)` returns the same edge as `act` for one position. Players
+    share its program.
+    The key or seed of a game is its only randomness, so a game does not depend on its batch.
     """
 
     name: str
@@ -88,15 +87,15 @@ class Player:
     params: chex.ArrayTree = field(default=(), repr=False)
     on_host: bool = False
     decide: Decide | None = None
-    board: DotsAndBoxes | None = None  # that it plays; None: any
+    board: DotsAndBoxes | None = None  # the only board it plays; None: any board
     one: Callable[[chex.ArrayTree, jax.Array, np.ndarray], int] | None = None
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
-        """Choose edges [B] for a batch, wherever the player lives. Not for use inside jit.
+        """Choose edges [B] for a batch, on device or host. Do not call it inside jit.
 
-        Raises: InputError for a batch of another board and where the player breaks the rules.
+        Raises: InputError for a batch of another board and for an illegal edge.
         """
-        drawn = np.array(state.drawn)  # what comes from the device cannot be written to
+        drawn = np.array(state.drawn)  # arrays from the device are read-only
         if self.board and self.board.num_edges != drawn.shape[-1]:
             raise InputError(f"player: {self.name} plays {self.board}, not {drawn.shape[-1]} edges")
         if self.on_host:
@@ -104,7 +103,7 @@ class Player:
         elif self.one and len(drawn) == 1:
             edges = np.array([self.one(self.params, keys, drawn[0])])
         else:
-            # Compiled once for a player that is made once: jit remembers by function.
+            # jit caches by function object, so each player compiles once.
             edges = jax.jit(self.act)(self.params, keys, state)
         edges = self.checked(edges, len(drawn))
         for edge, row in zip(edges.tolist(), drawn, strict=True):
@@ -113,7 +112,7 @@ class Player:
         return edges
 
     def checked(self, edges: Any, games: int) -> np.ndarray:
-        """Return on the host what `act` returned. Raises: InputError unless it is an edge each."""
+        """Return `edges` on the host. Raises: InputError unless it is one integer for each game."""
         edges = np.asarray(edges)
         if edges.shape != (games,) or not np.issubdtype(edges.dtype, np.integer):
             found = f"{edges.dtype}{list(edges.shape)}"
@@ -122,7 +121,7 @@ class Player:
 
 
 def seeds(keys: jax.Array) -> np.ndarray:
-    """Return a seed for NumPy per key: [B] uint32."""
+    """Return a NumPy seed for each key: [B] uint32."""
     return np.asarray(_bits(keys))
 
 
@@ -132,10 +131,10 @@ _bits = jax.jit(jax.vmap(jax.random.bits))
 def make_player(
     name: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "player"
 ) -> Player:
-    """Return the player that `name`, given as `field`, describes, such as `greedy` or `search:64`.
+    """Return the player that `name` describes, such as `greedy` or `search:64`.
 
-    Raises: InputError for an unknown name, a bad argument, a player that needs a network where
-    there is none, or one that cannot play on this board.
+    Errors name the option `field`. Raises: InputError for an unknown name, a bad argument, a
+    missing network, or a player that cannot play this board.
     """
     kind, _, argument = name.partition(":")
     kinds = [known.partition(":")[0] for known in KNOWN]
@@ -151,12 +150,12 @@ def make_player(
 def make_players(
     names: str, game: DotsAndBoxes, agent: Agent | None = None, field: str = "players"
 ) -> list[Player]:
-    """Return the players of a list, given as `field`, of names with commas between them."""
+    """Return the players named in a comma-separated list; errors name the option `field`."""
     return [make_player(name, game, agent, field) for name in split_list(field, names)]
 
 
 def name_shown(player: str, network: str, networks: int) -> str:
-    """Return the name of a player; of several networks, it says which one plays."""
+    """Return the name of a player; with several networks, the name includes the network."""
     return f"{player} of {network}" if networks > 1 and player.startswith(LEARNT) else player
 
 
@@ -200,7 +199,7 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
 
 
 def _level_player(name: str, level: Level, game: DotsAndBoxes, agent: Agent) -> Player:
-    """Return the player of a level, which mixes random moves into those of another player."""
+    """Return the player of a level: another player with a share of random moves."""
     kind, _, argument = level.player.partition(":")
     agent = replace(agent, temperature=level.temperature)
     player = _make(kind, argument, name, game, agent)
@@ -220,7 +219,7 @@ def _level_player(name: str, level: Level, game: DotsAndBoxes, agent: Agent) -> 
 
 
 def _number(argument: str) -> float:
-    """Return the number that is meant, NaN where there is none."""
+    """Return the argument as a number, or NaN if it is not a number."""
     try:
         return float(argument)
     except ValueError:
@@ -233,14 +232,14 @@ def _act_random(_params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.A
 
 @lru_cache(maxsize=8)
 def _greedy(game: DotsAndBoxes) -> Act:
-    """Return how `greedy` acts: the same function, so program, for all players of a board."""
+    """Return `act` of `greedy`: one function, hence one program, for all players of a board."""
     return lambda _params, keys, state: jax.vmap(partial(greedy_edge, game))(keys, state)
 
 
 def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
-    """Take a box if one is there, else give none away, else anything; random among equals: [].
+    """Draw an edge that takes a box, else one that gives none away, else any edge: [] int32.
 
-    Plays one game.
+    Edges of equal rank are chosen at random. Plays one game.
     """
     sides = most_sides_beside(game, state.drawn)
     rank = jnp.where(sides == 3, 2, jnp.where(sides == 2, 0, 1))
@@ -252,7 +251,7 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
 def _act_alphabeta(
     game: DotsAndBoxes, depth: int, seeds: np.ndarray, drawn: np.ndarray
 ) -> np.ndarray:
-    from jaxzero.solver.alphabeta import choose_edges  # compiles, so only when it moves
+    from jaxzero.solver.alphabeta import choose_edges  # imported late because it compiles
 
     return choose_edges(game, depth, seeds, drawn)
 
@@ -260,11 +259,10 @@ def _act_alphabeta(
 def _act_perfect(
     game: DotsAndBoxes, random_share: float, seeds: np.ndarray, drawn: np.ndarray
 ) -> np.ndarray:
-    """Choose a best edge in every position, at random among the best: [B] int32.
+    """Choose an edge at random among the best edges in every position: [B] int32.
 
-    With probability `random_share` the edge is a random legal one instead. Where the solver runs
-    out of nodes, a random edge that gives no box away is chosen. `seeds` [B] uint32, `drawn`
-    [B, A] bool.
+    With probability `random_share` the edge is a random legal edge instead. In an unsolved position
+    the edge is a random one of `careful_edges`. `seeds` [B] uint32, `drawn` [B, A] bool.
     """
     generators = [np.random.default_rng(seed) for seed in seeds]
     slips = np.array([generator.random() < random_share for generator in generators], bool)
@@ -290,7 +288,7 @@ def _act_perfect(
 
 
 def careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Return the edges that close a box, else those that give none away, else all: [B, A] bool."""
+    """Return edges that close a box, else edges that give none away, else all: [B, A] bool."""
     fullest = fullest_beside(game, drawn)
     closing, safe = ~drawn & (fullest == 3), ~drawn & (fullest < 2)
     chosen = np.where(safe.any(axis=1, keepdims=True), safe, ~drawn)
@@ -304,7 +302,7 @@ def _table(game: DotsAndBoxes):
 
 
 def _network_player(name: str, simulations: int, agent: Agent) -> Player:
-    """Return the player with a search of so many simulations; 0: without search."""
+    """Return the player that searches with this many `simulations`; 0: without search."""
     settings, searches = agent.settings, simulations > 0
     if searches:
         settings = replace(settings, simulations=simulations)
@@ -315,7 +313,7 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
         own, noise = replace(agent, params=params, settings=settings), None
         if searches:
             return int(single.think(own, drawn, simulations).edge)
-        if agent.temperature:  # the largest of logits with this noise is a draw from the policy
+        if agent.temperature:  # the largest logit plus Gumbel noise is a policy sample
             noise = agent.temperature * np.asarray(jax.random.gumbel(keys[0], drawn.shape))
         return int(single.choose_many(own, drawn[None], 0, noise).edge[0])
 
@@ -332,12 +330,12 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
 def _deciders(
     network: Network, settings: SearchConfig, temperature: float, searches: bool
 ) -> tuple[Act, Decide]:
-    """Return how a network acts and decides: the same functions, so programs, for like players."""
+    """Return `act` and `decide` of a network player; equal players share them and programs."""
     game = network.game
 
     def chooser_of(params: chex.ArrayTree, keys: jax.Array) -> Chooser:
         def at_random(logits: jax.Array) -> jax.Array:
-            """Draw from the policy to the power 1 / temperature; a game depends on its key."""
+            """Sample from the policy to the power 1 / temperature; a game depends on its key."""
             return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
 
         pick = at_random if temperature else None

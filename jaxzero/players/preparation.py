@@ -1,8 +1,8 @@
-"""Compiling in threads, and who answers meanwhile: no first move waits for a compiler.
+"""Compile programs in threads, with stand-ins that answer until the programs are ready.
 
-What is wanted for a board is compiled in the order of asking. Until it is done a stand-in answers,
-with what needs no compiling. What nobody wants any more leaves the queue, and ends between two
-programs where it is compiled already.
+Requests are compiled in the order of arrival. Until a request is compiled, a stand-in answers
+without compiling. A request that nobody waits for any more leaves the queue. If it is already
+being compiled, it ends between two programs.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from jaxzero.players.recent import is_marked, mark
 from jaxzero.solver.cancellation import cancelled_by
 from jaxzero.solver.small import small_values
 
-AT_ONCE = 2  # threads that compile
-PATIENCE = 2.0  # seconds that a first answer waits: programs kept on disk are loaded in less
+AT_ONCE = 2  # compiler threads
+PATIENCE = 2.0  # seconds that a first answer waits; programs on disk load faster
 STAND_INS = {
     "exact": "the exact solver",
     "policy": "the network without search",
@@ -37,13 +37,13 @@ class Answer(NamedTuple):
     """The edge to draw, and who chose it."""
 
     edge: int
-    by: str  # a key of STAND_INS; "search" where nobody stood in
+    by: str  # a key of STAND_INS
 
 
 @dataclass(eq=False)
 class _Job:
-    work: Callable[[], None]  # what compiles
-    wanted: int = 0  # times
+    work: Callable[[], None]  # compiles the programs
+    wanted: int = 0  # number of requests that still wait
     begun: bool = False
 
 
@@ -52,26 +52,26 @@ class _NotWanted(Exception):
 
 
 class Preparation:
-    """Threads that compile what is wanted for boards; something is named by any hashable."""
+    """Compile programs for boards in threads; any hashable names a set of programs."""
 
     def __init__(self) -> None:
-        self._jobs: dict[tuple[DotsAndBoxes, Hashable], _Job] = {}  # in the order of asking
+        self._jobs: dict[tuple[DotsAndBoxes, Hashable], _Job] = {}  # in order of arrival
         self._changed = Condition()
         self._threads = 0
 
     def is_done(self, game: DotsAndBoxes, what: Hashable) -> bool:
-        """Return whether something has been compiled, and is kept with its board."""
+        """Return whether the programs `what` are compiled and still kept with their board."""
         return is_marked(game, what)
 
     def begin(self, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]) -> _Job:
-        """Have something compiled by `work()`, whether anybody waits for it or not."""
+        """Queue `work()`, which compiles `what`, whether or not anybody waits for it."""
         with self._changed:
             job = self._jobs.setdefault((game, what), _Job(work))
             job.wanted += 1
             if self._threads < AT_ONCE and not job.begun:
                 self._threads += 1
-                # Python aborts where it ends while a thread compiles: it waits for this thread,
-                # but not in a script, which ends all threads.
+                # Python aborts if it exits while a thread compiles, so it must wait for this
+                # thread. A script need not wait: its end ends all threads.
                 Thread(target=self._run, name="preparation", daemon=ends_threads()).start()
         return job
 
@@ -79,7 +79,7 @@ class Preparation:
     def wanted(
         self, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]
     ) -> Iterator[None]:
-        """Have something compiled by `work()`, in turn, unless the block ends before."""
+        """Queue `work()`, which compiles `what`; the end of the block cancels this request."""
         job = self.begin(game, what, work)
         try:
             yield
@@ -90,12 +90,12 @@ class Preparation:
                     del self._jobs[game, what]
 
     def wait(self, game: DotsAndBoxes, what: Hashable, seconds: float) -> bool:
-        """Wait until something is compiled, at most so long; return whether it is."""
+        """Wait up to `seconds` until `what` is compiled; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: self.is_done(game, what), seconds)
 
     def _run(self) -> None:
-        """Compile until nothing is wanted that has not begun."""
+        """Compile queued jobs until all jobs have begun."""
         while True:
             with self._changed:
                 begun = next((one for one in self._jobs.items() if not one[1].begun), None)
@@ -115,7 +115,7 @@ class Preparation:
 
 
 def _is_finished(job: _Job) -> bool:
-    """Do a job for as long as it is wanted; return whether it came to its end."""
+    """Run a job while it is wanted; return False if it was cancelled."""
 
     def check() -> None:
         if not job.wanted:
@@ -127,7 +127,7 @@ def _is_finished(job: _Job) -> bool:
         except _NotWanted:
             return False
         except Exception:
-            return True  # whatever is wrong, the answer itself meets it and says so
+            return True  # the answer itself meets the same error and reports it
     return True
 
 
@@ -143,10 +143,10 @@ def first_answer(
     seconds: float = PATIENCE,
     exact: bool = True,
 ) -> Answer | None:
-    """Return None where `what`, compiled by `work()`, is ready or gets ready in so many seconds.
+    """Return None if `what`, compiled by `work()`, gets ready within `seconds`.
 
-    Else a stand-in answers for a position [A] bool, and compiling goes on. Where the exact solver
-    answers at once, and that is as good (`exact`), nothing begins to compile.
+    Otherwise return a stand-in's answer for a position [A] bool while compiling goes on. With
+    `exact`, an answer of the exact solver that comes at once replaces the player without compiling.
     """
     if PREPARATION.is_done(game, what):
         return None
@@ -157,12 +157,12 @@ def first_answer(
 
 
 def draws_best(player: str) -> bool:
-    """Return whether a player draws what it holds for best: the exact solver may answer for it."""
+    """Return whether a player draws the edge it thinks best, so the solver may answer for it."""
     return player == "perfect" or player.startswith(("search", "expert"))
 
 
 def exact_answer(game: DotsAndBoxes, drawn: np.ndarray) -> Answer | None:
-    """Return a best edge of a position [A] bool where so few are left that it comes at once."""
+    """Return a best edge of a position [A] bool; None if too many edges are left."""
     values = small_values(game, drawn)
     return None if values is None else Answer(int(values.argmax()), "exact")
 
@@ -170,7 +170,7 @@ def exact_answer(game: DotsAndBoxes, drawn: np.ndarray) -> Answer | None:
 def stand_in(
     game: DotsAndBoxes, drawn: np.ndarray, agent: Agent | None = None, seed: int = 0
 ) -> Answer:
-    """Choose an edge of a position [A] bool with what needs no compiling now."""
+    """Choose an edge of a position [A] bool without compiling."""
     if found := exact_answer(game, drawn):
         return found
     if agent:
@@ -182,19 +182,19 @@ def stand_in(
 
 
 def simple_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Return the edges of a position [A] bool from which a player of simple rules draws one.
+    """Return the edges of a position [A] bool that simple rules allow.
 
-    They close a box, else give none away, else give the fewest away.
+    They close a box, else give no box away, else give away the fewest boxes.
     """
     edges = np.flatnonzero(careful_edges(game, drawn[None])[0])
-    if fullest_beside(game, drawn)[edges].max() == 2:  # all give boxes away
+    if fullest_beside(game, drawn)[edges].max() == 2:  # every edge gives boxes away
         lost = [_boxes_given(game, drawn, edge) for edge in edges]
         edges = edges[np.equal(lost, min(lost))]
     return edges
 
 
 def _boxes_given(game: DotsAndBoxes, drawn: np.ndarray, edge: int) -> int:
-    """Return how many edges that close boxes follow an edge."""
+    """Return the number of box-closing edges that follow an edge, drawn while there are any."""
     drawn, count = drawn.copy(), 0
     while edge is not None:
         drawn[edge] = True

@@ -1,4 +1,4 @@
-"""What is made or compiled for a board, kept for the last few boards that were used."""
+"""Cache objects and programs of boards, for the most recently used boards."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.solver.cancellation import holding
 
 MOST_BOARDS = 8
-MOST_OF_BOARD = 32  # more than the server makes for one board
+MOST_OF_BOARD = 32  # more than the page makes for one board
 
 
 @dataclass
 class _Entry:
-    value: Any = None  # not made yet
+    value: Any = None  # None until it is made
     lock: Lock = field(default_factory=Lock)
 
 
 class Recent:
-    """Things by their keys, each made when it is first asked for; the least recently used go."""
+    """A cache that makes a value at its first use and drops the least recently used value."""
 
     def __init__(self, most: int):
         self._most = most
@@ -30,7 +30,7 @@ class Recent:
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what `make` returned; whoever asks while it runs waits for it."""
+        """Return the value of `key`, made by `make()` at its first use; concurrent calls wait."""
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)
@@ -42,7 +42,7 @@ class Recent:
             return entry.value
 
     def peek(self, key: Hashable) -> Any:
-        """Return what has been made and is kept, else None; it does not count as a use."""
+        """Return the cached value of `key`, else None; this does not count as a use."""
         with self._lock:
             entry = self._entries.get(key)
         return entry and entry.value
@@ -52,16 +52,16 @@ _boards = Recent(MOST_BOARDS)
 
 
 def of_board(game: DotsAndBoxes) -> Recent:
-    """Return what is kept for a board; all of it goes together."""
+    """Return the cache of a board; it is dropped as a whole."""
     return _boards.get(game, lambda: Recent(MOST_OF_BOARD))
 
 
 def mark(game: DotsAndBoxes, what: Hashable) -> None:
-    """Note something about a board, as long as it is kept."""
+    """Mark `what` for a board, for as long as the board is cached."""
     of_board(game).get(what, lambda: True)
 
 
 def is_marked(game: DotsAndBoxes, what: Hashable) -> bool:
-    """Return whether a board is kept and something was noted about it."""
+    """Return whether `what` is marked for a board that is still cached."""
     kept = _boards.peek(game)
     return kept is not None and kept.peek(what) is not None

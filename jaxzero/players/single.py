@@ -1,7 +1,7 @@
-"""Search of positions that people ask for, by few compiled programs.
+"""Search requested positions with few compiled programs.
 
-One program searches a single position with any number of simulations. Many positions are searched
-in batches of two sizes; finished games, which take no simulation, fill the last batch.
+One program searches a single position with up to `MOST` simulations. Many positions are searched
+in batches of two sizes. Finished games fill the last batch, because they take no simulations.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from jaxzero.search.gumbel import Rounds, padded_rounds
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.search.tree import ROOT
 
-# Simulations of the program. Its tree has room for all of them, which costs a few MiB and no time.
+# Least room for simulations in the program for one position: a few MiB, and no extra time.
 MOST = 4096
-MOST_OF_MANY = 64  # of a batch of trees, which takes memory
+MOST_OF_MANY = 64  # the same for a batch; its trees take more memory
 BATCHES = (16, 256)  # positions
-# Simulations for which trees have room in a large batch: 256 trees of 5x5 take 260 MiB.
+# Most simulations in a large batch: its 256 trees take 260 MiB on 5x5.
 MOST_OF_LARGE = 1024
 
 
 class Thought(NamedTuple):
-    """What a search says about one position."""
+    """The result of a search of one position."""
 
     edge: jax.Array  # [] int32, the edge to draw
     value: jax.Array  # [] float32, boxes still to come, side to move
-    policy: jax.Array  # [A] float32, over the moves of the position without its free boxes
-    visits: jax.Array  # [A] int32, of these moves
-    values: jax.Array  # [A] float32, of these moves, boxes
+    policy: jax.Array  # [A] float32, over the moves of the searched position
+    visits: jax.Array  # [A] int32, visits of these moves
+    values: jax.Array  # [A] float32, values of these moves, boxes
 
 
 def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
-    """Search one position [A] bool: NumPy. The first call for a network compiles."""
+    """Search one position [A] bool: NumPy arrays. The first call for a network compiles."""
     agent, rounds = with_rounds(agent, simulations, MOST)
     return Thought(*call(_think, agent, drawn, rounds))
 
 
 def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tuple]:
-    """Return an agent whose program has room for so many simulations, and their rounds as data.
+    """Return an agent whose program has room for the simulations, and their rounds as data.
 
-    Whichever engine a network learnt with: both choose the same moves, only `rounds` has the
-    values.
+    The engine becomes `rounds` for every network: both engines choose the same moves, but only
+    `rounds` has the values.
     """
     most = room_for(simulations, least)
     settings = replace(agent.settings, simulations=most, engine="rounds")
@@ -64,7 +64,7 @@ def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tupl
 
 
 def room_for(simulations: int, least: int) -> int:
-    """Return the simulations of the program for so many: `least`, or the next power of two."""
+    """Return the simulations that the program has room for: `least` or the next power of two."""
     return min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
 
 
@@ -77,7 +77,7 @@ def _think(
 ) -> Thought:
     game, evaluate, seen = network.game, network_evaluator(network, settings), []
     params = inference_copy(network, params, 1)
-    known, key = Rounds(*rounds), jax.random.key(0)  # of noise, which there is none of
+    known, key = Rounds(*rounds), jax.random.key(0)  # unused: no noise
     look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=known)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
@@ -92,7 +92,7 @@ def _think(
 
 
 def edge_if_compiled(agent: Agent, drawn: np.ndarray) -> int | None:
-    """Return the edge that the network draws without search, None where that has to compile."""
+    """Return the network's edge without search; None if the program is not compiled."""
     noise = np.zeros(len(drawn), np.float32)
     key, _ = _key(_choose_many, without_search(agent), (agent.params, drawn[None], (), noise))
     if not is_marked(agent.network.game, key):
@@ -101,16 +101,16 @@ def edge_if_compiled(agent: Agent, drawn: np.ndarray) -> int | None:
 
 
 def without_search(agent: Agent) -> Agent:
-    """Return an agent that shares its program with all that differ in their search alone."""
+    """Return an agent with default search settings but `nodes`: such agents share a program."""
     return replace(agent, settings=SearchConfig(nodes=agent.settings.nodes))
 
 
 def choose_many(
     agent: Agent, drawn: np.ndarray, simulations: int, noise: np.ndarray | None = None
 ) -> Choice:
-    """Choose in positions [B, A] bool: NumPy [B]; 0 simulations: no search.
+    """Choose edges in positions [B, A] bool: NumPy [B]; 0 simulations: no search.
 
-    Without search `noise` [A] is added to the logits of every policy.
+    Without search, `noise` [A] is added to the policy logits of every position.
     """
     if simulations:
         agent, rounds = with_rounds(agent, simulations, MOST_OF_MANY)
@@ -132,7 +132,7 @@ def choose_many(
 
 
 def at_once(count: int, simulations: int) -> int:
-    """Return in batches of how many `choose_many` answers so many positions."""
+    """Return the batch size of `choose_many` for `count` positions."""
     return BATCHES[count > BATCHES[0] and simulations <= MOST_OF_LARGE]
 
 
@@ -160,8 +160,8 @@ def _choose_many(
 def call(function: Callable, agent: Agent, *inputs: Any) -> Any:
     """Return the NumPy arrays of `function(network, settings, params, *inputs)`, a tuple.
 
-    It is compiled once for a network and for inputs of these shapes on these devices, as long as
-    its board is kept.
+    The program is compiled once for a network and for inputs of these shapes on these devices. The
+    cache of the board keeps it.
     """
     inputs = agent.params, *inputs
     key, shapes = _key(function, agent, inputs)
@@ -172,13 +172,13 @@ def call(function: Callable, agent: Agent, *inputs: Any) -> Any:
 
 
 def _key(function: Callable, agent: Agent, inputs: tuple) -> tuple[Hashable, tuple]:
-    """Return the name of a compiled program, and the shapes of its inputs."""
+    """Return the cache key of a compiled program, and the shapes of its inputs."""
     shapes = jax.tree.map(_shape, inputs)
     return (function, agent.network, agent.settings, *jax.tree.leaves(shapes)), shapes
 
 
 def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:
-    """Return the shape of an array, and where it lies if it must stay there."""
+    """Return the shape of an array, with its sharding if the array is committed to a device."""
     placed = isinstance(leaf, jax.Array) and leaf.committed
     shape = jax.api_util.shaped_abstractify(leaf)
     sharding = leaf.sharding if placed else None

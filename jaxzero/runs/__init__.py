@@ -1,1 +1,1 @@
-"""What a run leaves on disk: its directory, checkpoints, weights, metrics and summary."""
+"""The files of a run: its directory, checkpoints, weights, metrics and summary."""

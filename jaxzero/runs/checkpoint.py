@@ -34,14 +34,14 @@ ShapesOf = Callable[[dict[str, Any]], chex.ArrayTree]  # from the config in the 
 
 
 class DamagedReplay(InputError):
-    """A checkpoint whose learner is good and whose replay is not."""
+    """The replay of a checkpoint is damaged; its learner is intact."""
 
 
 class Restored(NamedTuple):
     """The content of a checkpoint, on the host."""
 
     learner: chex.ArrayTree  # NumPy leaves
-    replay: chex.ArrayTree | None  # NumPy leaves [D, ...] as they were saved; None: not there
+    replay: chex.ArrayTree | None  # NumPy leaves [D, ...] in the saved layout; None: not available
     record: dict[str, Any]
 
 
@@ -49,7 +49,7 @@ class Checkpoints:
     """The checkpoints of one run directory."""
 
     def __init__(self, run_dir: Path, keep: int = 10, tidies: bool = True):
-        """Open the folder; of several processes, which all save and restore, one `tidies` it."""
+        """Open the folder. All processes save and restore; exactly one of them `tidies`."""
         self._tidies = tidies
         self.folder = run_dir.resolve() / CHECKPOINTS
         options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True)
@@ -58,7 +58,7 @@ class Checkpoints:
 
     def iterations(self) -> list[int]:
         """Return the iterations that have a finished checkpoint, oldest first."""
-        # From the folder: to let orbax read it anew makes it forget the one it is writing.
+        # Read the folder, not the manager: a reload makes orbax forget the checkpoint in progress.
         return finished_checkpoints(self.folder)
 
     def save(
@@ -68,13 +68,13 @@ class Checkpoints:
         replay: chex.ArrayTree | None,
         record: dict[str, Any],
     ) -> None:
-        """Start saving; return once everything is copied off the device, write in the background.
+        """Copy everything off the device, then write it in the background.
 
-        `replay` has fields [D, C, ...]. Raises: FloatingPointError when a number of the learner is
-        not finite; nothing is saved then, and the earlier checkpoints stay. RunError where this or
-        the last one cannot be written.
+        `replay` has fields [D, C, ...]. Raises: FloatingPointError if a number of the learner is
+        not finite; then nothing is saved, and the earlier checkpoints stay. RunError if this
+        checkpoint or the previous one cannot be written.
         """
-        # As NumPy arrays: of several processes the first one writes them.
+        # NumPy arrays: with several processes, only the first process writes them.
         learner = jax.device_get(learner)
         for name, leaf in _named(learner).items():
             if not np.isfinite(leaf).all():
@@ -90,25 +90,25 @@ class Checkpoints:
         if replay is not None and _is_here(replay):
             sums["replay"] = checksum(items["replay"].item)
         items["record"] = ocp.args.JsonSave({**record, CHECKSUMS: sums})
-        with self._told():  # it waits for the last one first
+        with self._told():  # orbax first waits for the previous save
             self._manager.save(iteration, args=ocp.args.Composite(**items), force=True)
             self._saved = iteration
             self._drop_old_replays()
 
     def wait(self) -> None:
-        """Wait until everything is on disk. Raises: RunError where it cannot be written."""
+        """Wait until everything is on disk. Raises: RunError if it cannot be written."""
         with self._told():
             self._manager.wait_until_finished()
             self._drop_old_replays()
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn what keeps a checkpoint from being written, such as a full disk, into one line."""
+        """Turn an error of orbax, such as a full disk, into a RunError of one line."""
         try:
             yield
         except Exception as error:  # orbax raises many kinds, from its threads too
             if jax.process_count() > 1 and isinstance(error, jax.errors.JaxRuntimeError):
-                raise  # another process is gone, with which this one was to save
+                raise  # another process has died; the save needs all processes
             left = self.iterations()
             stays = f"checkpoint {left[-1]} stays" if left else "there is no checkpoint yet"
             raise RunError(
@@ -119,23 +119,23 @@ class Checkpoints:
         try:
             self.wait()
         finally:
-            with self._told():  # it waits too, and may meet another write that failed
+            with self._told():  # `close` waits too and may meet another failed write
                 self._manager.close()
 
     def __enter__(self) -> Checkpoints:
         return self
 
     def __exit__(self, kind: type | None, *_error) -> None:
-        # What ends the block is the reason; a save that then fails too is not.
+        # Report the error that ended the block, not a save that fails after it.
         with suppress(RunError) if kind else nullcontext():
             self.close()
 
     def _drop_old_replays(self) -> None:
         if not self._tidies:
             return
-        # The replay is by far the largest item. Two are kept: where the newest checkpoint is
-        # damaged, a run still goes on as if nothing had happened. A manager that has only read
-        # does not know which checkpoints are good, and drops nothing.
+        # The replay is by far the largest item. Keep two: if the newest checkpoint is damaged,
+        # a run can resume from the older one with its replay. A manager that has only read
+        # checkpoints does not know which of them are good, so it drops nothing.
         finished = [each for each in self.iterations() if self._saved and each <= self._saved]
         for iteration in finished[:-2]:
             shutil.rmtree(self._replay(iteration), ignore_errors=True)
@@ -143,7 +143,7 @@ class Checkpoints:
     def set_aside(self, after: int) -> None:
         """Rename the checkpoints after an iteration: they are damaged and will be written again.
 
-        `reload` in every process comes after it.
+        Every process must call `reload` afterwards.
         """
         for iteration in self.iterations():
             if iteration > after and self._tidies:
@@ -151,7 +151,7 @@ class Checkpoints:
                 (self.folder / str(iteration)).rename(self.folder / name)
 
     def reload(self) -> None:
-        """Look again which checkpoints there are."""
+        """Read the list of checkpoints again."""
         self._manager.reload()
 
     def restore(
@@ -160,11 +160,11 @@ class Checkpoints:
         shapes_of: ShapesOf | None = None,
         replay_like: chex.ArrayTree | None = None,
     ) -> Restored:
-        """Read one checkpoint, in the layout in which it was saved.
+        """Read one checkpoint in its saved layout.
 
-        `shapes_of` gives the shapes of the learner; without it the learner comes as nested dicts of
-        whatever was saved. The replay is read where `replay_like` [D, C, ...] is given, with the
-        devices and the capacity of then. Raises: InputError.
+        `shapes_of` returns the shapes of the learner; without it the learner is nested dicts of the
+        saved arrays. With `replay_like` [D, C, ...] the replay is read too, with its saved number
+        of devices and its saved capacity. Raises: InputError.
         """
         where = self.folder / str(iteration)
         try:
@@ -188,14 +188,14 @@ class Checkpoints:
         replay_like: chex.ArrayTree | None = None,
         say: Say = print,
     ) -> Restored:
-        """Read the newest good checkpoint, as `restore`; `say` names each one that is skipped.
+        """Read the newest good checkpoint like `restore`; `say` reports each skipped one.
 
-        Where every replay is damaged, it is the newest with a good learner, without its replay.
+        If every replay is damaged, return the newest good learner without a replay.
         """
-        newest = None  # whose replay alone is damaged
+        newest = None  # the newest checkpoint with a good learner and a damaged replay
         for iteration in reversed(self.iterations()):
             if newest is not None and not self._replay(iteration).is_dir():
-                continue  # older, and no replay either
+                continue  # an older checkpoint without a replay is no better
             try:
                 return self.restore(iteration, shapes_of, replay_like)
             except InputError as error:
@@ -210,10 +210,10 @@ class Checkpoints:
         return self.folder / str(iteration) / "replay"
 
     def record(self, iteration: int) -> dict[str, Any]:
-        """Read the record of one checkpoint. Raises: InputError where it is damaged."""
+        """Read the record of one checkpoint. Raises: InputError if it is damaged."""
         where = self.folder / str(iteration)
         record = self._read(iteration, "record", ocp.args.JsonRestore())
-        if CHECKSUMS in record:  # first: what is damaged is not judged by its content
+        if CHECKSUMS in record:  # first: the content of a damaged record means nothing
             refuse_damaged(where, "record", record, record)
         if "config" not in record:
             raise InputError(f"checkpoint {where} is not one of jaxzero: it has no config")
@@ -228,10 +228,10 @@ class Checkpoints:
         return self._manager.restore(iteration, args=ocp.args.Composite(**{item: args}))[item]
 
     def _saved_shapes(self, iteration: int, item: str = "learner") -> chex.ArrayTree:
-        """Return the shapes of an item that was saved, as nested dicts.
+        """Return the shapes of a saved item, as nested dicts.
 
-        With them it is read to the host, without them to the device that it was saved from, which
-        need not be there.
+        With shapes orbax reads the item to the host. Without them it reads to the device that saved
+        the item, which may not exist here.
         """
         handler = ocp.StandardCheckpointHandler()
         try:
@@ -242,7 +242,7 @@ class Checkpoints:
     def _read_replay(
         self, iteration: int, like: chex.ArrayTree | None, record: dict[str, Any]
     ) -> chex.ArrayTree | None:
-        """Return the replay, None where none or another kind is saved. Raises: DamagedReplay."""
+        """Return the replay; None if none is saved or it does not fit. Raises: DamagedReplay."""
         where = self.folder / str(iteration)
         if like is None or not self._replay(iteration).is_dir():
             return None
@@ -270,7 +270,7 @@ class Checkpoints:
 def checksum(tree: chex.ArrayTree) -> int:
     """Return the CRC-32 of all arrays with their names, in the order of the names.
 
-    A tree may hold its arrays in another order once it is read.
+    Names fix the order, because a restored tree may hold its arrays in another order.
     """
     total = 0
     for name, leaf in sorted(_named(tree).items()):
@@ -281,16 +281,16 @@ def checksum(tree: chex.ArrayTree) -> int:
 
 
 def record_sum(record: dict[str, Any]) -> int:
-    """Return the checksum of all but the checksums."""
+    """Return the checksum of a record without its own checksums."""
     plain = {name: x for name, x in record.items() if name != CHECKSUMS}
     return zlib.crc32(json.dumps(plain, sort_keys=True).encode())
 
 
 def refuse_damaged(where: Path, item: str, record: dict[str, Any], content: Any) -> None:
-    """Raise an InputError where an item of a checkpoint has not the checksum in its record."""
+    """Raise an InputError if the checksum of an item differs from the one in the record."""
     sums = record[CHECKSUMS]
     sum_of = record_sum if item == "record" else checksum
-    # Of several processes none has the whole replay.
+    # With several processes none has the whole replay, so the record has no checksum of it.
     if item in sums and sums[item] != sum_of(content):
         raise InputError(f"checkpoint {where} is damaged: its {item} has another checksum")
 
@@ -302,17 +302,17 @@ def _named(tree: chex.ArrayTree) -> dict[str, Any]:
 
 
 def _is_here(tree: chex.ArrayTree) -> bool:
-    """Return whether this process has all of a tree."""
+    """Return whether this process holds all data of a tree."""
     return all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(tree))
 
 
 def _fields(replay: chex.ArrayTree) -> dict[str, chex.ArrayTree]:
-    """Return the fields of a replay that hold something."""
+    """Return the fields of a replay that are not empty."""
     return {name: x for name, x in replay._asdict().items() if jax.tree.leaves(x)}
 
 
 def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
-    """Copy a ring to the host, once: the next iteration overwrites the original."""
+    """Copy a replay to the host once; the next iteration overwrites the original."""
     # JAX arrays, because orbax copies NumPy arrays again before it writes.
     if next(iter(jax.tree.leaves(replay)[0].devices())).platform == "cpu":
         return jax.tree.map(lambda leaf: leaf.copy(), replay)
@@ -320,7 +320,7 @@ def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
         return replay  # each process writes its own slices, which orbax copies to the host
     try:
         host = jax.local_devices(backend="cpu")[0]
-    except RuntimeError:  # JAX_PLATFORMS names the accelerator alone
+    except RuntimeError:  # JAX_PLATFORMS names only the accelerator
         return jax.device_get(replay)
     return jax.block_until_ready(jax.device_put(replay, host))
 

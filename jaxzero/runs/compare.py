@@ -1,4 +1,4 @@
-"""Runs compared: wrong moves on solved positions against games and minutes of training.
+"""Compare runs: wrong moves on solved positions against games and minutes of training.
 
 Runs that differ only in their seed form one group, with a mean and an interval.
 """
@@ -50,7 +50,7 @@ class MeasuredRun(NamedTuple):
     run_dir: Path
     settings: dict[str, Any]  # by dotted name
     measurements: list[Measurement]
-    finished: bool  # it has come as far as its config says
+    finished: bool  # it has reached the limits of its config
 
 
 class RunGroup(NamedTuple):
@@ -92,10 +92,10 @@ def read_run(run_dir: Path) -> MeasuredRun:
 
 
 def group_runs(runs: Sequence[MeasuredRun]) -> list[RunGroup]:
-    """Group runs that differ only in their seed; the name holds the settings unlike the others."""
+    """Group runs that differ only in their seed; the name lists the unusual settings."""
     kept = [{k: v for k, v in run.settings.items() if k not in SILENT} for run in runs]
     names = dict.fromkeys(name for settings in kept for name in settings)
-    # The value of most runs stays out of the name.
+    # The most frequent value of a setting stays out of the name.
     values = {name: [settings.get(name) for settings in kept] for name in names}
     usual = {name: max(given, key=given.count) for name, given in values.items()}
     groups: dict[str, list[MeasuredRun]] = {}
@@ -115,7 +115,7 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[RunGroup]:
 
 
 def ends(group: RunGroup) -> list[Measurement]:
-    """Return the last measurement of each run: of those that are finished, if any is."""
+    """Return the last measurement of each finished run, or of each run if none is finished."""
     finished = [run for run in group.runs if run.finished]
     return [run.measurements[-1] for run in finished or group.runs]
 
@@ -127,9 +127,9 @@ def players(groups: Sequence[RunGroup]) -> list[str]:
 
 
 def final(group: RunGroup, player: str) -> str:
-    """Return the mean of the wrong moves at the `ends`, of several with their 95 % interval.
+    """Return the mean of wrong moves at the `ends`, with a 95 % interval for several runs.
 
-    The interval is by Student's t.
+    The interval uses Student's t distribution.
     """
     last = [end.wrong[player] for end in ends(group) if player in end.wrong]
     if not last:
@@ -142,9 +142,9 @@ def final(group: RunGroup, player: str) -> str:
 
 
 def format_runs(groups: Sequence[RunGroup]) -> str:
-    """Return a line per group: its runs, games, minutes and the wrong moves at the end.
+    """Return a table with a line per group: runs, games, minutes and final wrong moves.
 
-    Means are those of the finished runs, where there are any.
+    Means are over the finished runs, or over all runs if none is finished.
     """
     who, rows = players(groups), []
     for group in groups:
@@ -159,7 +159,7 @@ def format_runs(groups: Sequence[RunGroup]) -> str:
 
 
 def levels(group: RunGroup) -> str:
-    """Return a line per level of wrong moves: when the first run of a group, named, reached it."""
+    """Return when the first run of a group reached each level of wrong moves, a line a level."""
     run, who = group.runs[0], players([group])
     lines = []
     for level in LEVELS:

@@ -1,4 +1,4 @@
-"""What a run needs of a device's memory, known before anything is allocated, and what it took."""
+"""Device memory of a run: the prediction before anything is allocated, and the measured peak."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.host.memory import available_host_bytes, process_peak_bytes
 
-# Numbers of a node of the search tree for each edge: child, logit, visits, value; mctx has more.
+# Numbers per edge in a node of the search tree: child, logit, visits, value. mctx stores more.
 _NODE_NUMBERS = 4
 _LARGEST_INDEX = 2**31 - 1
 
@@ -33,17 +33,17 @@ class DoesNotFit(InputError):
 def least_bytes(
     config: Config, learner: chex.ArrayTree, actor: chex.ArrayTree, devices: int
 ) -> dict[str, int]:
-    """Return what an iteration holds at once on one device at the very least, by setting.
+    """Return a lower bound of the bytes that an iteration holds on one device, by setting.
 
-    `learner` and `actor` [D, ...] are shapes. Counts the weights, the replay buffer, the positions
-    of one iteration, the search trees and the samples of an update; neither activations nor copies.
-    Games and simulations multiply the trees: the setting farther beyond its default is named.
+    `learner` and `actor` [D, ...] are shapes. The bound counts the weights, the replay, the
+    positions of one iteration, the search trees and the samples of an update, but no activations
+    and no copies. Trees count for games or for simulations, whichever is farther above its default.
     """
     edges = config.game.board.num_edges
     lanes = config.lanes(config.selfplay.games_per_iteration // devices)
     nodes = lanes * (config.search.simulations + 1)
     trees = nodes * edges * 4 * _NODE_NUMBERS
-    # Edges and policy; player, boxes, value, random or not.
+    # Bytes of a position: 5 an edge (drawn, policy), 13 for player, boxes, value, random or not.
     positions = lanes * config.lane_steps * (edges * 5 + 13)
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
     replay, waiting = (_tree_bytes(part) // devices for part in actor)
@@ -53,7 +53,7 @@ def least_bytes(
         "selfplay.games_per_iteration": positions,
         "search.simulations": 0,
     }
-    if config.iterations_kept == 1:  # the ring is one iteration: a lower capacity changes nothing
+    if config.iterations_kept == 1:  # the replay is one iteration: a lower capacity changes nothing
         parts |= {"replay.capacity": 0, "selfplay.games_per_iteration": replay + positions}
     default = Config()
     more_games = config.selfplay.games_per_iteration / default.selfplay.games_per_iteration
@@ -65,12 +65,12 @@ def least_bytes(
 
 
 def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devices: int) -> None:
-    """Raise an InputError when the `parts` of `least_bytes` are too large for `limit` bytes.
+    """Raise an InputError if the `parts` of `least_bytes` exceed `limit` bytes.
 
-    Also for more positions than 32-bit indices can number.
+    Also raise it for more positions than 32-bit indices can number.
     """
     playing = parts["selfplay.games_per_iteration"] + parts["search.simulations"]
-    # Playing and learning follow each other and share their memory.
+    # Self-play and learning run one after the other and share their memory.
     least = sum(parts.values()) - min(playing, parts["learner.batch_size"])
     if limit is not None and least > limit:
         raise DoesNotFit(config, least, limit, parts, at_least=True)
@@ -83,7 +83,7 @@ def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devic
 
 
 def refuse_match(field: str, simulations: int, games: int, edges: int, limit: int | None) -> None:
-    """Raise an InputError where the search trees of games at once are too large for a device."""
+    """Raise an InputError if the search trees of parallel games exceed the memory of a device."""
     needed = games * (simulations + 1) * edges * 4 * _NODE_NUMBERS
     if limit is not None and needed > limit:
         raise InputError(
@@ -95,7 +95,7 @@ def refuse_match(field: str, simulations: int, games: int, edges: int, limit: in
 def largest_phase(parts: dict[str, int], temporary: int, temporary_of_playing: int) -> str:
     """Return the setting of the phase that needs the `temporary` bytes of an iteration.
 
-    Self-play alone needs `temporary_of_playing`.
+    Self-play alone needs `temporary_of_playing` bytes.
     """
     # The phases share this memory, so the larger one decides.
     if temporary > 1.25 * temporary_of_playing:
@@ -105,7 +105,7 @@ def largest_phase(parts: dict[str, int], temporary: int, temporary_of_playing: i
 
 
 def predicted_bytes(compiled: jax.stages.Compiled) -> int | None:
-    """Return what XLA plans to hold on one device at once, or None where it does not say."""
+    """Return the bytes that XLA plans to hold on one device at once; None if unknown."""
     plan = compiled.memory_analysis()
     if plan is None:
         return None
@@ -119,14 +119,14 @@ def predicted_bytes(compiled: jax.stages.Compiled) -> int | None:
 
 
 def temporary_bytes(compiled: jax.stages.Compiled) -> int:
-    """Return what a program holds on one device besides inputs and outputs."""
+    """Return the bytes that a program holds on one device besides inputs and outputs."""
     return compiled.memory_analysis().temp_size_in_bytes
 
 
 def memory_limit_bytes(devices: list[jax.Device]) -> int | None:
-    """Return what one of `devices` can hold, in bytes; None where nobody says.
+    """Return the memory limit of one of `devices`, in bytes; None if unknown.
 
-    On a CPU the devices share what the machine, or the container, has left.
+    CPU devices share the memory that is left on the machine or in the container.
     """
     stats = devices[0].memory_stats() or {}
     if "bytes_limit" in stats:
@@ -136,7 +136,7 @@ def memory_limit_bytes(devices: list[jax.Device]) -> int | None:
 
 
 def peak_memory_bytes(device: jax.Device) -> int:
-    """Return the peak memory in use: of the device, or of the process where that is the host."""
+    """Return the peak memory in bytes: of the device, or of the process if it reports none."""
     stats = device.memory_stats() or {}
     return stats.get("peak_bytes_in_use") or process_peak_bytes()
 

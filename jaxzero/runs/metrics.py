@@ -14,19 +14,19 @@ from jaxzero.host.readers import read_json_lines
 
 FILE_NAME = "metrics.jsonl"
 DISCARDED = "metrics_discarded.jsonl"
-LARGEST, LARGEST_ITERATION = 1e30, 2**31  # beyond them nothing was measured
+LARGEST, LARGEST_ITERATION = 1e30, 2**31  # larger values are no measurements
 
 
 class MetricsWriter:
-    """Writes the metrics of each iteration to `metrics.jsonl` and all other places."""
+    """Writes the metrics of each iteration to `metrics.jsonl`, TensorBoard and the terminal."""
 
     def __init__(self, run_dir: Path, first: int, last: int):
-        """Go on after iteration `first` of `last`; `last` 0: unknown.
+        """Continue after iteration `first` of `last`; a `last` of 0 means unknown.
 
-        Records of later iterations are of a past that no checkpoint holds: they move to DISCARDED.
+        No checkpoint covers records of later iterations, so they move to the file DISCARDED.
         """
-        # Slow to import, and many read metrics, few write them. Its SummaryWriter hands events to a
-        # thread: where the disk is full the thread dies, and the next call waits for it for ever.
+        # Slow to import, and most users of this module only read metrics. SummaryWriter is no
+        # option: on a full disk its thread dies, and the next call waits for it forever.
         from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import SessionLog
 
@@ -40,12 +40,12 @@ class MetricsWriter:
         folder = run_dir / "tensorboard"
         make_folder("run_dir", folder)
         self._board = EventsWriter(str(folder / "events"))
-        # TensorBoard hides what an earlier file says of this iteration and later ones.
+        # This event makes TensorBoard hide earlier records of this iteration and later ones.
         self._show(step=first + 1, session_log=SessionLog(status=SessionLog.START))
         self._of = f"/{last}" if last else ""
 
     def write(self, iteration: int, metrics: dict[str, Any], headline: str) -> None:
-        """Record an iteration (they count from 1); `headline` is its one line for people."""
+        """Record an iteration, counted from 1; `headline` is the line to print."""
         from tensorboardX.proto.summary_pb2 import Summary
 
         append_text(self._path, json.dumps({"iteration": iteration, **metrics}) + "\n")
@@ -53,7 +53,7 @@ class MetricsWriter:
         tags = {re.sub(r"[^-/\w.]", "_", name): x for name, x in numbers.items()}
         values = [Summary.Value(tag=tag, simple_value=x) for tag, x in tags.items()]
         self._show(step=iteration, summary=Summary(value=values))
-        # One write, so that another thread's line cannot come before the end of this one.
+        # One write, so that no other thread can print into this line.
         print(f"{iteration:>5}{self._of}  {headline}\n", end="", flush=True)
 
     def _show(self, **event: Any) -> None:
@@ -67,7 +67,7 @@ class MetricsWriter:
             raise OSError(error.errno, error.strerror, self._board._file_name) from error
 
     def close(self) -> None:
-        with suppress(OSError):  # what it could not write has been told
+        with suppress(OSError):  # `_show` has already raised the error of a failed write
             self._board.close()
 
     def __enter__(self) -> MetricsWriter:
@@ -80,15 +80,14 @@ class MetricsWriter:
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
     """Read the metrics of a run, one dict per iteration: finite numbers by name.
 
-    Lines and values that are no metrics are dropped. Raises: InputError where the file cannot be
-    read.
+    Lines and values that are no metrics are dropped. Raises: InputError if it cannot be read.
     """
     path = run_dir / FILE_NAME
     if not path.exists():
         return []
     lines = []
     for line in read_json_lines("run_dir", path):
-        # True and false are no numbers, and nan is not below any.
+        # A bool is no number here, and the comparison drops nan.
         numbers = {
             name: value
             for name, value in line.items()
@@ -107,18 +106,18 @@ PANELS = {
     "Speed, games per second": ["speed/games_per_second"],
     "Result of self-play, boxes for the first player": ["selfplay/first_margin"],
 }
-PLAYER_PANELS = {  # beginning and end of the names of metrics, factor and offset
+PLAYER_PANELS = {  # prefix and suffix of the metric names, factor and offset
     "Points in matches, %": ("versus/", "/points", 100.0, 0.0),
     "Wrong moves on solved positions, %": ("suite/", "/optimal_share", -100.0, 100.0),
     "Margin lost a move on solved positions, boxes": ("suite/", "/boxes_lost", 1.0, 0.0),
 }
-ACROSS = 4  # panels
+ACROSS = 4  # panels in a row
 
 
 def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     """Draw losses, entropy, speed and strength over the iterations of a run into a PNG.
 
-    There are panels for what was measured. A player has one colour in all of them.
+    Metrics without a value get no panel. A player has the same colour in all panels.
     """
     from matplotlib.figure import Figure  # slow to import
 
@@ -140,7 +139,7 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
     rows = max(1, -(-len(panels) // columns))
     width, height = 3.75 * columns, 0.5 + 3.25 * rows  # inches
     figure = Figure(figsize=(width, height))
-    # Not a layout of matplotlib's own, which draws everything twice.
+    # The layout engines of matplotlib draw everything twice.
     edges = {"left": 0.6 / width, "right": 1 - 0.2 / width, "bottom": 0.6 / height}
     figure.subplots_adjust(**edges, top=1 - 0.85 / height, wspace=0.25, hspace=0.4)
     figure.suptitle(title)
@@ -149,7 +148,7 @@ def draw_curves(path: Path, title: str, metrics: list[dict[str, Any]]) -> None:
         for key, label, color, factor, offset in lines:
             points = {record["iteration"]: record[key] for record in metrics if key in record}
             values = [offset + factor * value for value in points.values()]
-            # A line through one point is not seen.
+            # A line through one point is invisible.
             marker = "o" if name in PLAYER_PANELS or len(values) == 1 else ""
             style = {"color": f"C{color}", "marker": marker, "markersize": 3}
             axis.plot(list(points), values, label=label, **style)

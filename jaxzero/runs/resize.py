@@ -1,8 +1,8 @@
-"""A network on a board that it was not trained on.
+"""Resize a network for a board that it was not trained on.
 
-The layers of a convolutional trunk and of a graph fit every board. The other arrays are carried
-over by meaning: rows that read the counts over the whole board, columns of the bins of the margin,
-and the input of the lengths of chains, which are shares of all boxes.
+The layers of a convolutional trunk and of a graph trunk fit every board. The other arrays are
+converted by meaning: rows that read counts over the whole board, columns of margin bins, and the
+row that reads the lengths of chains, which are fractions of all boxes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
 from jaxzero.runs.weights import param_shapes
 
-# For each trunk that fits all boards: the kernel that reads the lengths of chains, and which of its
-# inputs they are.
+# For each trunk that fits all boards: the kernel that reads the lengths of chains, and the index of
+# that input.
 LENGTHS_INPUT = {
     "conv": ("params/Conv3x3_0/kernel", len(PLANES) + LENGTHS_PLANE),
     "graph": ("params/Dense_0/kernel", SIDES_CODES + LENGTHS_PLANE),
 }
-# The kernels that read the counts over the whole board, which are the last of their inputs.
+# The kernels that read the counts over the whole board. The counts are their last inputs.
 COUNTS_KERNELS = {
     "conv": tuple(f"params/Dense_{number}/kernel" for number in (0, 2, 3)),
     "graph": tuple(f"params/Dense_{number}/kernel" for number in (1, 3, 5)),
@@ -50,9 +50,9 @@ def fits_all_boards(network: Network) -> bool:
 
 
 def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
-    """Return the agent for another board; `option` names where it came from, for the error.
+    """Return the agent for another board; `option` names its source in an error.
 
-    Raises: InputError where its trunk has one size.
+    Raises: InputError if its trunk fits only one board.
     """
     network = agent.network
     if network.game == game:
@@ -68,7 +68,7 @@ def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
 
 
 def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> chex.ArrayTree:
-    """Return the weights of `source` for `target`, which differs in its board alone: NumPy."""
+    """Return the weights of `source` for `target`, which differs only in its board: NumPy."""
     flat = {name: np.asarray(leaf) for name, leaf in flatten_dict(params, sep="/").items()}
     wanted = flatten_dict(param_shapes(target), sep="/")
     if source.config.features == "structure":
@@ -77,7 +77,7 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
         for name in COUNTS_KERNELS[source.config.trunk]:
             others = len(flat[name]) - bits  # inputs before the counts
             flat[name] = flat[name][np.concatenate([np.arange(others), others + rows])]
-        # The first kernel shall read shares of the boxes of `target` as lengths on `source`.
+        # Lengths are now fractions of the boxes of `target`: rescale their weights.
         name, row = LENGTHS_INPUT[source.config.trunk]
         flat[name] = flat[name].copy()
         flat[name][..., row, :] *= target.game.num_boxes / source.game.num_boxes
@@ -92,7 +92,7 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
 def params_of_any_board(network: Network, params: chex.ArrayTree) -> chex.ArrayTree:
     """Return the weights that do not depend on the board.
 
-    The shapes on another board alone do not tell: 3x4 and 4x3 have as many edges, in other places.
+    Compare with a board larger in both directions: 3x4 and 4x3 have equal shapes, but other edges.
     """
     game, flat = network.game, flatten_dict(params)
     larger = DotsAndBoxes(game.rows + 1, game.cols + 1)
@@ -101,9 +101,9 @@ def params_of_any_board(network: Network, params: chex.ArrayTree) -> chex.ArrayT
 
 
 def margin_columns(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
-    """Return which bin of the margin on one board stands for each bin of another: [M] int.
+    """Return the margin bin of `source` for each margin bin of `target`: [M] int.
 
-    Margins beyond those of the source are its largest of the same parity.
+    A margin beyond the range of `source` maps to the largest one of the same parity.
     """
     margins = np.arange(-target.num_boxes, target.num_boxes + 1)
     size, most = np.abs(margins), source.num_boxes

@@ -1,4 +1,4 @@
-"""The directory of a run: whether a run may start or resume in it, and who else may write there."""
+"""The directory of a run: whether a run may start or resume in it, and what else may be there."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from jaxzero.runs.metrics import DISCARDED, FILE_NAME, read_metrics
 
 CONFIG_FILE = "config.yaml"
 CHECKPOINTS = "checkpoints"
-# What training writes and reads again; results of other programs may lie beside it.
+# The files of training. Results of other programs may lie beside them.
 OF_TRAINING = (
     *(CONFIG_FILE, CHECKPOINTS, FILE_NAME, DISCARDED, "starts.jsonl", "begun_with.json"),
     *("summary.json", "curves.png", "tensorboard"),
 )
-JSON = (".json",)  # endings of results that newer ones may replace
-LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a queue, which may be there first
+JSON = (".json",)  # suffixes of results that newer results may replace
+LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a job queue; may be there before the run
 
 
 def is_run(folder: Path) -> bool:
-    """Return whether a folder is that of a training run."""
+    """Return whether a folder holds a training run."""
     return is_file(folder / CONFIG_FILE)
 
 
 def check_run(option: str, folder: Path) -> None:
-    """Raise an InputError unless a folder is that of a training run."""
+    """Raise an InputError unless a folder holds a training run."""
     if why := why_no_file(folder / CONFIG_FILE, "is not there"):
         raise InputError(f"{option}: {folder} holds no run: its {CONFIG_FILE} {why}")
 
 
 def refuse_run(option: str, folder: Path) -> None:
-    """Raise an InputError for the folder of a training run, and for one among its files."""
+    """Raise an InputError if a folder holds a training run or is among the files of one."""
     if is_run(folder):
         raise InputError(f"{option}: {folder} holds a training run: name another folder")
     refuse_file_of_run(option, folder)
@@ -50,7 +50,7 @@ def refuse_run(option: str, folder: Path) -> None:
 
 def refuse_file_of_run(option: str, path: Path) -> None:
     """Raise an InputError for a path that is or would be among the files of a training run."""
-    # A link may lead there, or away from there.
+    # Check both paths: a link may lead into a run or out of it.
     for way in (path.absolute(), Path(os.path.realpath(path))):
         for folder in way.parents:
             if is_run(folder) and way.relative_to(folder).parts[0] in OF_TRAINING:
@@ -60,7 +60,7 @@ def refuse_file_of_run(option: str, path: Path) -> None:
 def check_new_folder(option: str, folder: Path, own: tuple[str, ...] = ()) -> None:
     """Raise an InputError unless a program can write its files to `folder`.
 
-    It is new, has logs alone, or holds a file of `own`: then the same program has written there.
+    The folder must be new, hold only logs, or hold a file of `own`, written by the same program.
     """
     check_folder(option, folder)
     refuse_run(option, folder)
@@ -74,7 +74,7 @@ def check_new_folder(option: str, folder: Path, own: tuple[str, ...] = ()) -> No
 def check_result_file(option: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
     """Raise an InputError unless results can be written to `path`, if given. Touches nothing.
 
-    They replace no file of a training run, and none that does not end with one of `suffixes`.
+    Results replace no file of a training run. With `suffixes` they replace only such files.
     """
     if path is None:
         return
@@ -83,7 +83,7 @@ def check_result_file(option: str, path: Path | None, suffixes: tuple[str, ...] 
 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
-    """Raise an InputError unless a run may start, or with `resume` go on, in `run_dir`."""
+    """Raise an InputError unless a run may start in `run_dir`, or with `resume` continue there."""
     saved = run_dir / CONFIG_FILE
     if saved.exists() and not resume:
         raise InputError(
@@ -106,21 +106,21 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
 
 
 def refuse_shorter(config: Config, saved: Config, run_dir: Path) -> None:
-    """Raise an InputError where a run would end before the iterations or minutes it has done."""
+    """Raise an InputError if a new limit is below the iterations or minutes already done."""
     kept = max(finished_checkpoints(run_dir / CHECKPOINTS), default=0)
     records = [line for line in read_metrics(run_dir) if line["iteration"] <= kept]
     minutes = max((line.get("speed/minutes", 0.0) for line in records), default=0.0)
     for name, done in (("iterations", kept), ("minutes", minutes)):
         now = getattr(config, name)  # 0: no limit
-        # The last iteration may pass the minutes that the run has had from the start.
+        # An unchanged limit is no error: the last iteration may end after the limit of minutes.
         if now != getattr(saved, name) and 0 < now < done:
             raise InputError(f"{name}: {now} is less than the {done:g} that {run_dir} has done")
 
 
 def refuse_lost_checkpoints(saved: Config, run_dir: Path) -> None:
-    """Raise an InputError where a run has come so far that a checkpoint must have been there.
+    """Raise an InputError if a run has no checkpoint although it must have saved one.
 
-    To go on would be to begin anew. A run that died in its first save may do that.
+    Resuming would start from scratch. Only a run that died in its first save may do that.
     """
     folder = run_dir / CHECKPOINTS
     if finished_checkpoints(folder) or any(folder.glob(f"*{UNFINISHED}*")):
@@ -143,10 +143,10 @@ def finished_checkpoints(folder: Path) -> list[int]:
 
 @contextmanager
 def new_run_dir(run_dir: Path) -> Iterator[None]:
-    """Make and lock the directory of a run for a block.
+    """Create and lock the directory of a run for a block.
 
-    It goes again where the block refuses the run, with the folders made for it. Raises: InputError
-    where it cannot be made, or where another process trains in it.
+    Folders created here are removed again if they stay empty. Raises: InputError if the directory
+    cannot be created, or if another process trains in it.
     """
     with new_folder("run_dir", run_dir), locked_folder("run_dir", run_dir):
         yield
@@ -154,15 +154,15 @@ def new_run_dir(run_dir: Path) -> Iterator[None]:
 
 @contextmanager
 def new_folder(option: str, folder: Path) -> Iterator[None]:
-    """Make a folder for a block, with those it is in; what nothing was written to goes again.
+    """Create a folder and its parents for a block; remove the new ones that stay empty.
 
-    Raises: InputError where it cannot be made.
+    Raises: InputError if the folder cannot be created.
     """
     made = [one for one in (folder, *folder.parents) if not one.exists()]  # the innermost first
 
     def remove_if_empty() -> None:
         for one in made:
-            with suppress(OSError):  # the system refuses those that are not empty
+            with suppress(OSError):  # the system refuses to remove a folder that is not empty
                 one.rmdir()
 
     make_folder(option, folder)
@@ -171,11 +171,11 @@ def new_folder(option: str, folder: Path) -> Iterator[None]:
 
 
 def command_name(script: str) -> str:
-    """Return how to call a script as this process was called."""
+    """Return the command of a script, in the form that started this process."""
     installed = sys.argv[0].startswith("jaxzero ")
     return f"jaxzero {script}" if installed else f"python scripts/{script}.py"
 
 
 def resume_command(run_dir: Path) -> str:
-    """Return the command that goes on with a run."""
+    """Return the command that resumes a run."""
     return f"{command_name('train')} --run_dir {shlex.quote(str(run_dir))} --resume"

@@ -1,4 +1,4 @@
-"""The network that a command line names: that of a run, a shipped one, or one in files."""
+"""The network that a command line names: from a run, shipped, or in exported files."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def shipped_names(folder: Path = FOLDER) -> list[str]:
 
 @dataclass(frozen=True)
 class Source:
-    """What --run_dir, --weights and --checkpoint name together; reads nothing before `load`."""
+    """The network that --run_dir, --weights and --checkpoint name; only `load` reads it."""
 
     run_dir: Path | None
-    weights: str | None  # exactly one of the two
+    weights: str | None  # exactly one of `run_dir` and `weights` is set
     checkpoint: int | None = None  # iteration; None: the newest
-    number: str = ""  # ends the names of the options of a second player
+    number: str = ""  # suffix of the option names: "2" for a second network
 
     @property
     def field(self) -> str:
-        """The option that named it."""
+        """The option that names the network."""
         return ("weights" if self.run_dir is None else "run_dir") + self.number
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the run, by whichever option; None for a network in files of its own.
+        """The folder of the run, from either option; None for a network outside a run.
 
-        The name of a shipped network is never a folder.
+        The name of a shipped network is never taken as a folder.
         """
         if self.run_dir is not None or self.weights in shipped_names():
             return self.run_dir
@@ -53,12 +53,12 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The folder, or the name of what is shipped."""
+        """The value of the option: a path, or the name of a shipped network."""
         return str(self.weights or self.run_dir)
 
     def load(self) -> LoadedAgent:
         """Read the network. Raises: InputError naming the option."""
-        # Slow to import; command lines are checked before.
+        # Slow to import; command lines are checked first.
         from jaxzero.runs.weights import load_agent, load_weights
 
         try:
@@ -67,7 +67,7 @@ class Source:
             # Standard output may belong to a protocol.
             return load_agent(self.run_dir, self.checkpoint, partial(print, file=sys.stderr))
         except InputError as error:
-            # The loaders know one network and its options; here there may be two.
+            # The loaders name the options of one network; here there may be two networks.
             field, _, rest = str(error).partition(":")
             if field in OPTIONS:
                 raise InputError(f"{field}{self.number}:{rest}") from error
@@ -88,7 +88,7 @@ def add_source_options(parser: ArgumentParser) -> None:
 
 
 def source_of(options: Namespace, number: str = "") -> Source | None:
-    """Return what the options name, None for nothing. Raises: InputError."""
+    """Return the network that the options name, or None. Raises: InputError."""
     run_dir, weights, checkpoint = (options[f"{name}{number}"] for name in OPTIONS)
     if run_dir is not None and weights is not None:
         raise InputError(f"weights{number}: {weights} cannot stand beside --run_dir{number}")
@@ -100,7 +100,7 @@ def source_of(options: Namespace, number: str = "") -> Source | None:
 
 
 def required_source(options: Namespace) -> Source:
-    """Return what the options name. Raises: InputError, also where they name nothing."""
+    """Return the network that the options name. Raises: InputError, also if they name none."""
     source = source_of(options)
     if source is None:
         raise InputError("run_dir: name a run with --run_dir or a network with --weights")

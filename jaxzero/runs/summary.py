@@ -1,6 +1,6 @@
 """Output of a run for people: a header, one line per iteration, a summary with a picture.
 
-And what a run was started on: one line for each start, so that its figures can be got again.
+Also a record of each start of a run: machine, versions and command, to reproduce its results.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ CURVES_FILE = "curves.png"
 STARTS_FILE = "starts.jsonl"
 CHECKOUT = Path(jaxzero.__file__).parents[1]
 LIBRARIES = ("jax", "jaxlib", "flax", "optax", "mctx", "numpy")
-SETTINGS = ("JAX_", "XLA_", "CUDA_VISIBLE_DEVICES")  # how names of the environment begin
+SETTINGS = ("JAX_", "XLA_", "CUDA_VISIBLE_DEVICES")  # prefixes of the recorded variables
 
 
 def describe_devices(devices: list[jax.Device]) -> str:
-    """Return how many devices of which kind, and in how many processes if not in one."""
+    """Return the number and kind of devices, and the number of processes if not one."""
     words = f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform})"
     processes = len({device.process_index for device in devices})
     return words + f" in {processes} processes" * (processes > 1)
 
 
 def print_header(config: Config, devices: list[jax.Device], network: Network) -> None:
-    """Print what is about to run, before anything is compiled: device, network, replay ratio."""
+    """Print device, network, replay and length of a run before anything is compiled."""
     settings, positions = config.network, config.iterations_kept * config.positions_per_iteration
     size, dtype = count_params(param_shapes(network)), compute_dtype(settings).name
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
@@ -69,9 +69,9 @@ def print_header(config: Config, devices: list[jax.Device], network: Network) ->
 def print_needs(
     config: Config, predicted: int | None, replay: int, iteration: int, minutes: float
 ) -> None:
-    """Print the memory in bytes per device, and the time that a run will take from here on.
+    """Print the memory per device, given in bytes, and the time that a run still needs.
 
-    The run is after `iteration`, which took it `minutes` of self-play and learning.
+    `iteration` iterations are done, in `minutes` of self-play and learning.
     """
     print(
         f"memory        {mebibytes(predicted)} predicted per device, "
@@ -91,13 +91,13 @@ def time_left(done: float, minutes: float) -> str:
 
 
 def run_length(config: Config) -> str:
-    """Return what ends a run, in words."""
+    """Return the limits of a run in words."""
     limits = {"iterations": config.iterations, "minutes": config.minutes}
     return " or ".join(f"{limit:g} {name}" for name, limit in limits.items() if limit)
 
 
 def headline(config: Config, metrics: dict[str, Any]) -> str:
-    """Return the metrics of an iteration that people watch, in one line."""
+    """Return the most useful metrics of an iteration in one line."""
     line = f"{metrics['speed/minutes']:6.1f}/{config.minutes:g} min  " if config.minutes else ""
     line += (
         f"{metrics['speed/games_per_second']:7.0f} games/s "
@@ -124,8 +124,8 @@ def write_summary(
 ) -> None:
     """Write `summary.json` and `curves.png` and print the summary.
 
-    `totals` are iterations, minutes, games and evaluations, `peak` the memory in bytes. `results`
-    are the matches of `player` (`MatchResult`) by opponent, `scores` its suites by player.
+    `totals` are iterations, minutes, games and evaluations. `peak` is memory in bytes. `results`
+    holds the `MatchResult` of `player` by opponent, `scores` the suite scores by player.
     """
     iterations, minutes, games, evaluations = totals
     seconds = max(60 * minutes, 1e-9)
@@ -163,7 +163,7 @@ def write_summary(
 
 
 def print_next(run_dir: Path, suite: str) -> None:
-    """Print the commands that come after a complete run; `suite` is its test, or none."""
+    """Print useful commands after a complete run; `suite` is its test suite or "none"."""
     run = f"--run_dir {shlex.quote(str(run_dir))}"
     measured = "--opponents random,greedy" if suite == "none" else f"--suite {suite}"
     commands = {
@@ -176,7 +176,7 @@ def print_next(run_dir: Path, suite: str) -> None:
 
 
 def note_start(run_dir: Path, devices: list[jax.Device], iteration: int) -> None:
-    """Add a line to the starts of a run that now goes on after an iteration (0: it begins)."""
+    """Record that a run starts or resumes now, after `iteration` finished iterations."""
     start = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "after_iteration": iteration,
@@ -194,7 +194,7 @@ def note_start(run_dir: Path, devices: list[jax.Device], iteration: int) -> None
 
 
 def commit(checkout: Path) -> str | None:
-    """Return the git commit of a checkout, "+" added where files differ from it; None outside."""
+    """Return the git commit of a checkout, with "+" if files differ from it; None without git."""
     if not (checkout / ".git").exists():
         return None
     git = ("git", "-C", str(checkout))

@@ -1,7 +1,7 @@
 """A live view of a run, and warnings: what looks wrong, and which setting to change.
 
-The limits of the warnings were chosen so that complete runs of `quick.yaml`, `cpu.yaml` and
-`gpu_80gb.yaml` give none, and a run that fell apart gives one.
+The limits are chosen so that complete runs of `quick.yaml`, `cpu.yaml` and `gpu_80gb.yaml` give no
+warning, and a run that failed gives one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Metrics = list[dict[str, Any]]  # one dict per iteration, oldest first
 # The view.
 BARS = " ▁▂▃▄▅▆▇█"
 CURVE = 26  # characters of a curve
-SILENT = 10  # times an iteration: then a run without a new record has perhaps ended
+SILENT = 10  # iteration times without a new record; then the run has perhaps ended
 CURVES = (
     ("games/s", "speed/games_per_second", "{:,.0f}"),
     ("evaluations/s", "speed/evaluations_per_second", "{:,.0f}"),
@@ -54,19 +54,19 @@ CURVES = (
 EARLY = 5  # iterations before any trend is judged
 WINDOW = 5  # iterations of a mean
 COLLAPSED = 0.15  # nats of the policy's entropy
-RISE = 1.3  # of a loss above its lowest mean
-FLAT = 0.97  # of the first mean: the lowest since is no lower; noise alone takes off 1 %
+RISE = 1.3  # times the lowest mean of a loss
+FLAT = 0.97  # of the first mean: a flat loss stays above; noise alone lowers a loss by 1 %
 FLAT_AFTER = 30  # iterations
 STEEP = 8.0  # times the usual gradient
 LARGE_LOGITS = 32.0  # nats: bfloat16 has steps of 0.25 from here on
 MOST_REPLAY = 9.0  # times that a position is sampled
 SLOW = 0.4  # of the usual speed
-IDLE = 0.75  # of the lanes hold games in play
-WAITING = 0.3  # of an iteration: the device waits for the solver
-UNSOLVED = 0.2  # of the games stop at a position that is too hard for the solver
-ONE_SIDED = 0.99  # of the games end the same way
+IDLE = 0.75  # least fraction of parallel games that are in play
+WAITING = 0.3  # fraction of an iteration that the device waits for the solver
+UNSOLVED = 0.2  # fraction of games that end at a position too hard for the solver
+ONE_SIDED = 0.99  # fraction of games with the same result
 WORSE = 0.03  # more wrong moves than at the best evaluation
-JUDGED = (  # what a whole record has in every iteration
+JUDGED = (  # metrics that a complete record has in every iteration
     "selfplay/policy_entropy",
     "selfplay/used",
     "learn/margin_loss",
@@ -76,16 +76,16 @@ JUDGED = (  # what a whole record has in every iteration
 
 
 def watch_run(run_dir: Path) -> Group:
-    """Return what there is to see of a run now. Raises: InputError where there is no run."""
+    """Return the current view of a run. Raises: InputError if there is no run."""
     check_run("run_dir", run_dir)
     config, metrics = config_of_file(run_dir / CONFIG_FILE), read_metrics(run_dir)
     if not metrics:
         return Group(Panel("No iteration is recorded yet.", title=Text(str(run_dir))))
     written, summary = (run_dir / FILE_NAME).stat().st_mtime, run_dir / SUMMARY_FILE
     silent = time.time() - written
-    # A complete run that goes on writes its metrics anew, but its summary at the end alone.
+    # A resumed run writes its metrics again, but its summary only at the end.
     ended = summary.exists() and summary.stat().st_mtime >= written
-    title = Text(f"{run_dir}, {config.game.board}")  # a plain str may hold signs of markup
+    title = Text(f"{run_dir}, {config.game.board}")  # rich would read markup in a str
     return Group(
         Panel(overview(config, metrics, ended, silent), title=title),
         *(shown for shown in (curves(metrics), strength(metrics)) if shown.rows),
@@ -94,7 +94,7 @@ def watch_run(run_dir: Path) -> Group:
 
 
 def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Table:
-    """Return how far a run is, how fast, and what it takes; `silent` seconds since a record."""
+    """Return progress, speed and resources of a run, `silent` seconds after its last record."""
     last, done = metrics[-1], fraction_done(config, metrics[-1])
     usual = median(values_of(metrics[-20:], "speed/seconds") or [0.0])
     left = time_left(done, last.get("speed/minutes", 0.0))
@@ -128,7 +128,7 @@ def overview(config: Config, metrics: Metrics, ended: bool, silent: float) -> Ta
 
 
 def devices() -> dict[str, str]:
-    """Return what the GPUs of this machine are doing; nothing where there is none."""
+    """Return the load of each GPU of this machine; empty without a GPU."""
     found = {}
     if pynvml is None:
         return found
@@ -171,7 +171,7 @@ class Curve:
 
 
 def sparkline(values: list[float], width: int = CURVE) -> str:
-    """Return the course of a series as characters of eight heights, means of equal parts."""
+    """Return a series as characters of eight heights; each is the mean of an equal part."""
     cuts = [len(values) * part // width for part in range(width + 1)]
     parts = [values[a:b] for a, b in itertools.pairwise(cuts) if b > a]
     means = [sum(part) / len(part) for part in parts]
@@ -180,7 +180,7 @@ def sparkline(values: list[float], width: int = CURVE) -> str:
 
 
 def strength(metrics: Metrics) -> Table:
-    """Return exact play and matches: at the first, the best and the last evaluation."""
+    """Return exact play and matches at the last, the first and the best evaluation."""
     table = Table(box=None, padding=(0, 2), header_style="dim")
     for heading in ("strength", "now", "at first", "best"):
         table.add_column(heading, justify="left" if heading == "strength" else "right")
@@ -199,7 +199,7 @@ def strength(metrics: Metrics) -> Table:
 
 
 def report(warnings: list[Warning], unknown: str) -> Panel:
-    """Return the warnings in words, each with the setting to change, and what was not judged."""
+    """Return the warnings, each with the setting to change; without warnings show `unknown`."""
     if not warnings:
         text = Text(unknown, "yellow") if unknown else Text("Nothing looks wrong.", "green")
         return Panel(text, title="warnings")
@@ -219,7 +219,7 @@ class Warning(NamedTuple):
 
 
 def warnings_of(config: Config, metrics: Metrics) -> list[Warning]:
-    """Return what looks wrong in a run; before EARLY iterations its settings alone are judged."""
+    """Return what looks wrong in a run; before EARLY iterations only its settings are judged."""
     found, ratio = [], config.replay_ratio
     if ratio > MOST_REPLAY:
         words = f"each position is sampled {ratio:.1f} times; the network learns noise"
@@ -232,7 +232,7 @@ def warnings_of(config: Config, metrics: Metrics) -> list[Warning]:
 
 
 def not_judged(metrics: Metrics) -> str:
-    """Return what the warnings could not see in a record, in words; empty where they saw all."""
+    """Return in words which metrics the warnings lack; empty if they have all."""
     if len(metrics) < EARLY:
         return f"Not judged yet: that takes {EARLY} iterations, {len(metrics)} are recorded."
     missing = [key for key in JUDGED if not values_of(metrics[-WINDOW:], key)]
@@ -248,7 +248,7 @@ def of_learning(metrics: Metrics) -> Iterator[Warning]:
             f"the policy of the search has {entropy:.2f} nats of entropy: games are all alike",
             "raise selfplay.random_opening_moves and selfplay.sampled_moves",
         )
-    squares = recent(metrics, "learn/logit_size")  # of both heads, added
+    squares = recent(metrics, "learn/logit_size")  # sum over both heads
     if squares > LARGE_LOGITS**2:
         yield Warning(
             "logits grow together",
@@ -274,7 +274,7 @@ def of_learning(metrics: Metrics) -> Iterator[Warning]:
 
 
 def of_games(metrics: Metrics) -> Iterator[Warning]:
-    """Yield warnings about games that end alike, and about lanes without a game."""
+    """Yield warnings about games that end alike, and about idle parallel games."""
     draws, first = (recent(metrics, f"selfplay/{name}") for name in ("draws", "first_wins"))
     ends = {
         "games are drawn": draws,
@@ -299,7 +299,7 @@ def of_games(metrics: Metrics) -> Iterator[Warning]:
 
 
 def of_speed(metrics: Metrics) -> Iterator[Warning]:
-    """Yield warnings about a device that has become slower, and about one that waits."""
+    """Yield warnings about a device that became slower or waits for the solver."""
     speeds = values_of(metrics, "speed/evaluations_per_second")
     if len(speeds) >= 2 * WINDOW and fmean(speeds[-WINDOW:]) < SLOW * median(speeds):
         yield Warning(
@@ -322,14 +322,14 @@ def of_speed(metrics: Metrics) -> Iterator[Warning]:
 def losses(config: Config, metrics: Metrics) -> Iterator[Warning]:
     """Yield warnings about a loss that rises or stays flat.
 
-    While the start of games falls, positions become harder, and a loss may rise.
+    Skip the phase of late starts: games start ever earlier, so a loss may rise.
     """
     metrics = [
         line for line in metrics if fraction_done(config, line) >= config.selfplay.late_start_until
     ]
     for key, name, change in (
         ("learn/margin_loss", "value", "lower learner.updates_per_iteration"),
-        # Not its loss: that holds the entropy of the target, which changes with the start.
+        # The policy loss includes the entropy of the target, which changes with the start of games.
         ("learn/policy_divergence", "policy", "lower learner.learning_rate"),
     ):
         values = values_of(metrics, key)
@@ -377,6 +377,6 @@ def values_of(metrics: Metrics, key: str) -> list[float]:
 
 
 def recent(metrics: Metrics, key: str) -> float:
-    """Return the mean of the newest values; nan, which no limit is beyond, where there is none."""
+    """Return the mean of the newest values; without values nan, which gives no warning."""
     values = values_of(metrics, key)[-WINDOW:]
     return fmean(values) if values else math.nan

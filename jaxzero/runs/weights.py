@@ -1,12 +1,12 @@
-"""Trained networks: read from a run or from files of their own, and taken as initial weights.
+"""Trained networks: read from a run or from files, and used as initial weights.
 
-A network in files of its own, shipped with the package or exported from a run, has three:
-NAME.safetensors with the weights, NAME.yaml with the config of its training, NAME.json with how it
-was trained and how strong it was measured to be. The package ships some in `jaxzero/weights/`.
+A network outside a run is shipped with the package or exported from a run. It has three files:
+NAME.safetensors with the weights, NAME.yaml with the config of its training, and NAME.json with a
+record of its training and its measured strength. Shipped networks are in `jaxzero/weights/`.
 
-Initial weights of a run may come from another board: those of a convolutional trunk are resized,
-of others the arrays carry over that do not depend on its size, such as the inner blocks of a dense
-one, and the rest starts fresh.
+Initial weights of a run may come from another board. A network that fits all boards is resized if
+its settings are the same. Otherwise the arrays that do not depend on the board carry over, such as
+the inner blocks of a dense trunk; the rest starts from scratch.
 """
 
 from __future__ import annotations
@@ -57,15 +57,14 @@ class LoadedAgent(NamedTuple):
 def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -> LoadedAgent:
     """Read the network of a run from one checkpoint or, by default, the newest good one.
 
-    Takes the weights that play: with a gate the best.
-    `say` names checkpoints that are skipped. Raises: InputError where there is no run, no such
-    checkpoint, or none that can be read.
+    Takes the weights that play; with a gate these are the best ones. `say` reports skipped
+    checkpoints. Raises: InputError if there is no run, no such checkpoint, or no readable one.
     """
     from jaxzero.runs.checkpoint import Checkpoints, layout_difference  # slow to import
 
     check_run("run_dir", run_dir)
     config = config_of_file(run_dir / CONFIG_FILE)
-    if not (run_dir / CHECKPOINTS).is_dir():  # opening it would make it
+    if not (run_dir / CHECKPOINTS).is_dir():  # opening it would create it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
     with Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
         found = checkpoints.iterations()
@@ -87,7 +86,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
 
 
 def load_weights(name: str) -> LoadedAgent:
-    """Load a network that is shipped or was exported, or that of a run, by its folder.
+    """Load a shipped or exported network, or that of a run by its folder.
 
     Raises: InputError, as `find_weights` and `load_agent`.
     """
@@ -98,22 +97,22 @@ def load_weights(name: str) -> LoadedAgent:
     config = config_of_file(_beside(path, ".yaml"))
     network = Network(config.game.board, config.network)
     flat = read_tensors("weights", _beside(path, SUFFIX))
-    if path.parent != FOLDER:  # of a shipped one that is known; to trace a network takes a second
+    if path.parent != FOLDER:  # shipped networks fit; tracing takes a second
         check_shapes(flat, param_shapes(network))
     agent = Agent(network, from_half(flat), config.search)
     return LoadedAgent(agent, config, read_record(name)["iteration"])
 
 
 def find_weights(name: str) -> Path:
-    """Return the path, without its suffix, of a network that is shipped or was exported.
+    """Return the path, without its suffix, of a shipped or exported network.
 
-    `name` is that of one that is shipped, such as `5x5`, a .safetensors file, or a folder with one.
-    Raises: InputError naming those there are.
+    `name` is a shipped network such as `5x5`, a .safetensors file, or a folder with one such file.
+    Raises: InputError naming the networks there are.
     """
     names, path = shipped_names(), Path(name)
     if name in names:
         return FOLDER / name
-    if os.path.isdir(path):  # not a method of `path`: names may be too long
+    if os.path.isdir(path):  # `path.is_dir()` raises for a name that is too long
         found = shipped_names(path)
         if len(found) != 1:
             there = ", ".join(f"{each}{SUFFIX}" for each in found)
@@ -131,7 +130,7 @@ def find_weights(name: str) -> Path:
 
 
 def read_record(name: str) -> dict[str, Any]:
-    """Return how a network was trained and what was measured of it. Raises: InputError."""
+    """Return the record of a network: training and measured strength. Raises: InputError."""
     path = _beside(find_weights(name), ".json")
     return read_mapping("weights", path, {"iteration": int})
 
@@ -147,32 +146,32 @@ def param_shapes(network: Network) -> chex.ArrayTree:
 
 
 def write_weights(loaded: LoadedAgent, record: dict[str, Any], name: str, folder: Path) -> None:
-    """Write a network, its config and its record to `folder`, over those of the same name."""
+    """Write a network, its config and its record to `folder`, replacing the same names."""
     make_folder("out", folder)
     record = {"iteration": loaded.iteration, **record}
     with temporary_folder(folder) as unfinished:
         save_config(loaded.config, unfinished / f"{name}.yaml")
         write_json(unfinished / f"{name}.json", record)
-        # Not `save_file`, whose files others cannot read.
+        # Not `save_file`: other users cannot read its files.
         (unfinished / f"{name}{SUFFIX}").write_bytes(save(to_half(loaded.agent.params)))
-        # The weights go last: without them the other files name no network.
+        # Move the weights last: without them the other files are no network.
         for suffix in (".yaml", ".json", SUFFIX):
             (unfinished / f"{name}{suffix}").replace(folder / f"{name}{suffix}")
 
 
 def to_half(params: chex.ArrayTree) -> dict[str, np.ndarray]:
-    """Return every array of a tree by its path, as float16, which is precise enough to play."""
+    """Return the arrays of a tree by path, as float16, which is precise enough to play."""
     flat = flatten_dict(params, sep="/")
     return {name: np.asarray(leaf, np.float16) for name, leaf in flat.items()}
 
 
 def from_half(flat: dict[str, np.ndarray]) -> chex.ArrayTree:
-    """Return the tree of arrays by path, float32."""
+    """Return arrays by path as a tree of float32."""
     return unflatten_dict({name: np.asarray(flat[name], np.float32) for name in flat}, sep="/")
 
 
 def check_shapes(flat: dict[str, np.ndarray], like: chex.ArrayTree) -> None:
-    """Raise an InputError unless arrays by path are those of the tree `like`."""
+    """Raise an InputError unless arrays by path have the names and shapes of `like`."""
     shapes = {name: leaf.shape for name, leaf in flatten_dict(like, sep="/").items()}
     for name, shape in shapes.items():
         if name not in flat or flat[name].shape != shape:
@@ -182,11 +181,11 @@ def check_shapes(flat: dict[str, np.ndarray], like: chex.ArrayTree) -> None:
             raise InputError(f"weights: {name} is no array of this network")
 
 
-EFFORT = {"games": int, "minutes": int | float}  # in records
+EFFORT = {"games": int, "minutes": int | float}  # fields of a record
 
 
 class Effort(NamedTuple):
-    """The training that went into weights, from zero on."""
+    """The total training of weights, from scratch."""
 
     games: int = 0
     minutes: float = 0.0  # of self-play and learning
@@ -197,12 +196,12 @@ class InitialWeights(NamedTuple):
 
     network: Network
     params: chex.ArrayTree
-    name: str  # of the folder of a run, or of what is shipped
+    name: str  # folder of a run, path of a file, or shipped name
     effort: Effort
 
 
 def read_initial_weights(name: str) -> InitialWeights:
-    """Read the weights of a run, where `name` is its folder, or of a network in a file.
+    """Read initial weights; `name` is a shipped name, a file or folder, or the folder of a run.
 
     Raises: InputError.
     """
@@ -214,7 +213,7 @@ def read_initial_weights(name: str) -> InitialWeights:
 
 
 def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
-    """Return what went into a network, its beginning included, and the version that made it."""
+    """Return the effort of a network, including its initial weights, and its jaxzero version."""
     from jaxzero.runs.checkpoint import Checkpoints
 
     if source.folder is None:
@@ -232,7 +231,7 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
 
 
 def note_initial_weights(run_dir: Path, initial: InitialWeights) -> None:
-    """Note in the folder of a run what it begins with."""
+    """Write the name and the effort of the initial weights to the folder of a run."""
     shipped = initial.name in shipped_names()
     name = initial.name if shipped else os.path.abspath(initial.name)
     note = {"weights": name, **initial.effort._asdict()}
@@ -240,9 +239,9 @@ def note_initial_weights(run_dir: Path, initial: InitialWeights) -> None:
 
 
 def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
-    """Return what a run without a checkpoint had begun with, None for a run from zero.
+    """Return the noted initial weights while a run has no checkpoint; else None.
 
-    Raises: InputError where it is not there any more.
+    Raises: InputError if the weights are no longer there.
     """
     name, _ = initial_note(run_dir)
     begun = not finished_checkpoints(run_dir / CHECKPOINTS)
@@ -250,9 +249,9 @@ def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
 
 
 def initial_note(run_dir: Path) -> tuple[str | None, Effort]:
-    """Return the name of the weights a run had begun with and what had gone into them.
+    """Return the name and the effort of the initial weights of a run.
 
-    No name and nothing for a run from zero. Raises: InputError.
+    A run from scratch has no name and no effort. Raises: InputError.
     """
     path = run_dir / INITIAL_FILE
     if not path.exists():
@@ -262,15 +261,15 @@ def initial_note(run_dir: Path) -> tuple[str | None, Effort]:
 
 
 class Transfer(NamedTuple):
-    """The weights of one network, where possible replaced by those of another."""
+    """The weights of one network, with those of another where names and shapes match."""
 
-    params: chex.ArrayTree  # float32, shaped like the weights of the network that takes
-    taken: int  # arrays that came from the other
+    params: chex.ArrayTree  # float32, shaped like the weights of the target
+    taken: int  # arrays from the source
     arrays: int  # arrays in all
 
 
 def transfer(source: chex.ArrayTree, target: chex.ArrayTree) -> Transfer:
-    """Return `target` with every array that `source` has under the same name in the same shape."""
+    """Return `target` with each array from `source` that has the same name and shape."""
     given, own = flatten_dict(source), flatten_dict(target)
     fits = {name for name, leaf in own.items() if name in given and given[name].shape == leaf.shape}
     merged = {

@@ -1,17 +1,17 @@
 """Gumbel tree search, all simulations of a round at once.
 
-Sequential halving visits the considered moves of the root once each in every round, and drops some
-of them between rounds. Below the root a node chooses by its own statistics alone. So the
-simulations of one round, which lie below different moves of the root, do not depend on each other:
-their positions go through the network in ONE batch. A search of 32 simulations with 16 considered
-moves has four rounds, of 16, 8, 4 and 4. Before them round 0 evaluates the root.
+Sequential halving visits every considered move of the root once per round, and drops some moves
+between rounds. Below the root a node chooses by its own statistics alone. So the simulations of one
+round, which lie below different moves of the root, do not depend on each other: their positions go
+through the network in ONE batch. A search of 32 simulations with 16 considered moves has four
+rounds, of 16, 8, 4 and 4. Before them round 0 evaluates the root.
 
-`tree` grows the tree. A move of the root has as many nodes below it as visits, so round r has at
-most r levels to climb: no loop depends on the data, which a GPU would have to ask back. Only where
-the rounds are data, for one position or a few, each climb ends where its last path ends.
+`tree` grows the tree. A move of the root has one node below it per visit, so round r climbs at most
+r levels. On a GPU these loop lengths are known at compile time, so the host never waits for the
+GPU. On a CPU, and if the rounds are data, each climb ends where its last path ends.
 
-Compiling is dear. On a CPU, which computes only what is used, all rounds are one loop of the widest
-round. A GPU computes whole rounds, so there rounds of the same width are one loop. With the
+Compiling is expensive. A CPU computes only used nodes, so one loop with the width of the widest
+round serves all rounds. A GPU computes whole rounds, so rounds of the same width share a loop. With
 `Rounds` as an argument of the program, one program serves every number of simulations.
 
 Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel". `mctx_search` does the
@@ -50,11 +50,11 @@ from jaxzero.search.tree import (
     weighted_values,
 )
 
-LOWEST_SCORE = -1e9  # of a move that may be chosen
-# Positions: what a convolution of more computes does not stay in the cache of a core. Measured on
-# one core, conv 64 x 4 on 5x5: 123 us a position in batches of 256, 167 us in batches of 1024.
+LOWEST_SCORE = -1e9  # lowest score of an eligible move
+# Positions. The results of a larger convolution do not fit in the cache of a core. Measured on one
+# core, conv 64 x 4 on 5x5: 123 us a position in batches of 256, 167 us in batches of 1024.
 CPU_BATCH = 256
-CPU_LEAST = 8  # positions: smaller parts cost more than they leave out
+CPU_LEAST = 8  # positions; smaller parts cost more than they save
 
 
 class SearchResult(NamedTuple):
@@ -65,7 +65,7 @@ class SearchResult(NamedTuple):
     value: jax.Array  # [B] float32, utility of the chosen move after the search
     visits: jax.Array  # [B, A] int32, visit counts at the root
     prior: jax.Array  # [B, A] float32, the network's policy at the root
-    tree: chex.ArrayTree  # the whole tree: `Tree`, or that of mctx
+    tree: chex.ArrayTree  # the whole tree: `Tree`, or the tree of mctx
 
 
 def halving(considered: int, simulations: int) -> list[int]:
@@ -74,7 +74,7 @@ def halving(considered: int, simulations: int) -> list[int]:
 
 
 def phases(considered: int, simulations: int) -> Iterator[tuple[int, int]]:
-    """Yield the moves that each round of `halving` visits, and in how many rounds these are so."""
+    """Yield (moves visited per round, number of such rounds) for every phase of `halving`."""
     if considered <= 1:
         if considered and simulations:
             yield 1, simulations
@@ -94,10 +94,10 @@ def phases(considered: int, simulations: int) -> Iterator[tuple[int, int]]:
 
 @lru_cache
 def schedule(settings: SearchConfig) -> np.ndarray:
-    """Return the visits in each round by how many moves are considered: [m + 1, R] int32.
+    """Return the visits of each round, by the number of considered moves: [m + 1, R] int32.
 
-    Every search takes R rounds, those of a full root. With fewer moves than
-    `max_considered_actions`, a game has as many simulations as its own halving fits into R rounds.
+    Every search takes the R rounds of a root with enough moves. A root with fewer moves than
+    `max_considered_actions` gets as many simulations as its own halving fits into these rounds.
     """
     most = min(settings.max_considered_actions, settings.simulations)
     full = np.array(halving(most, settings.simulations))
@@ -106,7 +106,7 @@ def schedule(settings: SearchConfig) -> np.ndarray:
         for simulations in range(settings.simulations, 0, -1):
             own = list(phases(considered, simulations))
             ends = np.cumsum([rounds for _, rounds in own])
-            # Rounds never visit more than those before, so the last of each kind tells.
+            # Rounds never grow, so checking the last round of each phase is enough.
             if ends[-1] <= len(full) and all(full[ends - 1] >= [visits for visits, _ in own]):
                 table[considered, : ends[-1]] = np.repeat(*np.array(own).T)
                 break
@@ -115,15 +115,15 @@ def schedule(settings: SearchConfig) -> np.ndarray:
 
 
 class Rounds(NamedTuple):
-    """The rounds of a search. As arguments of a program they are data: see `padded_rounds`."""
+    """The rounds of a search. As a program's argument they are data: see `padded_rounds`."""
 
-    visits: np.ndarray | jax.Array  # [m + 1, R] int32, moves visited, by how many are considered
+    visits: np.ndarray | jax.Array  # [m + 1, R] int32, moves visited, by number of considered moves
     first: np.ndarray | jax.Array  # [R] int32, the first node of each round
-    count: int | jax.Array  # [] int32, rounds played, that of the root included
+    count: int | jax.Array  # [] int32, rounds played, including round 0 of the root
 
 
 def rounds_of(settings: SearchConfig) -> Rounds:
-    """Return the rounds of a search: that of the root, then those of `schedule`."""
+    """Return the rounds of a search: round 0 of the root, then the rounds of `schedule`."""
     visits = np.pad(schedule(settings), ((0, 0), (1, 0)), constant_values=1)
     widest = visits[-1]
     return Rounds(visits, np.cumsum(widest, dtype=np.int32) - widest, len(widest))
@@ -131,13 +131,13 @@ def rounds_of(settings: SearchConfig) -> Rounds:
 
 @lru_cache
 def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
-    """Return the rounds of so many simulations, at most those of `settings`, as data.
+    """Return the rounds of `simulations`, at most `settings.simulations`, as data.
 
-    The shapes are those of `settings` whatever `simulations` are. Callers share the arrays.
+    The shapes depend on `settings` only, not on `simulations`. Callers share the arrays.
     """
     rounds = rounds_of(replace(settings, simulations=simulations))
     considered = 1 + min(settings.max_considered_actions, settings.simulations)
-    # A round has a visit at least. More simulations may have fewer rounds.
+    # A round has at least one visit. The number of rounds may fall with more simulations.
     length = 1 + settings.simulations - len(rounds.first)
     visits = np.pad(rounds.visits, ((0, considered - len(rounds.visits)), (0, 0)), mode="edge")
     visits = np.pad(visits, ((0, 0), (0, length)))
@@ -145,7 +145,7 @@ def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
 
 
 def loops(settings: SearchConfig, rounds: Rounds) -> Iterator[tuple[int, int, int]]:
-    """Yield begin, end and width of the spans of rounds that are compiled once."""
+    """Yield begin, end and width of each span of rounds that shares one compiled loop."""
     known = isinstance(rounds.count, int)
     if not known or computes_what_is_used(settings):
         yield 0, rounds.count, min(settings.max_considered_actions, settings.simulations)
@@ -168,15 +168,15 @@ def plan(
     gumbel_scale: float,
     rounds: Rounds | None = None,
 ) -> SearchResult:
-    """Search a batch of positions; `value_scale` is that of the paper, values are -1 to 1.
+    """Search a batch of positions; `value_scale` is c_scale of the paper, values are -1 to 1.
 
-    `rounds` may be data of at most `settings.simulations` simulations.
+    `rounds` may be data, for at most `settings.simulations` simulations.
     """
     expand_nodes = partial(expand_in_parts, settings, len(root.legal), expand_nodes)
     weigh = partial(weighted_values, value_scale)
     gumbel = jnp.zeros(root.legal.shape)
     if gumbel_scale:
-        # The split is that of mctx, for the same noise from the same key.
+        # Split the key as mctx does, so that the same key gives the same noise.
         noise = jax.random.gumbel(jax.random.split(key)[1], gumbel.shape, gumbel.dtype)
         gumbel = gumbel_scale * noise
 
@@ -197,7 +197,7 @@ def plan(
         part = None if few else CPU_BATCH
         return backward(weigh, outcome, tree, paths, first[number], levels, part)
 
-    # Slots that a round does not use belong to the next round, so the last one needs room for all.
+    # The next round overwrites unused slots of a round; the last round needs room for all slots.
     spans = list(loops(settings, rounds))
     tree = plant(root, 1 + settings.simulations + spans[-1][-1])
     for begin, end, width in spans:
@@ -211,7 +211,7 @@ def plan(
     weights = weigh(moves, tree.first_values[:, ROOT], most_visits)
     best = move_scores(root.legal & (moves.visits == most_visits), gumbel, moves.logits, weights)
     edge = jnp.argmax(best, axis=-1).astype(jnp.int32)
-    # What has no visits keeps its share of the prior, completed by the mixed value.
+    # Moves without visits keep their prior; the mixed value replaces their value.
     improved = jnp.where(root.legal, moves.logits + weights, jnp.finfo(weights.dtype).min)
     return SearchResult(
         edge=edge,
@@ -224,7 +224,7 @@ def plan(
 
 
 def root_moves(tree: Tree, legal: jax.Array) -> Moves:
-    """Return the moves of the root [B, A]; the logits of the best are 0."""
+    """Return the moves of the root [B, A], with logits shifted so that the largest is 0."""
     moves = jax.tree.map(lambda field: field[:, ROOT], tree.moves)
     logits = moves.logits - jnp.max(moves.logits, axis=-1, keepdims=True)
     return moves._replace(logits=jnp.where(legal, logits, jnp.finfo(logits.dtype).min))
@@ -233,11 +233,11 @@ def root_moves(tree: Tree, legal: jax.Array) -> Moves:
 def choose_moves(
     weigh: Callable, tree: Tree, legal: jax.Array, gumbel: jax.Array, visits: jax.Array, width: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Choose the moves of the root for their next visit: [B, W], and which there are.
+    """Choose the root moves of the next round: [B, W], and whether each exists: [B, W] bool.
 
-    `visits` [] is how many those have that are still considered, one of every round so far. One
-    after the other, as in mctx, the first choice raises the most visits by one, and so the weight
-    of values for the rest.
+    Moves that are still considered have `visits` [] visits, one from every round so far. mctx
+    chooses moves one after the other: the first choice raises the largest number of visits by one,
+    and so the weight of values for the other choices. The scores here follow mctx.
     """
     moves = root_moves(tree, legal)
     eligible = legal & (moves.visits == visits)
@@ -258,7 +258,7 @@ def choose_moves(
 def move_scores(
     eligible: jax.Array, gumbel: jax.Array, logits: jax.Array, weights: jax.Array
 ) -> jax.Array:
-    """Return the score of root moves [B, A]; the best of those that are eligible is chosen."""
+    """Return the scores of root moves: [B, A]; moves that are not eligible get -inf."""
     return jnp.where(eligible, jnp.maximum(LOWEST_SCORE, gumbel + logits + weights), -jnp.inf)
 
 
@@ -270,17 +270,17 @@ def expand_in_parts(
     moves: jax.Array,
     used: jax.Array,
 ) -> Expanded:
-    """Expand nodes [P] in parts of `settings.evaluation_batch` at most.
+    """Expand nodes [P] in parts of at most `settings.evaluation_batch`.
 
-    The nodes are of so many `games`; what is not `used` [P] need not be expanded. Few nodes are
-    expanded together, and the network leaves out those that are not used.
+    The nodes belong to `games` games. Nodes that are not `used` [P] need no expansion. A CPU
+    expands few nodes together; the network then skips the unused nodes.
     """
     count = len(moves)
     if computes_what_is_used(settings):
         if count <= max(SIZES):
             return expand_nodes(nodes, moves, used)
-        # Most games have as many moves in a round, so rounds fill such parts. Measured on two
-        # cores with 128 games in rounds of 16: 30 % faster than in parts of 256.
+        # Most games visit equally many moves in a round, so dividing the games evenly gives full
+        # parts. Two cores, 128 games, rounds of 16: 30 % faster than with parts of 256.
         size = max(-(-games // -(-games // CPU_BATCH)), CPU_LEAST)
         return in_parts((size,), expand_nodes, (nodes, moves, used), used)
     parts = -(-count // (settings.evaluation_batch or count))
@@ -288,7 +288,7 @@ def expand_in_parts(
         return expand_nodes(nodes, moves, None)
     size = -(-count // parts)
 
-    def split(field: jax.Array) -> jax.Array:  # what fills the last part is not used
+    def split(field: jax.Array) -> jax.Array:  # repeats nodes to fill the last part
         return jnp.resize(field, (parts, size, *field.shape[1:]))
 
     done = jax.lax.map(lambda part: expand_nodes(*part, None), jax.tree.map(split, (nodes, moves)))

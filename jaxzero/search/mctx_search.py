@@ -1,10 +1,10 @@
 """The search of the plain game by the library mctx, one simulation after the other.
 
-A reference for the search by rounds (`gumbel`), which chooses the same moves after the same visits,
-and a choice of users: `search.engine mctx`. mctx knows fixed rewards and discounts of moves: in the
-plain game the boxes that a move closes, and 1 where the mover moves again, -1 where the opponent
-does. In the quiet game both follow from the value behind the move, so it has no search by mctx.
-Only this file knows mctx.
+It is the reference for the search by rounds (`gumbel`): both choose the same moves after the same
+visits. The setting `search.engine mctx` selects it. mctx needs fixed rewards and discounts of
+moves. In the plain game the reward is the boxes that a move closes, and the discount is 1 if the
+mover moves again, -1 if the opponent moves. In the quiet game both depend on the value after the
+move, so mctx cannot search it. Only this file uses mctx.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plain game as the search sees it: every position is a node, every undrawn edge a move.
+"""The plain game for the search: every position is a node, every undrawn edge is a move.
 
 `quiet_game` has the same functions; the setting `search.nodes` chooses. All are for ONE game.
 """
@@ -14,11 +14,11 @@ from jaxzero.game import DotsAndBoxes, State, boxes_gained, discount, is_over
 from jaxzero.game import step as draw_edge
 from jaxzero.game.structure import Structure
 
-View = jax.Array  # [A] bool, edges on the board: all there is to know
+View = jax.Array  # [A] bool, edges on the board; the plain game needs nothing else
 
 
 class Node(NamedTuple):
-    """A position in the search tree, and what the move to it brought."""
+    """A position in the search tree, with the reward and the discount of the move to it."""
 
     state: State
     reward: jax.Array  # [] float32, utility gained by the mover
@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 
 def view(game: DotsAndBoxes, drawn: jax.Array) -> View:
-    """Return what the rules say about a position with these drawn edges [A]."""
+    """Return the view of a position with these drawn edges [A]: the edges."""
     return drawn
 
 
@@ -36,32 +36,32 @@ def legal(game: DotsAndBoxes, view: View) -> jax.Array:
 
 
 def prior(game: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
-    """Return the logits of the moves from those of the edges: [A] to [A]."""
+    """Turn logits of edges into logits of moves: [A] to [A]."""
     return logits
 
 
 def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
-    """Return the policy over edges that belongs to a policy over moves: [A] to [A]."""
+    """Turn a policy over moves into a policy over edges: [A] to [A]."""
     return policy
 
 
 def searched(state: State, view: View) -> State:
-    """Return the position that is searched for a position: the same."""
+    """Return the position to search: the same position."""
     return state
 
 
 def structure_of_searched(view: View) -> Structure | None:
-    """Return the structure of the searched position where it is known: it is not."""
+    """Return None: the structure of the searched position is not known."""
     return None
 
 
 def resolve(state: State, view: View, value: jax.Array) -> State:
-    """Return the searched position once captures are decided by its value [] in boxes."""
+    """Return the same position: the value [] in boxes decides no captures here."""
     return state
 
 
 def total(view: View, value: jax.Array, margin: jax.Array) -> jax.Array:
-    """Return the remaining margin of a position when its searched position ends with `margin`."""
+    """Return the remaining margin of a position, given the `margin` of its searched position."""
     return margin
 
 
@@ -84,7 +84,7 @@ def root(state: State, view: View) -> Node:
 
 
 def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
-    """Return the node behind a move, and its view. After the end reward and discount are 0."""
+    """Return the node after a move, and its view. A move after the end has reward, discount 0."""
     before = node.state
     after, again = draw_edge(game, before, move)
     reward = boxes_gained(before, after, again) / game.num_boxes

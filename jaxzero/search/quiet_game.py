@@ -1,8 +1,8 @@
-"""The quiet game as the search sees it: quiet positions are nodes, safe edges and openings moves.
+"""The quiet game for the search: quiet positions are nodes, safe edges and openings are moves.
 
-A position without a free box is quiet. Who faces free boxes takes them all, or declines the last
-two or four; the value of the quiet position behind them decides. So the search spends no simulation
-on captures. When a node's value changes, the decision on the way to it is taken again.
+A position without a free box is quiet. The side that faces free boxes takes all of them, or
+declines the last two or four. The value of the next quiet position decides, so the search spends no
+simulations on captures. When the value of a node changes, this decision is made again.
 
 `plain_game` has the same functions; the setting `search.nodes` chooses. All are for ONE game.
 """
@@ -35,18 +35,18 @@ from jaxzero.network.network import IMPOSSIBLE
 
 View = Structure
 
-TINY = 1e-30  # smaller priors count as this; keeps the logarithm finite
+TINY = 1e-30  # smallest prior; keeps the logarithm finite
 
 
 class Node(NamedTuple):
-    """A quiet position in the search tree, and the free boxes on the way to it."""
+    """A quiet position in the search tree, and the free boxes that are captured before it."""
 
     state: State  # as if all free boxes were taken; the search reads the edges only
     free: FreeBoxes
 
 
 def view(game: DotsAndBoxes, drawn: jax.Array) -> View:
-    """Return what the rules say about a position with these drawn edges [A]."""
+    """Return the view of a position with these drawn edges [A]: its structure."""
     return structure(game, drawn)
 
 
@@ -56,36 +56,36 @@ def legal(game: DotsAndBoxes, view: View) -> jax.Array:
 
 
 def prior(game: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
-    """Return the logits of the moves from those of the edges: [A] to [A].
+    """Turn logits of edges into logits of moves: [A] to [A].
 
-    Probabilities of edges that are the same move add up.
+    The probabilities of edges that count as one move add up.
     """
     together = fold(game, view, jax.nn.softmax(logits))
     return jnp.where(quiet_moves(game, view), jnp.log(jnp.maximum(together, TINY)), IMPOSSIBLE)
 
 
 def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
-    """Return the policy over edges that belongs to a policy over moves: [A] to [A]."""
+    """Turn a policy over moves into a policy over edges: [A] to [A]."""
     return spread(game, view, equivalence(game, view), policy)
 
 
 def searched(state: State, view: View) -> State:
-    """Return the position that is searched for a position: all free boxes are taken."""
+    """Return the position to search: the position after all free boxes are taken."""
     return settle(state, view, jnp.zeros((), bool))
 
 
 def structure_of_searched(view: View) -> Structure | None:
-    """Return the structure of the searched position where it is known."""
+    """Return the structure of the searched position."""
     return once_quiet(view)
 
 
 def resolve(state: State, view: View, value: jax.Array) -> State:
-    """Return the searched position once captures are decided by its value [] in boxes."""
+    """Return the quiet position after its value [] in boxes has decided the captures."""
     return settle(state, view, declines(view, value))
 
 
 def total(view: View, value: jax.Array, margin: jax.Array) -> jax.Array:
-    """Return the remaining margin of a position when its searched position ends with `margin`."""
+    """Return the remaining margin of a position, given the `margin` of its searched position."""
     return whole_value(view, margin, declines(view, value))
 
 
@@ -112,7 +112,7 @@ def root(state: State, view: View) -> Node:
 
 
 def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
-    """Return the node behind a move, and the view of the position before its captures.
+    """Return the node after a move, and the view of the position before its captures.
 
     Move -1 draws nothing and passes the turn.
     """
@@ -123,9 +123,9 @@ def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]
 def outcome(game: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return reward and discount of the move to a node, given its value [], boxes / board boxes.
 
-    The opponent takes or declines the free boxes, whichever is worth more. With `cnt` free boxes of
-    which `s` can be declined and the value V of the node in boxes, the move is worth -(cnt + V), or
-    -(cnt - s + |V + s|) where s > 0: the larger of cnt + V and cnt - 2 s - V of `game/quiet.py`.
+    The opponent takes or declines the cnt free boxes, whichever is worth more. Let s be the boxes
+    that can be declined, and V the value of the node in boxes. The move is worth -(cnt + V) if s is
+    0, else -(cnt - s + |V + s|): minus the larger of cnt + V and cnt - 2 s - V (`game/quiet.py`).
     """
     decline = declines(node.free, value * game.num_boxes)
     reward = -captured(node.free, decline) / game.num_boxes

@@ -1,4 +1,4 @@
-"""The tree search of a batch of games: what a node is, who evaluates it, which engine searches."""
+"""The tree search of a batch of games, with the nodes, evaluator and engine of the settings."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Evaluation(NamedTuple):
     value: jax.Array  # [B] float32, utility still to come, -1 to 1
 
 
-# (params, State [B], their structure [B] where it is known)
+# (params, State [B], their structure [B], or None: not known)
 Evaluate = Callable[[chex.ArrayTree, State, Structure | None], Evaluation]
 
 
 def game_of(settings: SearchConfig) -> ModuleType:
-    """Return the module that says which positions are nodes."""
+    """Return the module that defines which positions are nodes."""
     return quiet_game if settings.nodes == "quiet" else plain_game
 
 
 def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
-    """Return an evaluator whose value is the expected margin, in boards."""
+    """Return an evaluator; its value is the expected margin divided by the boxes of the board."""
     game = network.game
 
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
@@ -68,10 +68,10 @@ def search(
 ) -> SearchResult:
     """Search a batch of positions (State [B]) with Gumbel MuZero planning on the true rules.
 
-    `view` is the view of the positions, or of the original ones before their free boxes were taken.
-    It saves work where it is known. `gumbel_scale` 1 explores at the root, 0 is deterministic play.
-    With `rounds` as data of `gumbel.padded_rounds` one program serves all numbers of simulations up
-    to that of `settings`.
+    `view` is the view of the positions, or of the positions before their free boxes were taken.
+    Passing a known view saves work. `gumbel_scale` 1 explores at the root; 0 is deterministic.
+    With `rounds` from `gumbel.padded_rounds` as data, one program serves all numbers of simulations
+    up to `settings.simulations`.
     With `settings.nodes` quiet the positions must be quiet, and edge, policy and visits are over
     the moves of the quiet game.
     Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
@@ -87,7 +87,7 @@ def search(
     def expand_and_evaluate(node, move, used=None):
         node, view = expand(node, move)
         state = node.state
-        if used is not None:  # as little to evaluate as in a game that is over
+        if used is not None:  # an unused position counts as over, so it is not evaluated
             state = state._replace(drawn=state.drawn | ~used[:, None])
         evaluation = evaluate(params, state, structure_of(view))
         count = len(move)
@@ -97,13 +97,13 @@ def search(
 
     if view is None:
         view = jax.vmap(partial(rules.view, game))(state.drawn)
-    # NO_MOVE draws nothing and passes the turn: from here it leads to the root, and round 0
-    # expands the root like any other node.
+    # NO_MOVE draws nothing and passes the turn, so it leads from `passed` to the root. Round 0
+    # then expands the root like any other node.
     passed = State(state.drawn, -state.margin, 1 - state.player)
     games, expanded = len(state.margin), None
     in_one = games <= (settings.evaluation_batch or games)
     if in_one and not computes_what_is_used(settings) and rounds is None:
-        # One more place to compile, but a GPU need not analyse the positions again.
+        # This costs one more compiled copy, but a GPU need not analyse the positions again.
         first = evaluate(params, state, structure_of(view))
         expanded = jax.vmap(rules.root)(state, view), prior(view, first.prior_logits), first.value
     root = Root(
@@ -111,7 +111,7 @@ def search(
         legal=jax.vmap(partial(rules.legal, game))(view),
         expanded=expanded,
     )
-    # Values are in boxes by the boxes on the board.
+    # Values are in boxes divided by the boxes of the board.
     value_scale = settings.value_scale_per_box * game.num_boxes
     problem = settings, value_scale, expand_and_evaluate, outcome, key, root, gumbel_scale
     if settings.engine == "mctx":

@@ -1,9 +1,8 @@
 """Search trees of a batch of games, grown by whole rounds of simulations.
 
 `simulate`, `expand` and `backward` are the steps of a round. The simulations of a round lie below
-different moves of the root, so they do not depend on each other. Every node remembers the leaf
-where the next simulation through it ends, so `simulate` is a lookup; `backward` renews what
-changes.
+different moves of the root, so they do not depend on each other. Every node stores the leaf where
+the next simulation through it ends, so `simulate` is a lookup; `backward` updates these leaves.
 
 Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 """
@@ -20,12 +19,12 @@ import jax.numpy as jnp
 
 ROOT = 0
 VISIT_OFFSET = 50.0  # c_visit of Danihelka et al.
-NO_MOVE = -1  # leads from what `plant` holds to the root
+NO_MOVE = -1  # leads from `Root.before` to the root
 
 Expanded = tuple[chex.ArrayTree, jax.Array, jax.Array]  # nodes [P], logits [P, A], values [P]
 # (nodes [P], moves [P], which of them are used [P] bool, or None: all)
 Expand = Callable[[chex.ArrayTree, jax.Array, jax.Array | None], Expanded]
-# (nodes [P], their values [P]) to reward [P] and discount [P] of the moves that lead to them
+# (nodes [P], their values [P]) to reward [P] and discount [P] of the moves to these nodes
 Outcome = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
 
 
@@ -34,7 +33,7 @@ class Root(NamedTuple):
 
     before: chex.ArrayTree  # [B, ...], nodes from which `NO_MOVE` leads to the positions
     legal: jax.Array  # [B, A] bool
-    expanded: Expanded | None  # the positions where they are evaluated before the search
+    expanded: Expanded | None  # the positions if they are evaluated before the search, else None
 
 
 class Moves(NamedTuple):
@@ -42,7 +41,7 @@ class Moves(NamedTuple):
 
     logits: jax.Array  # [..., A] float32, prior
     visits: jax.Array  # [..., A] int32
-    values: jax.Array  # [..., A] float32, reward + discount * value behind the move
+    values: jax.Array  # [..., A] float32, reward + discount * value after the move
 
 
 class Tree(NamedTuple):
@@ -56,26 +55,26 @@ class Tree(NamedTuple):
     first_values: jax.Array  # [B, N] float32, by the network
     values: jax.Array  # [B, N] float32, mean of the first value and of all visits below
     moves: Moves  # [B, N, A]
-    children: jax.Array  # [B, N, A] int32, the node behind a move; 0: none
+    children: jax.Array  # [B, N, A] int32, the node after a move; 0: none
     leaf: jax.Array  # [B, N] int32, the node where the next simulation through here ends
-    leaf_move: jax.Array  # [B, N] int32, and the move that it tries there
+    leaf_move: jax.Array  # [B, N] int32, the move that this simulation tries at the leaf
 
 
 class Paths(NamedTuple):
-    """The simulations of one round: W of each game."""
+    """The simulations of one round: W per game."""
 
     node: jax.Array  # [B, W] int32, the leaf
-    move: jax.Array  # [B, W] int32, its move to expand
+    move: jax.Array  # [B, W] int32, the move of the leaf to expand
     used: jax.Array  # [B, W] bool
 
 
 def weighted_values(
     scale: float, moves: Moves, first_value: jax.Array, most_visits: jax.Array
 ) -> jax.Array:
-    """Return what the values of moves [..., A] add to their logits.
+    """Return the weighted values of moves [..., A], to be added to their logits.
 
-    Moves without a visit count with the mixed value (Danihelka 2022, appendix D): the first value
-    [...] of the node and the values of the visited moves, these by their prior.
+    Moves without a visit get the mixed value (Danihelka 2022, appendix D): a mean of the first
+    value [...] of the node and of the values of the visited moves, weighted by their prior.
     `most_visits` [..., 1] is the largest number of visits of one move.
     """
     visited = moves.visits > 0
@@ -101,7 +100,7 @@ def next_move(weigh: Callable, moves: Moves, first_value: jax.Array) -> jax.Arra
 
 
 def plant(root: Root, size: int) -> Tree:
-    """Return trees with room for `size` nodes, before the first round has put the root there."""
+    """Return trees with room for `size` nodes; the first round adds the root."""
     games, edges = root.legal.shape
 
     def grow(first: jax.Array) -> jax.Array:
@@ -128,7 +127,7 @@ def plant(root: Root, size: int) -> Tree:
 
 
 def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
-    """Return where the simulations through these moves of the root [B, W] end."""
+    """Return the leaves where the simulations through these moves of the root [B, W] end."""
     games = jnp.arange(len(chosen))[:, None]
     child = tree.children[games, ROOT, chosen]
     inside = (child > 0) & (chosen != NO_MOVE)
@@ -139,7 +138,7 @@ def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
 def expand(
     expand_nodes: Expand, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array
 ) -> Tree:
-    """Add the positions behind the leaves as nodes `first`, `first` + 1, ..."""
+    """Add the positions after the moves of the leaves as nodes `first`, `first` + 1, ..."""
     games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]
 
     def flat(field: jax.Array) -> jax.Array:
@@ -154,7 +153,7 @@ def expand(
         return jax.lax.dynamic_update_slice_in_dim(field, new, first, axis=1)
 
     number = (first + jnp.arange(slots, dtype=jnp.int32))[None, :]
-    # Nobody's child: a slot that is not used, and the root.
+    # Unused slots and the root have no parent.
     is_child = paths.used & (paths.move != NO_MOVE)
     parent = jnp.where(is_child, paths.node, tree.parents.shape[1])
     return tree._replace(
@@ -190,14 +189,14 @@ def backward(
     levels: int | None,
     part: int | None = None,
 ) -> Tree:
-    """Add the values of the nodes from `first` on, at most `levels` from the root, to those above.
+    """Add the values of the nodes from `first` on to all nodes above them.
 
-    `levels` None: not known before the search. With `part` the paths that are used climb in parts
-    of so many.
+    The new nodes are at most `levels` below the root; None: not known before the search. With
+    `part`, the used paths climb in groups of `part`.
 
-    Keeps this law at every node: its value times its visits is its first value plus, over its
-    moves, visits times (reward + discount * value of the child). In the quiet game reward and
-    discount follow from the value of the child, so they are computed again when it changes.
+    Every node keeps this property: its value times its visits is its first value plus, summed over
+    its moves, visits times (reward + discount * value of the child). In the quiet game reward and
+    discount depend on the value of the child, so they are computed again when this value changes.
     """
     if levels == 0:
         return tree
@@ -211,7 +210,7 @@ def backward(
         return climbing.used & (climbing.node != ROOT)
 
     def level_by_level(tree: Tree, climbing: Climb) -> Tree:
-        # The levels that a path may have; most are far shorter.
+        # Climb the largest number of levels; most paths are far shorter.
         def below_root(_, carry: tuple[Tree, Climb]) -> tuple[Tree, Climb]:
             tree, climbing = carry
             parent = tree.parents[climbing.games, climbing.node]
@@ -229,7 +228,7 @@ def backward(
 
     if part is not None:
         return in_turns(part, while_any, tree, climbing)
-    if levels is None:  # the rounds are not counted before either
+    if levels is None:  # the number of rounds is data, not known at compile time
         return while_any(tree, climbing)
     # A CPU stops where the last path ends.
     return jax.lax.platform_dependent(tree, climbing, cpu=while_any, default=level_by_level)
@@ -259,7 +258,7 @@ def climb_one(
     active: jax.Array,
     only_root: bool = False,
 ) -> tuple[Tree, Climb]:
-    """Add a visit of nodes to their parents, where `active` [...]; the root has no leaf."""
+    """Add one visit of each `active` [...] node to its parent, and climb to the parent."""
     games, node, added, _ = climbing
     nowhere = tree.parents.shape[1]  # writes there are dropped
     parent, move = tree.parents[games, node], tree.move_to[games, node]
@@ -281,10 +280,10 @@ def climb_one(
     changed = (new_reward != reward) | (new_discount != discount)
 
     def after_reading(old: jax.Array, new: jax.Array) -> jax.Array:
-        # Else XLA does not see that the old is read before, and copies the whole tree.
+        # Otherwise XLA does not see that `old` is read before the write, and copies the whole tree.
         return jnp.where(new == old, old, new)
 
-    # Where the reply changed, the earlier visits of this move get their new value too.
+    # If the reply of the opponent changed, the earlier visits of this move get the new value too.
     above = jnp.where(changed, (count + 1) * worth - count * old, reward + discount * added)
     here = jax.nn.one_hot(move, before.visits.shape[-1], dtype=bool)
     after = before._replace(

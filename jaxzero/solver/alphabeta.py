@@ -25,7 +25,7 @@ _njit = partial(numba.njit, cache=True, nogil=True)
 class Tables(NamedTuple):
     """The geometry of a board and the transposition table. For one thread at a time."""
 
-    beside: np.ndarray  # [A, 2] int16, boxes beside each edge; the last number is outside
+    beside: np.ndarray  # [A, 2] int16, boxes beside each edge; num_boxes is the outside
     keys: np.ndarray  # [A + _DEEPEST] uint64, random words of edges and depths
     stored: np.ndarray  # [_ENTRIES] uint64, the position and depth of an entry
     bounds: np.ndarray  # [_ENTRIES, 2] int16, proven lower and upper bound on its value, boxes
@@ -54,7 +54,7 @@ def choose_edges(
 def move_values(game: DotsAndBoxes, depth: int, drawn: np.ndarray) -> np.ndarray:
     """Return the value of every edge of a position [A] bool, in boxes for its mover: [A] int64.
 
-    The best edges have their exact value, all others an upper bound below it, drawn ones -1000.
+    The best edges have their exact value, other edges an upper bound below it, drawn edges -1000.
     """
     sides, tables = count_sides(game, drawn), _tables(game)
     counters = np.zeros(_COUNTERS, np.uint64)
@@ -65,7 +65,7 @@ def move_values(game: DotsAndBoxes, depth: int, drawn: np.ndarray) -> np.ndarray
 
 @lru_cache(maxsize=4)
 def _tables(game: DotsAndBoxes) -> Tables:
-    """Return the tables of a board, which last from move to move."""
+    """Return the tables of a board; all moves share them."""
     words = np.random.default_rng(0).integers(
         2**64, size=game.num_edges + _DEEPEST, dtype=np.uint64
     )
@@ -137,7 +137,7 @@ def _sort_moves(drawn, sides, beside, moves):
 
 @_njit(f"int64({_BOARD}, {_TABLES}, int64, int64, int64)")
 def _value(drawn, sides, counters, tables, depth, alpha, beta):
-    """Return the margin that the side to move still wins, a bound where outside alpha and beta."""
+    """Return the margin that the side to move still wins; outside alpha to beta it is a bound."""
     if depth == 0:
         return _free_boxes(drawn, sides, counters, tables)
     beside, keys, stored, bounds = tables

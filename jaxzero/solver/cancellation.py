@@ -1,7 +1,7 @@
-"""End work that nobody waits for any more.
+"""Cancel work when nobody waits for its result any more.
 
-Whoever starts the work says how to find out: with a function that raises once the result is not
-wanted. What takes seconds calls it from time to time. Without such a function nothing is cancelled.
+The code that starts the work sets a check: a function that raises once the result is not wanted.
+Work that takes seconds calls the check from time to time. Without a check nothing is cancelled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _check: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None
 
 @contextmanager
 def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
-    """Let `check` cancel what this thread does in a block, by raising."""
+    """Let `check` cancel the work of this thread in a block, by raising."""
     token = _check.set(check)
     try:
         yield
@@ -33,14 +33,14 @@ def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_cancelled() -> None:
-    """Raise what the check of this thread raises, if the work is cancelled."""
+    """Call the check of this thread, which raises if the work is cancelled."""
     if check := _check.get():
         check()
 
 
 @contextmanager
 def holding(lock: Lock) -> Iterator[None]:
-    """Hold a lock in a block; cancelled while it waits, raise what the check raises."""
+    """Hold a lock in a block; the check of this thread can cancel the wait for the lock."""
     while not lock.acquire(timeout=LOOK_SECONDS):
         check_cancelled()
     try:
@@ -50,7 +50,7 @@ def holding(lock: Lock) -> Iterator[None]:
 
 
 def result_of(running: Future[Result], seconds: float | None = None) -> Result:
-    """Return the result of another thread; cancelled, raise what the check of this thread raises.
+    """Return the result of another thread; the check of this thread can cancel the wait.
 
     Raises: TimeoutError after `seconds`.
     """

@@ -28,7 +28,7 @@ _NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to
 
 Result = TypeVar("Result")
 Work = tuple[np.ndarray, ...]  # the memory of a search: board, scratch, table and control words
-Search = Callable[..., Result]  # of such memory
+Search = Callable[..., Result]  # takes such memory
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def solve(
     """Return the margin of one position and every edge that keeps it.
 
     `drawn` is [A] bool or a list of edge numbers. Without a limit the search runs to the end.
-    So many `threads` share a long search.
+    A long search runs in `threads` threads.
     Raises: InputError for a board beyond 7x7 or an impossible edge.
     """
     across, down, bits, work = prepare(game, drawn, table)
@@ -202,12 +202,12 @@ def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> W
 
 
 def cores() -> int:
-    """Return the cores that this process may use: so many searches run well at once."""
+    """Return how many cores this process may use: as many searches run well at once."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def can_solve(game: DotsAndBoxes) -> bool:
-    """Return whether the solver takes a board; three bits name a side in a transposition table."""
+    """Return whether the solver takes a board; keys of the table have three bits for each side."""
     return max(game.rows, game.cols) <= 7
 
 
@@ -312,7 +312,7 @@ def _run_in_thread(search: Search[Result], works: Sequence[Work], seconds: float
 
 
 def finish(running: Future[Result], works: Sequence[Work], seconds: float | None) -> Result:
-    """Return the result of a search; end it when time is up, cancelled or at an interrupt."""
+    """Return the result of a search; stop the search when time is up, cancelled or interrupted."""
     try:
         return result_of(running, seconds)
     except TimeoutError:
@@ -331,16 +331,16 @@ def stop(works: Sequence[Work]) -> None:
 
 
 def sharing(work: Work, threads: int) -> list[Work]:
-    """Return the memory of so many threads that share the table of `work`, whose own is first."""
+    """Return the memory of `threads` threads that share the table of `work`; `work` comes first."""
     board, scratch, table, control = work
     others = [(board, scratch.copy(), table, control.copy()) for _ in range(threads - 1)]
     return [work, *others]
 
 
 def first_of(search: Search[Result], works: Sequence[Work]) -> Result:
-    """Run one search in as many threads as `works`; return what the first one finds.
+    """Run one search in as many threads as `works`; return the result of the first to finish.
 
-    The others end with it. If all are stopped, the result is that of the first thread.
+    It stops the other threads. If all are stopped before, return the result of `works[0]`.
     """
     if len(works) == 1:
         return search(*works[0])

@@ -1,6 +1,6 @@
-"""The compiled parts of the solver, imported when they are first used: that compiles them.
+"""The compiled parts of the solver, imported at their first use, because imports compile them.
 
-The first compilation on a machine takes seconds; programs that solve nothing do not wait for it.
+The first compilation on a machine takes seconds; programs that do not solve do not wait for it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ bitboards, null_window = _Later("bitboards"), _Later("null_window")
 
 
 def is_compiled() -> bool:
-    """Return whether this process has solved a position, so that the next takes no compiling."""
+    """Return whether this process has solved a position, so the next needs no compilation."""
     function = getattr(sys.modules.get("jaxzero.solver.null_window"), "solve_position", None)
     return bool(getattr(function, "signatures", function))

@@ -1,7 +1,7 @@
 """The compiled search of the exact solver: null windows and a transposition table.
 
 The search knows quiet positions only (Barker & Korf, AAAI 2012): the side to move captures all free
-boxes at once, less the last 2 boxes of a chain or the last 4 of a loop if handing these over is
+boxes at once, except the last 2 boxes of a chain or the last 4 of a loop if handing them over is
 worth more. A search tests one bound; `quiet_bounds` repeats it until the bounds meet.
 """
 
@@ -45,12 +45,12 @@ _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _MIX_3 = np.uint64(0xFF51AFD7ED558CCD)
 
-# `control` [int64]; other threads write TIME_UP and STOP. SHARED is 1 where threads prove together.
+# `control` [int64]; other threads write TIME_UP and STOP. SHARED is 1 if threads prove together.
 NODES, NODE_LIMIT, STOP, TIME_UP, SHARED, CONTROL_WORDS = range(6)
 
 # `table` [uint64]: the entries, then marks of moves that a thread is searching just now.
 ENTRY_WORDS, MARKS = 4, 2**10
-_FEWEST_SHARED = 6  # safe edges; below, a search is too short to be worth a mark
+_FEWEST_SHARED = 6  # safe edges; with fewer, a search is too short to be worth a mark
 
 
 @njit(cache=True, nogil=True)
@@ -122,8 +122,8 @@ def _mark(table, across, down, code, move):
 def _find(table, bucket, across, down, code):
     """Return the first word of the entry of this key, or -1.
 
-    The words of a key hold those of the bounds too (Hyatt and Mann 2002): where two threads have
-    written an entry at once, it fits no key.
+    The words of a key are mixed with the bounds (Hyatt and Mann 2002), so an entry that two threads
+    have written at once matches no key.
     """
     for at in (bucket, bucket + ENTRY_WORDS):
         bounds = table[at + 3]
@@ -138,7 +138,7 @@ def _find(table, bucket, across, down, code):
 
 @njit(cache=True, nogil=True)
 def _load(table, bucket, across, down, code, left):
-    """Return the bounds and the best safe edge known of one key; `left` boxes bound any margin."""
+    """Return the known bounds and best safe edge of one key; `left` boxes bound any margin."""
     at = _find(table, bucket, across, down, code)
     if at < 0:
         return -left, left, NO_MOVE
@@ -218,8 +218,8 @@ def search(across, down, beta, ply, board, work, table, control):
     safe_across = across & ~(two | (two << board[STRIDE]))
     safe_down = down & ~(two | (two << ONE))
     hint, first_move = move, True
-    # Threads share the moves of a position (ABDADA, Weill 1996): each leaves for later what another
-    # one searches, but for the first move, which mostly decides alone.
+    # Threads share the moves of a position (ABDADA, Weill 1996): each thread postpones moves that
+    # another thread searches. All threads search the first move, which mostly decides alone.
     shared = control[SHARED] != 0 and popcount(safe_across | safe_down) >= _FEWEST_SHARED
     later_across = later_down = ZERO
     mark, place = ZERO, 0
@@ -258,7 +258,7 @@ def search(across, down, beta, ply, board, work, table, control):
         after_across, after_down = work[at], work[at + 1]
         taken, declined = np.int64(work[at + 2]), np.int64(work[at + 3])
         # With V the margin after the opening, the answering side gets taken + V, or
-        # taken - declined + |V + declined| where it can decline. Test that it is at most -beta.
+        # taken - declined + |V + declined| if it can decline. Test that this is at most -beta.
         room = declined - taken - beta
         if room < 0 and declined > 0:
             best = max(best, declined - taken - ((left - taken) & 1))

@@ -1,7 +1,7 @@
 """Proofs with a deadline: the value of a position, and which of some preferred edges keeps it.
 
-All proofs of a position share a transposition table. What an interrupted proof has found stays in
-it, for the next proof and for the next position of the game.
+All proofs of a position share a transposition table. The bounds found by an interrupted proof stay
+in the table, for the next proof and for the next position of the game.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxzero.solver import endgame
 from jaxzero.solver.endgame import NO_LIMIT, Result, TranspositionTable, Work
 from jaxzero.solver.later import bitboards, null_window
 
-GLANCE_NODES = 2_000  # about a millisecond; enough to find again what the table knows
+GLANCE_NODES = 2_000  # about a millisecond; enough to look up bounds in the table
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Problem:
     down: np.uint64  # undrawn vertical edges
     bits: np.ndarray  # [A] int64, the bit of each edge
     bounds: np.ndarray  # [2] int64, proven bounds on the margin of the side to move, boxes
-    most: np.ndarray  # [A] int64, proven upper bounds on what drawing each edge is worth
+    most: np.ndarray  # [A] int64, proven upper bounds on the value of drawing each edge
     works: list[Work]  # the memory of each thread that proves
 
     @property
@@ -44,7 +44,7 @@ class Problem:
         return lower if lower == upper else None
 
     def stop(self) -> None:
-        """End the proof that runs, from any thread, within microseconds."""
+        """Stop the running proof, from any thread, within microseconds."""
         endgame.stop(self.works)
 
 
@@ -64,9 +64,9 @@ def new_problem(
 def prove_value(problem: Problem, guess: float, order: Sequence[int] = ()) -> None:
     """Narrow the bounds of a problem until they meet or the proof is stopped.
 
-    Each step tests one margin, beginning with the one nearest to `guess` boxes. Where the guess is
-    right, the first step finds a best edge, and the second proves that none is better. It goes
-    through the edges in `order`, all that are undrawn, or without one as the solver thinks best.
+    Each step tests one margin; the first margin is the nearest to `guess` boxes. If the guess is
+    right, the first step finds a best edge and the second proves that no edge is better. A step
+    tries the edges in `order`, which must hold all undrawn ones; without it the solver chooses.
     """
     bounds = problem.bounds
     while bounds[0] < bounds[1]:
@@ -82,7 +82,7 @@ def prove_value(problem: Problem, guess: float, order: Sequence[int] = ()) -> No
 
 
 def is_reached(problem: Problem, test: int, order: Sequence[int]) -> bool | None:
-    """Tell whether the margin is at least `test`, `order` as in `prove_value`; None if stopped."""
+    """Return whether the margin is at least `test`; None if stopped. `order`: see `prove_value`."""
     if not order:
         search = partial(null_window.at_least, problem.across, problem.down, test)
         reached = endgame.first_of(search, problem.works)
@@ -97,7 +97,7 @@ def is_reached(problem: Problem, test: int, order: Sequence[int]) -> bool | None
 
 
 def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> bool | None:
-    """Tell whether drawing `edge` is worth at least `least`; None if stopped or out of nodes.
+    """Return whether drawing `edge` is worth at least `least`; None if stopped or out of nodes.
 
     `least` has the parity of the boxes left.
     """
@@ -111,14 +111,14 @@ def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> 
 
 
 def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | None:
-    """Return the first edge of `order` that is worth at least `least`, None if there is none.
+    """Return the first edge that is worth at least `least`, None if there is none.
 
-    When stopped, the first edge that is known to be worth it, else the first not refuted. Edges
-    that may be worth most come first.
+    Edges with higher upper bounds come first, edges with equal bounds in `order`. If stopped,
+    return an edge that is known to be worth it, else the first that is not refuted.
     """
     known, open_edges = None, []
     most = np.minimum(problem.most, problem.bounds[1])
-    for edge in sorted(order, key=lambda edge: -most[edge]):  # what the table knows comes at once
+    for edge in sorted(order, key=lambda edge: -most[edge]):  # quick tests: the table may suffice
         worth = is_worth(problem, edge, least, GLANCE_NODES)
         if worth:
             known = edge
@@ -135,10 +135,10 @@ def first_worth(problem: Problem, least: int, order: Sequence[int]) -> int | Non
 
 
 def finish(problem: Problem, running: Future[Result], deadline: float) -> Result:
-    """Return the result of a proof that runs in a thread, stopped at `deadline`.
+    """Return the result of a proof that runs in a thread; stop the proof at `deadline`.
 
-    `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too, as does the
-    cancelling of this thread's work. Afterwards the problem is ready for another proof.
+    `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too, and so does
+    cancelling this thread's work. Afterwards the problem is ready for another proof.
     """
     try:
         seconds = max(0.0, deadline - time.monotonic())

@@ -1,4 +1,4 @@
-"""The exact values of positions with few edges left, in plain Python: nothing compiles for them."""
+"""Exact values of positions with few edges left, in plain Python, without compilation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jaxzero.game.board import box_sides_table
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver.endgame import ILLEGAL
 
-MOST_UNDRAWN = 12  # edges: all of 2x2; a tenth of a second
+MOST_UNDRAWN = 12  # edges, as many as a 2x2 board has; takes a tenth of a second
 
 
 def small_values(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
     """Return the margin after drawing each edge of a position [A] bool, as `endgame.move_values`.
 
-    [A] int64; None where more edges are left than these few.
+    [A] int64; None if more than `MOST_UNDRAWN` edges are left.
     """
     undrawn = np.flatnonzero(~drawn)
     if len(undrawn) > MOST_UNDRAWN:

@@ -25,7 +25,7 @@ class SolvedPosition(NamedTuple):
     drawn: np.ndarray  # [A] bool, edges on the board
     lower: np.ndarray  # [A] int, ILLEGAL for drawn edges
     upper: np.ndarray  # [A] int, ILLEGAL for drawn edges
-    least: int = ILLEGAL  # a bound from below on the value that no single move need have proven
+    least: int = ILLEGAL  # a lower bound on the value; proven, perhaps for no single move
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -57,7 +57,7 @@ def solve_position(
 
     Raises: InputError for a board that is too large.
     """
-    endgame.move_values(DotsAndBoxes(1, 1), [])  # compiles, before the time starts to count
+    endgame.move_values(DotsAndBoxes(1, 1), [])  # compile before the time starts to count
     endgame.solve(DotsAndBoxes(1, 1), [])
     begin, table = time.monotonic(), endgame.new_table()
     shared = {"table": table, "threads": endgame.cores()}
@@ -120,7 +120,7 @@ def describe(game: DotsAndBoxes, solved: SolvedPosition) -> str:
         elif len(free) > 1 and len(solved.best) == len(free):
             best = "every edge"
         lines.append(f"best: {best}")
-    # The moves that are not proven, by their bounds.
+    # The moves that are not proven, grouped by their bounds.
     unproven: dict[tuple[int, int], list[int]] = {}
     for edge in np.flatnonzero(solved.lower < solved.upper).tolist():
         bounds = int(solved.lower[edge]), int(solved.upper[edge])

@@ -1,16 +1,16 @@
-"""Adjudication: games end where the exact solver can say how, as with chess tablebases.
+"""Adjudication: the exact solver ends games early, as tablebases do in chess.
 
-The setting `selfplay.solver_below_edges` asks for it; at 0, its default, games are played out.
-Self-play calls `has_ended`, `ends_of` and `label`, the iteration calls `store`, and the host runs
-`adjudicator`. Besides that, openings leave more edges undrawn (`openings`), and a game that has
-stopped stays where it is (`selfplay.play_step`).
+The setting `selfplay.solver_below_edges` turns it on; at 0, the default, games are played to their
+end. Self-play calls `has_ended`, `ends_of` and `label`, the iteration calls `store`, and the host
+runs `adjudicator`. Also, openings leave more edges undrawn (`openings`), and a stopped game stays
+where it is (`selfplay.play_step`).
 
-The device plays on while the cores of the host solve. Iteration i hands over the positions at which
-its games stopped. They are solved during iteration i + 1, and iteration i + 2 takes the answers. It
-writes the margins of iteration i into the replay, where its positions stand with margins unknown,
-and adds the solved positions themselves, with the best moves as policy.
+The cores of the host solve while the device plays on. Iteration i hands over the positions at which
+its games stopped. The host solves them during iteration i + 1. Iteration i + 2 takes the answers:
+it writes the margins of iteration i, which were unknown so far, into the replay. It also adds the
+solved positions themselves, with the best moves as policy.
 
-Answers are lost where a run stops and resumes: margins of its last two iterations stay unknown.
+When a run stops and resumes, the margins of its last two iterations stay unknown.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ OF_ENDS = tuple(
 
 
 class Stops(NamedTuple):
-    """The ends of N games: where they stopped, before free boxes are taken or declined."""
+    """Where N games stopped; `ahead` and `player` are as before any free box is taken."""
 
-    drawn: jax.Array  # [N, A] bool, edges once all free boxes are taken; all: over or never begun
+    drawn: jax.Array  # [N, A] bool, with all free boxes taken; all drawn: over or never begun
     ahead: jax.Array  # [N] int32, boxes of the first player minus those of the second
     player: jax.Array  # [N] int32, side to move
     free: FreeBoxes  # [N]
 
 
 class Postponed(NamedTuple):
-    """What the margins of P stored positions will be: slope * result of the game + offset."""
+    """Unknown margins of P stored positions; each is slope * result of the game + offset."""
 
     game: jax.Array  # [P] int32
-    slope: jax.Array  # [P] float32, 0 where searches alone say it
+    slope: jax.Array  # [P] float32, 0 if the target comes from searches alone
     offset: jax.Array  # [P] float32
-    known: jax.Array  # [P] bool, as soon as the result is
+    known: jax.Array  # [P] bool, the margin is known once the result is
     left: jax.Array  # [P] int32, boxes not closed yet
 
 
-# The first player's final margins [N] int32 of games that are played out, else `Stops`.
+# Final margins of the first player [N] int32 if games are played to their end, else `Stops`.
 Ends = jax.Array | Stops
 
 
 class Waiting(NamedTuple):
-    """What one iteration waits for."""
+    """The results that the positions of one iteration wait for."""
 
     postponed: Postponed | None  # [P]; None: results are known at once
     ends: Ends  # [N]
@@ -76,26 +76,26 @@ class Waiting(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What the solver says about N games: K positions of each, the one it stopped at first."""
+    """Answers of the solver for N games: K positions of each; the game stopped at position 0."""
 
     drawn: jax.Array  # [N, K, A] bool, quiet positions
     best: jax.Array  # [N, K, A] bool, all moves that keep the value
     value: jax.Array  # [N, K] int32, margin of the side to move, in boxes
-    solved: jax.Array  # [N, K] bool, within the limit of nodes
+    solved: jax.Array  # [N, K] bool, solved within the node limit
 
 
 class Adjudication(NamedTuple):
     """Games of one device that wait for the solver; the host puts the answers here."""
 
-    older: Waiting  # of two iterations ago, which the answers are for
-    newer: Waiting  # of the last iteration
+    older: Waiting  # from two iterations ago; `answers` belong to it
+    newer: Waiting  # from the last iteration
     answers: Answers
 
 
 def has_ended(config: Config, position: State) -> jax.Array:
     """Return whether games [B] end at the positions that are searched next: [B] bool.
 
-    They are over, or the exact solver knows their end (`selfplay.solver_below_edges`).
+    A game ends when it is over or has few enough edges left (`selfplay.solver_below_edges`).
     """
     return jnp.sum(~position.drawn, axis=-1) <= config.selfplay.solver_below_edges
 
@@ -109,7 +109,7 @@ def ends_of(config: Config, position: State, games: Games) -> Ends:
 
 
 def no_ends(config: Config, games: int) -> Ends:
-    """Return the ends of so many games of which none has begun."""
+    """Return the ends of `games` games before any of them has begun."""
     zeros = jnp.zeros(games, jnp.int32)
     if not config.selfplay.solver_below_edges:
         return zeros
@@ -120,7 +120,7 @@ def no_ends(config: Config, games: int) -> Ends:
 def label(
     config: Config, decisions: Decisions, ends: Ends, begun: jax.Array, key: jax.Array
 ) -> tuple[tuple[Positions, Postponed | None], dict[str, jax.Array]]:
-    """Return all decisions [T * B] as positions, what their margins wait for, and metrics."""
+    """Return all decisions [T * B] as positions, their postponed margins, and metrics."""
     if config.selfplay.solver_below_edges:
         return postpone(config, decisions, len(begun)), {}
     metrics = result_metrics(ends, begun, jnp.sum(begun))
@@ -128,7 +128,7 @@ def label(
 
 
 def init_adjudication(config: Config, games: int) -> Adjudication | None:
-    """Return the state of a device of `games` games that waits for nothing."""
+    """Return the initial state of a device with `games` games; None without adjudication."""
     if not config.selfplay.solver_below_edges:
         return None
     count = config.positions_per_game * games
@@ -140,15 +140,15 @@ def init_adjudication(config: Config, games: int) -> Adjudication | None:
 
 
 def no_answers(config: Config, games: int) -> Answers:
-    """Return NumPy answers about `games` games of which none is solved."""
+    """Return NumPy answers for `games` games, with no position solved."""
     rows, edges = (games, config.solver_positions_per_game), config.game.board.num_edges
     boards = np.zeros((2, *rows, edges), bool)
     return Answers(*boards, np.zeros(rows, np.int32), np.zeros(rows, bool))
 
 
 def postpone(config: Config, decisions: Decisions, games: int) -> tuple[Positions, Postponed]:
-    """Return all decisions [T * B] as positions without margins, and what these will be."""
-    # The target is the result, or a mean of it and of searches: two results give all the others.
+    """Return all decisions [T * B] as positions without margins, and the postponed margins."""
+    # The target is a linear function of the result: its values at 0 and 1 determine it.
     two = jnp.array([[0], [1]]).repeat(games, axis=1)
     target, known = jax.vmap(partial(totals, config.selfplay, decisions))(two)
     sign = jnp.where(decisions.player == 0, 1.0, -1.0)
@@ -174,14 +174,14 @@ def store(
     waiting: Waiting,
     key: jax.Array,
 ) -> tuple[Replay, Adjudication | None, dict[str, jax.Array]]:
-    """Add the positions of an iteration to the ring; return ring, state and metrics.
+    """Add the positions of an iteration to the replay; return replay, state and metrics.
 
-    Take the answers about the games of two iterations ago too: the ring gets their margins and
-    solved positions [N * K].
+    Also take the answers for the games of two iterations ago: write their margins into the replay
+    and add their solved positions [N * K].
     """
     if state is None:
         return add(replay, positions), None, {}
-    # Keys 0 and 1 of the split are those of play and of learning.
+    # Keys 0 and 1 of the split belong to self-play and learning.
     uniform_key, offset_key = jax.random.split(jax.random.fold_in(key, 2))
     newer, (due, stops, begun), answers = waiting, state.older, state.answers
     result, known = results(stops, answers), answers.solved[:, 0]
@@ -207,16 +207,16 @@ def store(
 
 
 def results(stops: Stops, answers: Answers) -> jax.Array:
-    """Return the first player's final margins [N] int32, where the first positions are solved."""
+    """Return the first player's final margins [N] int32; valid where position 0 is solved."""
     value = answers.value[:, 0]
     to_come = whole_value(stops.free, value, declines(stops.free, value))
     return stops.ahead + jnp.where(stops.player == 0, to_come, -to_come)
 
 
 def solved_positions(config: Config, answers: Answers, offset: jax.Array) -> Positions:
-    """Return answers [N, K] as positions [N * K]; those that are missing are copies of others.
+    """Return answers [N, K] as positions [N * K]; copies of usable ones replace all others.
 
-    Without any answer they teach nothing: no policy and no margin.
+    If no answer is usable, the positions have no policy and no known margin.
     """
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), answers)
     usable = _usable(flat)
@@ -229,5 +229,5 @@ def solved_positions(config: Config, answers: Answers, offset: jax.Array) -> Pos
 
 
 def _usable(answers: Answers) -> jax.Array:
-    """Return which answers are about a position that is solved and not over: [..., K] bool."""
+    """Return which answers have a position that is solved and not over: [..., K] bool."""
     return answers.solved & jnp.any(answers.best, axis=-1)

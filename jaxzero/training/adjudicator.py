@@ -20,21 +20,20 @@ from jaxzero.solver.endgame import TranspositionTable, cores, new_table, solve_m
 from jaxzero.training.adjudication import OF_ENDS, Adjudication, Answers, no_answers
 from jaxzero.training.parallel import own_devices, own_slices, shard_own
 
-# Of one position, about 40 ms. Nearly all with 22 undrawn edges need a quarter of it at most.
+# Per position, about 40 ms. Nearly all positions with 22 undrawn edges need at most a quarter.
 NODE_LIMIT = 2**16
-# A position costs more nodes for each undrawn edge, and as much again for each that is safe. With
-# more than this many of both together hardly one is solved within the limit, so none is tried.
+# Largest sum of undrawn edges and safe edges of a position to solve. Nodes grow with the sum; above
+# this limit hardly any position is solved within NODE_LIMIT.
 MOST_TO_SOLVE = 48
 CHUNK = 64  # games that a thread takes at a time, with one transposition table
 TABLE_ENTRIES = 2**16
-NICENESS = 10  # of the solving threads: the device comes first where it is the host
+NICENESS = 10  # of the solving threads; on a CPU, self-play and learning run first
 
 
 class Adjudicator:
-    """Solves stopped games in threads: the compiled solver holds no lock of Python.
+    """Solves stopped games in threads; the compiled solver releases the GIL.
 
-    Each process solves the games of its own devices. Where games are played to their end there is
-    nothing to do.
+    Each process solves the games of its own devices. Without adjudication there is nothing to do.
     """
 
     def __init__(self, config: Config, devices: list[jax.Device]):
@@ -68,15 +67,15 @@ class Adjudicator:
         config = self._config
         if state is None:
             return
-        # Copied: the next iteration takes the memory.
+        # A copy, because the next iteration reuses the memory.
         drawn = own_slices(state.newer.ends.drawn)
         drawn = drawn.reshape(-1, drawn.shape[-1])
         own = own_devices(self._devices)
-        # Games of the processes before this one.
+        # Number of games in the processes before this one.
         before = len(drawn) // len(own) * self._devices.index(own[0])
         over = drawn.all(axis=1)
         finished, stored = no_answers(config, len(drawn)), config.solver_positions_per_game
-        finished.solved[over, 0] = True  # worth 0
+        finished.solved[over, 0] = True  # no box is left: margin 0
         stopped, spare = np.flatnonzero(~over), np.flatnonzero(over)
         parts = min(len(stopped), -(-len(drawn) // CHUNK))
         near = config.selfplay.solver_depth_draws
@@ -89,13 +88,13 @@ class Adjudicator:
         self._batches.append(Batch(finished, chunks))
 
     def known(self, metrics: dict[str, float], waits: dict[str, float]) -> dict[str, float]:
-        """Return the metrics of an iteration; of ends those of its first two are not known."""
+        """Return all metrics of an iteration; drop those of game ends while they are unknown."""
         if self._config.selfplay.solver_below_edges and not waits:
             metrics = {name: value for name, value in metrics.items() if name not in OF_ENDS}
         return metrics | waits
 
     def close(self) -> None:
-        """Drop what has not begun and wait for the rest, some seconds at most."""
+        """Cancel work that has not begun and wait for the rest, a few seconds at most."""
         self._pool.shutdown(cancel_futures=True)
 
     def __enter__(self) -> Adjudicator:
@@ -108,17 +107,17 @@ class Adjudicator:
 class Batch(NamedTuple):
     """The games of one iteration on their way through the solver."""
 
-    finished: Answers  # NumPy [D * N, ...]; games that were over need no solver
+    finished: Answers  # NumPy [D * N, ...]; games that were over are filled in
     chunks: list[tuple[np.ndarray, Future]]  # rows [P] and their answers [P, ...]
 
 
 def solve_stops(
     game: DotsAndBoxes, drawn: np.ndarray, more: int, count: int, nearness: int, seed: tuple
 ) -> tuple[Answers, float]:
-    """Solve quiet positions [P, A] and later ones of each: answers [P + more, K] and seconds.
+    """Solve quiet positions [P, A] and later positions; return answers [P + more, K] and seconds.
 
-    K is `count`; `nearness` is as in `play_on`. The last `more` rows are of games that were over or
-    never began. They are filled with other later positions of stops chosen at random.
+    K is `count`; `nearness` is as in `play_on`. The last `more` rows belong to games that were over
+    or never began. They get additional later positions of stopped games, chosen at random.
     """
     begin, table = time.perf_counter(), new_table(TABLE_ENTRIES)
     rng = np.random.default_rng(seed)
@@ -141,10 +140,10 @@ def solve_stops(
 
 
 def _solved(game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable) -> Answers:
-    """Return what the solver says about quiet positions [P, A]: fields [P, ...]."""
+    """Return the answers of the solver for quiet positions [P, A]: fields [P, ...]."""
     undrawn, safe = ~drawn, ~drawn & (fullest_beside(game, drawn) < 2)
     tried = undrawn.sum(axis=1) + safe.sum(axis=1) <= MOST_TO_SOLVE
-    # A full board, which takes no search, stands in for those that are not tried.
+    # A full board, which needs no search, replaces each position that is not tried.
     full = drawn | ~tried[:, None]
     value, best, solved = solve_many(game, full, NODE_LIMIT, table=table)
     return Answers(drawn, best, value, solved & tried)
@@ -157,16 +156,16 @@ def play_on(
     nearness: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Return a quiet position from further on in each of P games, before their end.
+    """Return a later quiet position of each of P games, before the end of the game.
 
-    From `drawn` [P, A] the first move is one of the `best` [P, A] where there are any, the others
-    are random: in three games of four safe moves as long as there are any. Of `nearness` depths
-    drawn evenly the one nearest to `drawn` counts, as positions there are harder. All free boxes
-    are taken.
+    The first move from `drawn` [P, A] is one of the `best` [P, A], if there are any. Other moves
+    are random; with probability 3/4 a game plays safe moves as long as there are any. Draw
+    `nearness` depths uniformly and keep the one nearest to `drawn`, because positions there are
+    harder. All free boxes are taken.
     """
     position, moves = drawn.copy(), np.where(best.any(axis=1, keepdims=True), best, ~drawn)
     left = np.maximum(2, (~drawn).sum(axis=1))
-    nearest = rng.random(len(drawn)) ** (1 / nearness)  # distributed as the largest of so many
+    nearest = rng.random(len(drawn)) ** (1 / nearness)  # distributed as the largest of `nearness`
     fewest = np.minimum(1 + (nearest * (left - 1)).astype(int), left - 1)
     going, careful = np.ones(len(drawn), bool), rng.random((len(drawn), 1)) < 0.75
     for _ in range(game.num_edges):
@@ -183,7 +182,7 @@ def play_on(
 
 
 def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Return the quiet positions behind positions [P, A] whose free boxes are all taken."""
+    """Take all free boxes of positions [P, A]; return the quiet positions."""
     sides, drawn = box_sides_table(game), drawn.copy()
     while True:
         row, box = np.nonzero(drawn[:, sides].sum(axis=-1) == 3)
@@ -193,6 +192,6 @@ def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 
 
 def _give_way() -> None:
-    """Let other threads run first, where threads have a priority of their own."""
+    """Lower the priority of this thread, on systems where each thread has its own."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

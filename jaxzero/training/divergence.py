@@ -1,4 +1,4 @@
-"""A training whose numbers are not finite ends with its last good checkpoint."""
+"""Report a training that diverged, and its last good checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxzero.runs.checkpoint import Checkpoints
 def divergence(
     config: Config, checkpoints: Checkpoints | None = None, resume_command: str = ""
 ) -> Iterator[None]:
-    """Turn a FloatingPointError into a RunError: what is not finite, what is left, what to do."""
+    """Turn a FloatingPointError into a RunError that explains what is left and what to do."""
     try:
         yield
     except FloatingPointError as error:

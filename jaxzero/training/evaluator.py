@@ -28,22 +28,22 @@ PROCESSES = Shares(own_share, join_shares)
 class Evaluator:
     """Measures the network of a run: matches, solved positions, and the gate.
 
-    Several processes share out the games and the positions; all of them call the methods alike.
+    Several processes divide the games and positions; all of them must call the same methods.
     """
 
     def __init__(self, config: Config, network: Network):
-        """Make players and suite. Raises: InputError for those that do not exist."""
+        """Make the players and check the suite. Raises: InputError if one does not exist."""
         settings, game = config.evaluation, network.game
         self._opponents = make_players(settings.opponents, game, field="evaluation.opponents")
         self._settings, self._seed, self._game = settings, config.seed, game
         simulations = settings.simulations
         self.player_name = f"search:{simulations}" if simulations else "policy"
-        # Made once: the weights change, the compiled programs stay.
+        # Made once: the weights change, but the compiled programs stay.
         self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
         with as_field("evaluation.suite", "suite", settings.suite):
             check_suite(settings.suite, game)
         matches = bool(self._opponents or settings.gate_threshold)
-        # Also at the end of the run as many games at once as during it, see `_match`.
+        # The final matches play as many games at once as those during the run, see `_match`.
         games = len(own_share(settings.games)) if matches else 0
         solved = BATCH * (suite_name(settings.suite, game) != "none")
         refuse_search("evaluation.simulations", simulations, games, game, solved)
@@ -58,9 +58,9 @@ class Evaluator:
         return every > 0 and iteration % every == 0
 
     def evaluate(self, learner: Learner) -> tuple[dict[str, float], str]:
-        """Try the gate, then measure who plays now; return metrics and words for the log line.
+        """Try the gate, then measure the weights that play; return metrics and text for the log.
 
-        Where the metric gate/accepted is 1, the caller lets the newest weights through.
+        If the metric gate/accepted is 1, the caller must accept the newest weights.
         """
         began = time.perf_counter()
         # On the first device of each process.
@@ -79,7 +79,7 @@ class Evaluator:
 
     @cached_property
     def _suite(self) -> Suite | None:
-        # Built when first needed: solving takes seconds, and training can begin without.
+        # Built when first needed: solving takes seconds, and training can start without it.
         with doing("reading the suite of solved positions"):
             return choose_suite(self._settings.suite, self._game)
 
@@ -101,7 +101,7 @@ class Evaluator:
         return scores
 
     def gate(self, learner: Learner) -> tuple[Learner, dict[str, float]]:
-        """Let the newest weights play from now on if they beat the best. No gate: do nothing."""
+        """Accept the newest weights if they score enough against the best. No gate: do nothing."""
         threshold = self._settings.gate_threshold
         if not threshold:
             return learner, {}
@@ -113,7 +113,7 @@ class Evaluator:
         return accept_candidate(learner) if accepted else learner, metrics
 
     def _match(self, first, second, games: int) -> MatchResult:
-        # As many at once as during training, so that programs compiled then serve at the end.
+        # As many games at once as during training, so the final match compiles no new program.
         with doing(f"playing {games} games against {second.name}"):
             return play_match(
                 self._game,

@@ -1,6 +1,6 @@
-"""Games of self-play before a decision: how they begin, and when they have ended.
+"""Self-play games before a decision: how games begin and which positions are searched.
 
-A lane is a place in the batch where one game at a time is in play.
+A lane is one place in the batch of parallel games; it holds one game at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxzero.training.targets import Decisions
 
 
 class RandomMoves(NamedTuple):
-    """When games have uniformly random moves instead of those of the search."""
+    """When games play uniformly random moves instead of the moves of the search."""
 
     opening: jax.Array  # [B] int32, random moves at the start
     deviation: jax.Array  # [B] int32, number of a later random move; -1: none
@@ -31,12 +31,12 @@ class RandomMoves(NamedTuple):
 
 
 class Games(NamedTuple):
-    """Games before a decision: B in the lanes, or N that wait."""
+    """Games before a decision: B in the lanes, or N in a queue."""
 
-    number: jax.Array  # [B] int32, of the game
+    number: jax.Array  # [B] int32, number of the game
     ply: jax.Array  # [B] int32, decisions of this game so far
     state: State  # [B], before its free boxes are taken
-    view: chex.ArrayTree  # [B, ...], what the rules say about it
+    view: chex.ArrayTree  # [B, ...], what the rules compute from the state
     random: RandomMoves  # [B]
 
 
@@ -67,8 +67,8 @@ def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric
 def draw_random_moves(
     settings: SelfplayConfig, key: jax.Array, games: int, moves: chex.Numeric
 ) -> RandomMoves:
-    """Choose when `games` games of `moves` [] moves each have random moves."""
-    uniform = jax.random.uniform(key, (3, games))  # one draw: each is dear to compile
+    """Choose the random moves of `games` games that have `moves` [] moves each."""
+    uniform = jax.random.uniform(key, (3, games))  # one draw: each compiles slowly
     longest = jnp.minimum(settings.random_opening_moves, moves)
     opening = jnp.floor(uniform[0] * (longest + 1)).astype(jnp.int32)
     deviates = uniform[1] < settings.random_move_fraction

@@ -50,7 +50,7 @@ Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Acto
 
 
 def init_actor(config: Config, devices: int) -> Actor:
-    """Return the state of one of `devices` devices: nothing in the replay, nothing awaited."""
+    """Return the initial state of one of `devices` devices: empty replay, no waiting games."""
     block, games = (
         config.positions_per_iteration // devices,
         config.selfplay.games_per_iteration // devices,
@@ -65,7 +65,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
 
     It takes the learner, the actor, the key of the run and the span [2] float32 of this iteration:
     the fraction of the run that is done before and after it. Keys derive from (seed, iteration,
-    device), so a resumed run needs no saved key and repeats a run that never stopped.
+    device), so a resumed run needs no saved key and equals a run that never stopped.
     """
     config.check_devices(devices)
     evaluate = network_evaluator(network, config.search)
@@ -85,7 +85,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
-        # Where games begin late, fewer decisions may be played than are stored: some come twice.
+        # Late starts may give fewer decisions than stored positions; then some are stored twice.
         new = jnp.minimum(played["selfplay/moves"], config.positions_per_game * games)
         played["selfplay/new_positions"] = new + played.get("selfplay/solved", 0)
         counts = {name: value for name, value in played.items() if name in COUNTS}
@@ -124,7 +124,7 @@ class Program(NamedTuple):
     """The compiled iteration and the memory it holds on one device, in bytes."""
 
     compiled: jax.stages.Compiled  # takes `Shapes`, returns learner, actor, metrics
-    predicted: int | None  # None: XLA does not say
+    predicted: int | None  # None: XLA does not report it
     replay: int
 
 
@@ -136,7 +136,7 @@ def compile_iteration(config: Config, network: Network, devices: list[jax.Device
     shapes = input_shapes(config, network, len(devices))
     limit = memory_limit_bytes(own_devices(devices))
     parts = least_bytes(config, shapes.learner, shapes.actor, len(devices))
-    # Before the compiler runs, which itself works through large constants.
+    # Refuse before compiling: the compiler itself processes large constants.
     refuse_least(config, parts, limit, len(devices))
     compiled = lower_and_compile(config, network, devices, shapes)
     predicted = predicted_bytes(compiled)

@@ -19,24 +19,24 @@ from jaxzero.training.optimizer import learning_rate, make_optimizer
 from jaxzero.training.replay import Replay, sample
 from jaxzero.training.targets import Positions, policy_entropy
 
-# Of the squared logarithm of the sum that a softmax divides by, for both heads. The losses do not
-# see a constant that all logits share: it drifts, and bfloat16 cannot tell large logits apart.
+# Weight of the squared log-sum-exp of the logits, for both heads. The losses ignore a constant that
+# all logits share. The constant drifts, and bfloat16 cannot tell large logits apart.
 # Source: Chowdhery et al. 2022, "PaLM", section 5, auxiliary loss.
 LOGIT_SIZE_WEIGHT, MOST_SIZE = 1e-4, 1e3
 SAFE_END_WEIGHT = 0.5
-# Positions whose gradient a CPU computes at once: what conv and graph keep for it stays in its
-# cache. Dense layers keep little, and their weights are large.
+# Positions per step of the gradient on a CPU: the activations of conv and graph then stay in its
+# cache. Dense layers have few activations and large weights.
 CPU_CHUNK = 64
 
 
 class Learner(NamedTuple):
-    """What is learnt; the same on all devices.
+    """The learnt state; the same on all devices.
 
-    A new field also needs `init_learner`, `start_from`, `saved_shapes` and `adapt`.
+    A new field also needs changes in `init_learner`, `start_from`, `saved_shapes` and `adapt`.
     """
 
     params: chex.ArrayTree  # float32 weights
-    best: chex.ArrayTree  # float32 weights that passed the gate last; empty when it is off
+    best: chex.ArrayTree  # float32 weights that passed the gate last; empty without a gate
     opt_state: optax.OptState
     step: jax.Array  # [] int32, updates so far
     iteration: jax.Array  # [] int32, iterations so far
@@ -53,7 +53,7 @@ def init_learner(network: Network, config: Config) -> Learner:
 
 
 def playing_params(learner: Learner) -> chex.ArrayTree:
-    """Return the weights that play: those that passed the gate last, without a gate the newest."""
+    """Return the weights that play: the last to pass the gate; without a gate, the newest."""
     return learner.best or learner.params
 
 
@@ -63,7 +63,7 @@ def accept_candidate(learner: Learner) -> Learner:
 
 
 def start_from(learner: Learner, params: chex.ArrayTree) -> Learner:
-    """Return a fresh learner that starts from `params`, also its best weights."""
+    """Return a fresh learner with `params` as its newest and its best weights."""
     best = jax.tree.map(jnp.copy, params) if learner.best else {}
     return learner._replace(params=params, best=best)
 
@@ -79,9 +79,9 @@ def saved_shapes(like: Learner, config: dict[str, Any]) -> Learner:
 
 
 def adapt(saved: Learner, like: Learner, settings: LearnerConfig) -> Learner:
-    """Return a saved learner with best weights exactly where `like` has them.
+    """Return a saved learner with the best weights and the optimiser that `like` has.
 
-    New ones start as the newest weights. Another optimiser than that of `settings` starts anew.
+    Missing best weights start as the newest weights. A changed optimiser starts from scratch.
     """
     best = saved.best or jax.tree.map(np.copy, saved.params)
     opt_state = saved.opt_state
@@ -104,7 +104,7 @@ def sample_losses(
     policy_loss, divergence = policy_losses(
         prediction.policy_logits, target.policy, target.policy_is_set
     )
-    # Where no edge is left to draw all logits stand for impossible.
+    # On a full board all policy logits mean impossible, so the log-sum-exp is clipped.
     logits = prediction.policy_logits, prediction.margin_logits
     sizes = (jnp.maximum(jax.nn.logsumexp(x), -MOST_SIZE) for x in logits)
     margin_loss = optax.softmax_cross_entropy_with_integer_labels(
@@ -125,9 +125,9 @@ def sample_losses(
 
 
 def safe_end_losses(prediction: Prediction, target: Positions) -> dict[str, jax.Array]:
-    """Return the loss of the end of the safe moves of ONE position; nothing where none is learnt.
+    """Return the loss of the safe end of ONE position; nothing if it is not learnt.
 
-    The cross-entropies of who is to move then and of the number of long chains; 0 where unknown.
+    It sums the cross-entropies of the side to move and the number of long chains; 0 if unknown.
     """
     if not (jax.tree.leaves(prediction.safe_end_logits) and jax.tree.leaves(target.safe_end)):
         return {}
@@ -143,9 +143,9 @@ def policy_losses(
 ) -> tuple[jax.Array, jax.Array]:
     """Return the loss of a policy, and its divergence from the target: scalars, in nats.
 
-    A target [A] is a policy to imitate: the loss is the cross-entropy. Where it `is_set` [], it has
-    a 1 for each of several best moves. Which of them is played does not matter, so the loss is -log
-    of the probability of them all.
+    A target [A] is a policy to imitate: the loss is the cross-entropy. If it `is_set` [], it has a
+    1 for each of several best moves. Any best move may be played, so the loss is -log of their
+    total probability.
     """
     best = (target > 0) | ~is_set
     of_set = jax.nn.logsumexp(logits) - jax.nn.logsumexp(jnp.where(best, logits, -jnp.inf))
@@ -162,15 +162,15 @@ def loss(
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """Return the loss of positions and its parts, each a mean: scalars.
 
-    Those of the margin are means over the positions whose margin is known: the share of these
-    changes with the random moves of self-play and must not change the weight of the loss. Where the
-    positions are a part of a batch, `known` [] is the share in the whole of it.
+    Parts of the margin are means over positions with a known margin. Their fraction changes with
+    the random moves of self-play and must not change the weight of the loss. If the positions are
+    a part of a batch, `known` [] is the fraction in the whole batch.
     """
     prediction = network.apply(params, positions.drawn)
     parts = jax.vmap(partial(sample_losses, network.game))(prediction, positions)
     means = {name: part.mean() for name, part in parts.items()}
     known = means["margin_known"] if known is None else known
-    known = jnp.where(known > 0, known, 1.0)  # where nothing is known both are 0
+    known = jnp.where(known > 0, known, 1.0)  # without a known margin both are 0
     means |= {name: means[name] / known for name in ("margin_loss", "margin_error")}
     total = (
         means["policy_loss"]
@@ -187,10 +187,10 @@ def mean_gradient(
     batch: Positions,
     axis_name: str | None = None,
 ) -> tuple[chex.ArrayTree, dict[str, jax.Array]]:
-    """Return the gradient of the loss of a batch, as `params`, and the parts of the loss.
+    """Return the gradient of the loss of a batch, shaped as `params`, and the parts of the loss.
 
-    With `axis_name` both are means over the batches of all devices. A CPU goes through a batch in
-    steps of `CPU_CHUNK` positions, if they divide it, unless the layers are dense.
+    With `axis_name` both are means over the batches of all devices. A CPU processes a batch in
+    steps of `CPU_CHUNK` positions if this number divides the batch and the trunk is not dense.
     """
     known = batch.margin_known.mean(dtype=jnp.float32)
     if axis_name is not None:
@@ -212,15 +212,15 @@ def mean_gradient(
 
     if dense or size % CPU_CHUNK:
         mean = gradient_of(params, batch, known)
-    else:  # by the device that it is compiled for, which need not be of this machine
+    else:  # chosen by the platform of compilation, which this machine may lack
         mean = jax.lax.platform_dependent(params, batch, known, cpu=in_steps, default=gradient_of)
     return mean if axis_name is None else jax.lax.pmean(mean, axis_name)
 
 
 def augment(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positions:
-    """Show each position of a batch under a random one of the symmetries [S, A] of the rules.
+    """Apply a random one of the symmetries [S, A] of the rules to each position of a batch.
 
-    S is 128 on square boards, else 64: the outer edges of a corner box may change places too.
+    S is 128 on square boards, else 64, because the outer edges of a corner box may be swapped too.
     """
     picks = jax.random.bits(key, batch.margin.shape) % len(permutations)
     gather = permutations[picks]
@@ -240,8 +240,8 @@ def update(
 ) -> tuple[Learner, dict[str, jax.Array]]:
     """Take one step on a batch; with `axis_name`, on the mean gradient over that axis.
 
-    `fraction` [] of the run is done. A loss or gradient that is not finite changes nothing, and
-    its metrics are 0 but `skipped`, which is 1.
+    `fraction` [] of the run is done. If the loss or gradient is not finite, the learner does not
+    change, the metric `skipped` is 1 and all other metrics are 0.
     """
     gradient, metrics = mean_gradient(network, learner.params, batch, axis_name)
     metrics["gradient_norm"] = jnp.linalg.norm(ravel_pytree(gradient)[0])
@@ -267,8 +267,8 @@ def learn(
 ) -> tuple[Learner, dict[str, jax.Array]]:
     """Take `updates_per_iteration` steps on `batch_size` positions each.
 
-    Metrics are means over the steps taken; others count the steps that were skipped. `span` [2]
-    float32 is the fraction of the run that is done before and after these updates.
+    Most metrics are means over the steps taken; some count the steps skipped. `span` [2] float32
+    is the fraction of the run that is done before and after these updates.
     """
     updates = config.learner.updates_per_iteration
     permutations = jnp.asarray(automorphisms(network.game))
@@ -292,14 +292,14 @@ def learn(
     means["skipped_updates"] = skipped.sum()
     names = ("skipped_in_a_row", "skipped_at_start", "skipped_at_end")
     means |= dict(zip(names, runs_of_ones(skipped), strict=True))
-    # Another optimiser than before counts its own updates.
+    # The optimiser's own count: it starts at 0 when the optimiser changes.
     count = learner.opt_state[-1].count - 1
     means["learning_rate"] = learning_rate(config.learner, count, fractions[-1])
     return learner, {f"learn/{name}": value for name, value in means.items()}
 
 
 def runs_of_ones(flags: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return how many ones in zeros and ones [U] are in a row at most, at the start, at the end."""
+    """Return the lengths of the longest, leading and trailing run of ones in flags [U]."""
     so_far = jnp.cumsum(flags)
     runs = so_far - jax.lax.cummax(jnp.where(flags > 0, 0.0, so_far))
     return runs.max(), jnp.cumprod(flags).sum(), runs[-1]

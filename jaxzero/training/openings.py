@@ -1,8 +1,7 @@
-"""Random openings of the quiet game: where self-play begins when it does not begin at the start.
+"""Random openings of the quiet game, for self-play games that begin late.
 
-What a move is worth shows in the results of games only as far back from their end as both sides
-play well. Games that begin late are shorter, so there are more of them, and all they teach is near
-the end.
+The result of a game shows what a move is worth only if both sides play well after the move. Games
+that begin late are shorter, so there are more of them, and all their positions are near the end.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from jaxzero.game.quiet import draw_quiet, fewest_decisions, most_decisions, qui
 from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
 
-STEEPEST = 4.0  # nats a box: there a board fills row by row
-FARTHEST = 2.0  # boards: from so far away circles are lines
+STEEPEST = 4.0  # nats per box: this steep, a board fills row by row
+FARTHEST = 2.0  # boards: around a center this far away, circles look like lines
 
 
 class Opening(NamedTuple):
@@ -30,21 +29,21 @@ class Opening(NamedTuple):
 
     goes_on: jax.Array  # [B] bool, the opening has not passed its limit yet
     kept: State  # [B], the last position that is accepted as a start
-    facing: State  # [B], after the last move, with free boxes or without
+    facing: State  # [B], after the last move; it may have free boxes
 
 
 class Manner(NamedTuple):
-    """How the opening of one game goes."""
+    """How the opening of one game is played."""
 
-    careful: jax.Array  # [] bool, safe moves as long as there are any
-    center: jax.Array  # [2] float32, row and column in boxes: the board fills to or from there
-    slope: jax.Array  # [] float32, by how much the logit of a move rises a box from there
+    careful: jax.Array  # [] bool, only safe moves as long as there are any
+    center: jax.Array  # [2] float32, row and column in boxes: the board fills to or from it
+    slope: jax.Array  # [] float32, rise of a move's logit per box of distance from `center`
     closed: jax.Array  # [] int32, boxes closed before the first move
     length: jax.Array  # [] int32, moves of the quiet game
 
 
 def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
-    """Return the random moves before self-play at `fraction` [] of the run, 0 to 1: []."""
+    """Return how many random moves precede self-play at `fraction` [] of the run, 0 to 1: []."""
     if not settings.late_start_until:
         return settings.late_start_moves
     left = 1 - jnp.minimum(1.0, fraction / settings.late_start_until)
@@ -56,13 +55,13 @@ def open_games(
 ) -> State:
     """Play `plies` [] or more random moves of the quiet game in each of `games` games.
 
-    None at all where `plies` is 0 and not traced. Half of the games get more, up to one fewer than
-    the shortest quiet game has. In three of four they are safe moves as long as there are
-    any, as between players who give nothing away; else any moves. Free boxes are all taken. Half of
-    the boards fill evenly, the others to or from a random point. Every other game that has random
-    moves begins with any number of boxes closed in the same order, so that what is open is a board
-    of its own, of any form and size: the moves count as if played. No opening goes so far that
-    `above` or fewer edges are undrawn once the free boxes are taken.
+    If `plies` is 0 and not traced, no game has random moves. Half of the games get more than
+    `plies`, up to one fewer than the shortest quiet game has. Three of four games play safe moves
+    as long as there are any, the others any moves. All free boxes are taken. Half of the boards
+    fill evenly, the others towards or away from a random point. Every other game with random moves
+    begins with a random number of boxes closed in the same way, so its open part is a board of any
+    shape and size. The moves that closed these boxes count as played. An opening ends before it
+    leaves `above` or fewer edges undrawn once free boxes are taken.
     """
     start = initial_states(game, games)
     if isinstance(plies, int) and not plies:
@@ -77,8 +76,8 @@ def open_games(
         noise = jax.random.gumbel(jax.random.fold_in(move_key, number), start.drawn.shape)
         return play(noise, manner, opening)
 
-    # No opening is longer, so the loop need not ask. The last turn moves in vain: it takes over
-    # what the one before has played.
+    # No opening is longer, so the loop has a fixed length. The last round only accepts the move of
+    # the round before; its own move is dropped.
     first = Opening(jnp.ones(games, bool), facing, facing)
     return jax.lax.fori_loop(0, most_decisions(game) + 1, ply, first).kept
 
@@ -88,12 +87,12 @@ def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric
     number = jnp.arange(games)
     most = fewest_decisions(game) - 1
     size = jnp.array([game.rows, game.cols])
-    # One draw: each is dear to compile.
+    # One draw, because each compiles slowly.
     row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games))
     center = jnp.stack([row, col], axis=1) * (1 + 2 * FARTHEST) - FARTHEST
     slope = STEEPEST * jnp.maximum(2 * slope - 1, 0)
     closed = jnp.floor(closed * game.num_boxes).astype(jnp.int32)
-    # As far below `plies` as above: half of the games begin there.
+    # Uniform from as far below `plies` as above; half of the games then get exactly `plies`.
     length = 2 * plies - most + jnp.floor(length * (2 * (most - plies) + 1)).astype(jnp.int32)
     length = jnp.maximum(plies, length)
     return Manner(
@@ -106,9 +105,9 @@ def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
-    """Return how many moves of the quiet game lie behind one position, by what is drawn: [] int32.
+    """Return how many moves of the quiet game led to one position, given its edges: [] int32.
 
-    Every other edge closed a box, as far as no two were closed by one.
+    It assumes that every other edge closed exactly one box.
     """
     return jnp.sum(drawn, dtype=jnp.int32) - boxes_closed(game, drawn)
 
@@ -124,7 +123,7 @@ def _leaves_enough(above: int, found: Structure) -> jax.Array:
 
 
 def _close(game: DotsAndBoxes, above: int, noise: jax.Array, manner: Manner, start: State) -> State:
-    """Close the first boxes of one game, by Gumbel noise [boxes], unless that leaves no move."""
+    """Close random boxes of one game, chosen by Gumbel noise [boxes], if that leaves a move."""
     noisy = _logits(manner, jnp.asarray(box_centres(game))) + noise
     rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1)
     closed = (rank < manner.closed).reshape(game.rows, game.cols)
@@ -143,7 +142,7 @@ def _ply(
     `noise` [A] is Gumbel noise.
     """
     goes_on, kept, facing = opening
-    # The only structure in the loop, which is dear to compile: of what was played last.
+    # The only call of `structure` in the loop, because it compiles slowly.
     found = structure(game, facing.drawn)
     if above:
         goes_on = goes_on & _leaves_enough(above, found)

@@ -1,8 +1,8 @@
 """The optimiser: how a gradient becomes a step of the weights.
 
-Muon gives each matrix of a layer a step of equal size in all its directions; the rest, biases,
-scales and the last layers of the heads, goes by Adam. A kernel for each array would cost a GPU more
-than what it computes, so Adam sees one long vector and Muon all matrices of one shape at once.
+Muon moves each matrix of a layer equally far in all directions. Adam updates the other arrays, such
+as biases, scales and the last layers of the heads. A GPU kernel for each array would cost more than
+what it computes, so Adam gets one long vector and Muon all matrices of one shape at once.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from optax.contrib import MuonDimensionNumbers, scale_by_muon
 from jaxzero.config import LearnerConfig
 from jaxzero.network.network import HEADS
 
-# Steps of Muon are as large as those of Adam usually are, so that both share a learning rate.
+# Steps of Muon are scaled to the usual size of Adam's steps, so both share a learning rate.
 # Source: Liu et al. 2025, "Muon is scalable for LLM training", section 2.2.
 ADAM_SIZE = 0.2
-FINAL_RATE = 0.02  # learning rate after its fall, as a fraction of that before
+FINAL_RATE = 0.02  # learning rate after the decay, as a fraction of the rate before it
 
 
 def make_optimizer(
@@ -49,9 +49,9 @@ def learning_rate(
 ) -> chex.Numeric:
     """Return the learning rate [] of update `step` []: linear warm-up, constant, cosine decay.
 
-    `fraction` [] of the run is done, 0 to 1. The warm-up counts updates, the decay follows the run.
+    The warm-up counts updates; the decay follows `fraction` [] of the run that is done, 0 to 1.
     """
-    # The rise starts at 1, or the first update would do nothing.
+    # Count from 1, or the first update would do nothing.
     rise = (step + 1) / max(1, settings.warmup_updates)
     late = (fraction - (1 - settings.decay_fraction)) / max(settings.decay_fraction, 1e-9)
     fall = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(late, 0, 1)))
@@ -62,14 +62,14 @@ def learning_rate(
 
 
 def kernels(params: chex.ArrayTree) -> chex.ArrayTree:
-    """Return whether each array multiplies the inputs of a layer: no bias, scale or place."""
+    """Return whether each array is a kernel, not a bias, a scale or a positional embedding."""
     return jax.tree_util.tree_map_with_path(lambda path, _: path[-1].key == "kernel", params)
 
 
 def which_step(params: chex.ArrayTree) -> chex.ArrayTree:
     """Return "muon" for the kernels of dense and convolutional layers, else "adam".
 
-    Kernels of attention are several matrices in one array, which differ in where its inputs end.
+    Kernels of attention take Adam: each holds several matrices, with inputs on differing axes.
     """
 
     def of(path: tuple, leaf: jax.Array, kernel: bool) -> str:
@@ -82,7 +82,7 @@ def which_step(params: chex.ArrayTree) -> chex.ArrayTree:
 def muon_step() -> optax.GradientTransformation:
     """Return Muon for stacks of matrices [K, M, N], with steps of the size that Adam takes.
 
-    The momentum U S V^T becomes about U V^T, by five rounds of Newton and Schulz.
+    Five Newton-Schulz iterations turn the momentum U S V^T into about U V^T.
     Source: Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks".
     """
     matrices = partial(jax.tree.map, lambda _: MuonDimensionNumbers(1, 2))
@@ -94,9 +94,9 @@ def muon_step() -> optax.GradientTransformation:
 
 
 def by_shape(inner: optax.GradientTransformation) -> optax.GradientTransformation:
-    """Apply `inner` to the arrays of a tree as stacks of matrices [K, M, N], one for each shape.
+    """Apply `inner` to the arrays of a tree as stacks of matrices [K, M, N], one per shape.
 
-    The last axis of an array counts the outputs of its layer, all others together the inputs.
+    The last axis of an array is the outputs of its layer; all other axes together are the inputs.
     """
 
     def stacks(tree: chex.ArrayTree) -> dict[str, jax.Array]:

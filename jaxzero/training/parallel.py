@@ -1,11 +1,11 @@
-"""Several devices, of one process or of many. The only file that knows pmap and jax.distributed.
+"""Several devices, in one process or many. Only this file uses pmap and jax.distributed.
 
-The learner is the same on every device, the actor differs: programs take and return the learner
-without a device axis and the actor with a leading one, D. D counts the devices of all processes, in
+The learner is the same on every device; the actor differs. Programs take and return the learner
+without a device axis and the actor with a leading axis D. D counts the devices of all processes, in
 the order of the processes; each process holds the slices of its own devices.
 
 Totals over all devices: selfplay.games_per_iteration, learner.batch_size, replay.capacity, devices,
-and every metric of games and positions. Per device: memory. Of the first process: times.
+and every metric of games and positions. Per device: memory. Times are those of the first process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 DEVICE_AXIS = "device"
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
 MESSAGE_BYTES = 400
-SEEN_SECONDS = 60  # after which a file system that machines share shows a new folder to all
+SEEN_SECONDS = 60  # within which a shared file system shows a new folder to all machines
 
 
 # Processes
@@ -44,13 +44,13 @@ def join(
     process_id: int | None = None,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
 ) -> None:
-    """Become one process of a job; what is not given is found in SLURM, Open MPI or Kubernetes.
+    """Join a job as one process; SLURM, Open MPI or Kubernetes provide missing arguments.
 
-    Call it before anything uses a device. Standard output is that of the first process alone.
-    Raises: InputError where neither arguments nor environment say which process this is; RunError
-    where the others do not come.
+    Call it before anything uses a device. Only the first process prints to standard output.
+    Raises: InputError if neither arguments nor environment identify this process; RunError if the
+    other processes do not join.
     """
-    # Its handler would take the SIGTERM that asks a run to save and stop.
+    # The handler of this service would catch the SIGTERM that asks a run to save and stop.
     jax.config.update("jax_enable_preemption_service", False)
     seconds = max(1, round(heartbeat_seconds))
     try:
@@ -69,7 +69,7 @@ def join(
     if jax.process_index():
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, for as long as the process lives
         mute()
-    # Collectives of CPUs wait 30 seconds for their first use everywhere; later ones wait.
+    # On CPUs the first collective waits only 30 seconds for all processes; later ones wait on.
     gather([0.0])
 
 
@@ -79,27 +79,27 @@ def is_first() -> bool:
 
 
 def gather(values: list[float]) -> np.ndarray:
-    """Return the values of every process: [P, K] float64. All of them have to call it."""
+    """Return the values of every process: [P, K] float64. All processes must call it."""
     row = np.asarray(values, np.float64)
     if jax.process_count() == 1:
         return row[None]
-    # As words, because jax would round a float64.
+    # Sent as uint32 words, because jax would round a float64.
     return multihost_utils.process_allgather(row.view(np.uint32)).view(np.float64)
 
 
 def own_share(count: int) -> np.ndarray:
-    """Return which of `count` > 0 rows of work this process does: [K], as many as every other one.
+    """Return which of `count` > 0 rows of work this process does: [K], K equal in all processes.
 
-    Where they do not divide evenly, some rows are done twice.
+    If the rows do not divide evenly, some rows are done more than once.
     """
     processes = jax.process_count()
     return (jax.process_index() + processes * np.arange(-(-count // processes))) % count
 
 
 def join_shares(rows: np.ndarray, count: int) -> np.ndarray:
-    """Return all rows [count, ...] of a work that the processes did by `own_share`: [K, ...] each.
+    """Join the rows [K, ...] that each process did by `own_share`: all rows [count, ...].
 
-    All of them have to call it.
+    All processes must call it.
     """
     if jax.process_count() == 1:
         return rows
@@ -108,7 +108,7 @@ def join_shares(rows: np.ndarray, count: int) -> np.ndarray:
 
 
 def on_first(action: Callable[[], object]) -> None:
-    """Call `action` in the first process. Its InputError is raised in all of them."""
+    """Call `action` in the first process; raise its InputError in all processes."""
     message = ""
     if is_first():
         try:
@@ -126,17 +126,17 @@ def on_first(action: Callable[[], object]) -> None:
 
 @contextmanager
 def ends_together(resume_command: str) -> Iterator[None]:
-    """End this process at once where a block fails in it alone, or because another one is gone.
+    """End this process at once if a block fails here alone or because another process is gone.
 
-    The other processes wait for this one, so that nothing that they do together would return:
-    neither a collective nor the save of a checkpoint. They end as soon as they miss it.
+    The processes wait for each other, so no collective and no save of a checkpoint would return.
+    The other processes end as soon as they miss this one.
     """
     try:
         yield
     except Exception as error:
         if jax.process_count() == 1:
             raise
-        if isinstance(error, (InputError, RunError)):  # perhaps of this process alone
+        if isinstance(error, (InputError, RunError)):  # perhaps in this process alone
             print(f"error: {one_line(str(error))}", file=sys.stderr, flush=True)
             os._exit(2 if isinstance(error, InputError) else 1)
         if not isinstance(error, (jax.errors.JaxRuntimeError, OSError)):
@@ -158,7 +158,7 @@ def _first_line(error: Exception) -> str:
 
 
 def refuse_separate(run_dir: Path) -> None:
-    """Raise an InputError unless every process sees the folder of the first one."""
+    """Raise an InputError unless every process sees the run folder of the first process."""
     for _ in range(SEEN_SECONDS):
         saved = finished_checkpoints(run_dir / CHECKPOINTS)
         seen = gather([run_dir.is_dir(), len(saved), max(saved, default=0)])
@@ -171,9 +171,9 @@ def refuse_separate(run_dir: Path) -> None:
 
 
 def choose_devices(count: int) -> list[jax.Device]:
-    """Return `count` devices, or all for 0: as many of each process, process after process.
+    """Return `count` devices, or all for 0: equally many per process, in process order.
 
-    Raises: InputError for more than exist, and where they do not divide evenly.
+    Raises: InputError for more devices than exist, or if they do not divide evenly.
     """
     processes = jax.process_count()
     present = [jax.local_devices(process) for process in range(processes)]
@@ -199,8 +199,8 @@ def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
 
     Takes (learner, actor [D, ...], run key, span [2]), returns (learner, actor [D, ...], metrics).
     """
-    # `out_axes=None` takes the learner of one device and does not check that the others agree;
-    # `assert_replicated` does, at every checkpoint.
+    # `out_axes=None` takes the learner of one device and does not check that the others agree.
+    # `assert_replicated` checks it at every checkpoint.
     return jax.pmap(
         iteration,
         axis_name=DEVICE_AXIS,
@@ -212,12 +212,12 @@ def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
 
 
 def compile_shapes(mapped: Callable, shapes: tuple) -> jax.stages.Compiled:
-    """Compile what `parallelize` returned for inputs of these shapes.
+    """Compile the result of `parallelize` for inputs of these shapes.
 
-    The result takes and returns arrays that span all processes, as the functions below make them.
+    The program takes and returns arrays that span all processes; see the functions below.
     """
     if jax.process_count() > 1:
-        # With several processes pmap wants arrays, or what it traces with, which it leaves alone.
+        # With several processes pmap accepts arrays, or ShapedArray, which it leaves unchanged.
         shapes = jax.tree.map(lambda leaf: jax.core.ShapedArray(leaf.shape, leaf.dtype), shapes)
     return mapped.lower(*shapes).compile()
 
@@ -236,17 +236,17 @@ def shard(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
 
 
 def place(tree: chex.ArrayTree, sharding: jax.sharding.Sharding) -> chex.ArrayTree:
-    """Put a tree that each process has on the devices of a sharding."""
+    """Copy a tree that each process has to the devices of a sharding."""
     if sharding.is_fully_addressable:
         return jax.device_put(tree, sharding)
-    # Not device_put, which would compare the processes at every array.
+    # Not device_put, which would compare every array between the processes.
     return jax.tree.map(
         lambda leaf: jax.make_array_from_callback(leaf.shape, sharding, leaf.__getitem__), tree
     )
 
 
 def shard_own(tree: chex.ArrayTree, devices: list[jax.Device]) -> chex.ArrayTree:
-    """Give each device its slice, where each process has those of its own devices alone: NumPy."""
+    """Give each device its slice; each process has the NumPy slices of its own devices only."""
     sharding = _sharding(devices, jax.sharding.PartitionSpec(DEVICE_AXIS))
     if sharding.is_fully_addressable:
         return jax.device_put(tree, sharding)

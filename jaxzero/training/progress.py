@@ -44,11 +44,11 @@ class Progress(NamedTuple):
 
     learner: Learner
     actor: Actor
-    iteration: int = 0  # iterations so far, as in the learner; the host needs it at no transfer
+    iteration: int = 0  # iterations so far, as in the learner; this copy needs no transfer
     minutes: float = 0.0  # of self-play and learning, earlier starts of the run included
     games: int = 0
     evaluations: int = 0  # of the network in these games
-    skipped: float = 0.0  # updates in a row at the end of the last iteration, since this start
+    skipped: float = 0.0  # updates skipped in a row at the end of the last iteration
 
     def fraction_done(self, config: Config) -> float:
         """Return the fraction of the run that is done, 0 to 1."""
@@ -62,10 +62,10 @@ def refuse_misfit(network: Network, initial: InitialWeights) -> None:
 
 
 def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
-    """Return what a network can take of initial weights, resized where only the boards differ."""
+    """Return the initial weights that a network can use, resized if only the boards differ."""
     source, params = initial.network, initial.params
     if source.config.trunk != network.config.trunk:
-        return {}  # arrays of one name and shape do something else there
+        return {}  # arrays of the same name and shape have another role there
     if source.game == network.game:
         return params
     if source.config == network.config and fits_all_boards(source):
@@ -76,13 +76,13 @@ def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
 def start(
     config: Config, network: Network, devices: list[jax.Device], initial: InitialWeights | None
 ) -> Progress:
-    """Return a run with an empty replay and fresh weights, or all of `initial` that fits."""
+    """Return a run with an empty replay and fresh weights, or the weights of `initial` that fit."""
     learner = first_learner(config, network, initial)
     return Progress(replicate(learner, devices), _empty_actor(config, devices))
 
 
 def first_learner(config: Config, network: Network, initial: InitialWeights | None) -> Learner:
-    """Return a learner with fresh weights, or with all of `initial` that fits its network."""
+    """Return a learner with fresh weights, or the weights of `initial` that fit its network."""
     learner = init_learner(network, config)
     if initial is None:
         return learner
@@ -94,9 +94,9 @@ def first_learner(config: Config, network: Network, initial: InitialWeights | No
 def resume(
     config: Config, network: Network, devices: list[jax.Device], checkpoints: Checkpoints
 ) -> Progress:
-    """Return a run as its newest good checkpoint left it. Raises: InputError.
+    """Return a run as its newest good checkpoint saved it. Raises: InputError, RunError.
 
-    On other devices, or with another number of games, the replay is laid out anew.
+    If the number of devices or games has changed, the replay gets a new layout.
     """
     shapes = input_shapes(config, network, len(devices))
     restored = checkpoints.restore_newest(
@@ -144,8 +144,8 @@ def _say_what_was_kept(saved: Replay, replay: Replay) -> None:
 def next_span(config: Config, progress: Progress) -> np.ndarray:
     """Return the fraction of the run that is done before and after the next iteration: [2] float32.
 
-    The clock of the next iteration is not known before it: the mean of the earlier ones stands for
-    it. Without a limit of time the fractions are exact.
+    The duration of the next iteration is not known yet: the mean of the earlier ones replaces it.
+    Without a time limit the fractions are exact.
     """
     iteration, minutes = progress.iteration, progress.minutes
     mean = minutes / iteration if iteration else 0.0
@@ -162,9 +162,9 @@ def run_iteration(
 ) -> tuple[Progress, dict[str, Any]]:
     """Run one iteration and read its scalars, the only wait for the device.
 
-    Without a solver the results of games that it should end stay unknown.
+    Without a solver the results of adjudicated games stay unknown.
     Raises: FloatingPointError when a metric is not finite, or when too many updates in a row were
-    skipped because their loss or gradient was not.
+    skipped because their loss or gradient was not finite.
     """
     begin, actor, waits = time.perf_counter(), progress.actor, {}
     span = place(next_span(config, progress), run_key.sharding)
@@ -188,7 +188,7 @@ def run_iteration(
     if skipped >= MOST_SKIPPED or all_skipped:
         raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
     games = round(metrics["selfplay/games"])
-    # Those that searches asked for: a device may make more to fill its batches.
+    # Evaluations that searches asked for; a device may compute more to fill its batches.
     evaluations = round(metrics["selfplay/evaluations"])
     progress = Progress(
         learner,
@@ -218,11 +218,11 @@ class Saver:
         self.is_due = self._has_waited = False
 
     def save(self, progress: Progress, metrics: dict[str, Any], ends: bool) -> None:
-        """Start an asynchronous save where one is due, if the newest weights may be kept.
+        """Start an asynchronous save if one is due and the newest weights are good.
 
-        Where the last updates were skipped, the weights may be finite and yet never give a finite
-        gradient again. They are no checkpoint to go back to. The next iteration diverges, or takes
-        an update: then they are good. Raises: FloatingPointError where numbers are not finite.
+        After skipped updates the weights may be finite and yet never give a finite gradient again.
+        A checkpoint of them would be useless, so the save waits for one more iteration, which
+        diverges or takes an update. Raises: FloatingPointError if numbers are not finite.
         """
         self.is_due |= ends or progress.iteration % self._config.checkpoint_every == 0
         if not self.is_due:
@@ -245,9 +245,9 @@ class Saver:
 
 
 def agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[Progress, bool]:
-    """Let all processes go on, or stop, with the clock and the gate of the first one.
+    """Make all processes go on or stop together, with the clock and the gate of the first one.
 
-    A signal or a limit of time of any process stops all of them.
+    A signal or a time limit in any process stops all of them.
     """
     own = [progress.minutes, metrics.get("gate/accepted", 0.0), stop.iteration_done()]
     everywhere = gather([*own, stop.signal or 0])

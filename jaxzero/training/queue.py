@@ -1,7 +1,7 @@
-"""Games that begin late: each lane of the batch plays several, one after the other.
+"""Queue of games that begin late: each lane of the batch plays several, one after the other.
 
-Such games differ much in length. The longest begin first, and a lane whose game has ended takes the
-next game that is certain to end in the steps left.
+The lengths of these games differ a lot. The longest games begin first. When the game of a lane has
+ended, the lane takes the next game that is certain to end in the remaining steps.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from jaxzero.training.targets import Decisions
 
 
 class Queue(NamedTuple):
-    """All games of an iteration, longest first; those before `next` have begun."""
+    """All games of an iteration, longest first; those before `next` have begun or are skipped."""
 
     games: Games  # [N]
-    longest: jax.Array  # [N] int32, decisions that each may have, falling
+    longest: jax.Array  # [N] int32, most decisions of each game, in falling order
     next: jax.Array  # [] int32
 
 
 def play_queue(
     config: Config, step: Callable[[Play], Play], games: Games
 ) -> tuple[Decisions, Ends]:
-    """Play a queue of games [N] in the lanes; return as `play_to_the_end`."""
+    """Play a queue of games [N] in the lanes; return the same as `play_to_the_end`."""
     queue = make_queue(config, games)
     lanes = config.lanes(len(games.ply))
-    # An opening that ends early for the solver's sake may leave too many decisions.
+    # An opening that ends early to leave edges to the solver may leave too many decisions.
     head = jnp.minimum(too_long(queue, config.lane_steps), len(games.ply) - lanes)
     first = jax.tree.map(
         partial(jax.lax.dynamic_slice_in_dim, start_index=head, slice_size=lanes), queue.games
@@ -55,12 +55,12 @@ def play_queue(
 
 
 def make_queue(config: Config, games: Games) -> Queue:
-    """Sort games [N] by the decisions they may have, so that short ones fill what is left."""
+    """Sort games [N] by their most decisions, longest first: short games fill the last steps."""
     position = positions_to_search(config, games)
     open_edges = jnp.sum(~position.drawn, axis=1, dtype=jnp.int32)
     game = config.game.board
     open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
-    # As `most_decisions`, of what is open.
+    # As `most_decisions`, for the open part of the board.
     longest = open_edges - open_boxes + open_boxes // 4
     longest = jnp.minimum(longest, open_edges - config.selfplay.solver_below_edges)
     order = jnp.argsort(-longest)
@@ -70,19 +70,19 @@ def make_queue(config: Config, games: Games) -> Queue:
 
 
 def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
-    """Give the lanes whose game is over the next games that surely end within the steps left."""
+    """Refill finished lanes with the next games that are certain to end in the remaining steps."""
     over = has_ended(config, positions_to_search(config, play.games))
     head = jnp.maximum(queue.next, too_long(queue, config.lane_steps - play.step))
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
     begins = over & (place < len(queue.longest))
-    fresh = jax.tree.map(lambda x: x[place], queue.games)  # what lies beyond is not taken
+    fresh = jax.tree.map(lambda x: x[place], queue.games)  # rows beyond the end are not used
     select = jax.vmap(lambda new, a, b: jax.tree.map(partial(jnp.where, new), a, b))
     lanes = select(begins, fresh, play.games)
     return lanes, queue._replace(next=head + jnp.sum(begins, dtype=jnp.int32))
 
 
 def too_long(queue: Queue, steps: chex.Numeric) -> jax.Array:
-    """Return how many games of a queue, the first ones, may have more decisions than `steps`."""
+    """Return how many games, at the head of a queue, may have more decisions than `steps`."""
     return jnp.sum(queue.longest > steps, dtype=jnp.int32)
 
 

@@ -20,13 +20,13 @@ class Replay(NamedTuple):
     """Ring buffer of C positions on one device."""
 
     drawn: jax.Array  # [C, ceil(A / 8)] uint8, edges on the board, one bit each
-    policy: jax.Array  # [C, A] float16, improved policy of the search; solved: a set of best moves
+    policy: jax.Array  # [C, A] float16, improved search policy; if solved, the set of best moves
     margin: jax.Array  # [C] int16, remaining margin of the side to move, in boxes
-    margin_known: jax.Array  # [C] bool, the result or a search between told it
-    policy_is_set: jax.Array  # [C] bool, as `Positions` has it
+    margin_known: jax.Array  # [C] bool, from the result or a later search
+    policy_is_set: jax.Array  # [C] bool, as in `Positions`
     size: jax.Array  # [] int32, positions held
     cursor: jax.Array  # [] int32, where the next block goes
-    safe_end: jax.Array | tuple = ()  # [C] int8 with `network.safe_end`, as `Positions` has it
+    safe_end: jax.Array | tuple = ()  # [C] int8 with `network.safe_end`, as in `Positions`
 
 
 def empty_replay(capacity: int, num_edges: int, safe_end: bool = False) -> Replay:
@@ -69,7 +69,7 @@ def add(replay: Replay, positions: Positions) -> Replay:
 
 
 def relabel(replay: Replay, back: int, margin: jax.Array, known: jax.Array) -> Replay:
-    """Write margins [P], where they are `known` [P], from `back` positions before the cursor on."""
+    """Write the `known` [P] ones of margins [P], starting `back` positions before the cursor."""
     first = (replay.cursor - back) % replay.margin.shape[0]
     before = jax.lax.dynamic_slice_in_dim(replay.margin, first, len(margin))
     was_known = jax.lax.dynamic_slice_in_dim(replay.margin_known, first, len(margin))
@@ -84,10 +84,10 @@ def _write(ring: jax.Array, block: jax.Array, cursor: jax.Array) -> jax.Array:
 
 
 def relayout(saved: Replay, like: Replay, block: int) -> Replay:
-    """Move the rings of some devices to other devices, or to rings of another size.
+    """Move saved rings, on the host, to another number of devices or to rings of another size.
 
-    `saved` [D, C, ...] are NumPy arrays, `like` [D', C', ...] shapes; blocks of one device then
-    have `block` positions. Keeps the newest positions that fill whole blocks. On the host.
+    `saved` [D, C, ...] are NumPy arrays, `like` [D', C', ...] are shapes. Each new ring has blocks
+    of `block` positions. It keeps the newest positions that fill whole blocks.
     """
     if saved.margin.shape == like.margin.shape and saved.cursor[0] % block == 0:
         return saved
@@ -98,7 +98,7 @@ def relayout(saved: Replay, like: Replay, block: int) -> Replay:
 
     def move(ring: np.ndarray, like: jax.Array) -> np.ndarray:
         oldest_first = np.roll(ring, -first, axis=1)[:, :size]
-        # All devices play at the same time: their turns make one history.
+        # All devices play at the same time, so their positions alternate in one history.
         history = np.swapaxes(oldest_first, 0, 1).reshape(-1, *ring.shape[2:])
         newest = history[len(history) - devices * held :]
         shares = np.swapaxes(newest.reshape(held, devices, *ring.shape[2:]), 0, 1)
@@ -116,7 +116,7 @@ def relayout(saved: Replay, like: Replay, block: int) -> Replay:
 
 def sample(replay: Replay, key: jax.Array, count: int) -> Positions:
     """Sample `count` positions uniformly, with replacement. The ring must not be empty."""
-    # Not `jax.random.randint`: four times the kernels, for a bias of at most 2^-32 a position.
+    # `jax.random.randint` takes four times the kernels; the bias here is at most 2^-32 a position.
     rows = jax.random.bits(key, (count,)) % replay.size.astype(jnp.uint32)
     num_edges = replay.policy.shape[1]
     return Positions(

@@ -1,12 +1,12 @@
 """Self-play: a batch of games on the device, one decision of every game at a time.
 
-A step searches the position of every game, decides captures by the value it finds, and plays a
-move. Which positions are searched and which moves there are is up to `plain_game` or `quiet_game`
-(the setting `search.nodes`). Games differ in length, so a mask marks the steps that were played,
-and a block of fixed size is resampled from them.
+A step searches the position of every game, decides captures by the value found, and plays a move.
+`plain_game` or `quiet_game` (the setting `search.nodes`) defines the searched positions and the
+moves. Games differ in length, so a mask marks the steps that were played. A block of fixed size is
+resampled from these steps.
 
-Whole games differ little in length: each has a lane of the batch to itself. Games that begin late
-(`selfplay.late_start_moves`) differ much: see `queue`. How a game ends is up to `adjudication`.
+Whole games have similar lengths: each has its own lane of the batch. The lengths of late games
+(`selfplay.late_start_moves`) differ a lot: see `queue`. `adjudication` defines how a game ends.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def play_block(
     games: int,
     fraction: chex.Numeric = 0.0,
 ) -> tuple[Positions, Waiting, dict[str, jax.Array]]:
-    """Play `games` games; return their positions to learn from and scalar metrics.
+    """Play `games` games; return their positions to learn from, waiting results and metrics.
 
-    `fraction` [] of the run is done. There are `config.positions_per_game` positions a game,
-    resampled evenly from all that were played or as `config.selfplay.surprise_weight` says.
-    In the middle is what fills in the margins of games that the solver ends.
+    `fraction` [] of the run is done. There are `config.positions_per_game` positions per game,
+    resampled from all played ones, evenly or weighted by `config.selfplay.surprise_weight`.
+    Waiting results later fill in the margins of games that the solver ends.
     """
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
@@ -73,13 +73,13 @@ def play_block(
         **results,
         "selfplay/decisions": played / count,
         "selfplay/steps": jnp.float32(steps),
-        # Of a move: fewer where a position has fewer moves than are considered.
+        # Per decision; fewer if a position has fewer moves than `max_considered_actions`.
         "selfplay/simulations": jnp.sum(decisions.simulations * decisions.played) / played,
-        # The share of the decisions of all lanes in which a game was in play.
+        # Fraction of the steps of all lanes in which a game was in play.
         "selfplay/used": played / (steps * decisions.played.shape[1]),
         "selfplay/games": count,
         "selfplay/moves": played,
-        # Of the network, that the searches asked for: one for each simulation and one for the root.
+        # Network evaluations that searches asked for: one per simulation and one for the root.
         "selfplay/evaluations": jnp.sum((decisions.simulations + 1) * decisions.played),
     }
     return positions, Waiting(postponed, ends, begun), metrics
@@ -90,8 +90,8 @@ def play_to_the_end(
 ) -> tuple[Decisions, Ends]:
     """Play games [N] to their end.
 
-    Returns their decisions and their ends [N], as `ends_of`. Where lanes are refilled, the last of
-    the queue may not begin: they have no decision.
+    Returns their decisions and their ends [N], as `ends_of`. With a queue some games may never
+    begin: they have no decision.
     """
     step = partial(play_step, config, evaluate, params, play_key)
     if config.selfplay.late_start_moves:
@@ -131,7 +131,7 @@ def play_step(
         ahead=first_player_margin(state),
         entropy=policy_entropy(found.policy),
         surprise=policy_divergence(found.policy, found.prior),
-        # A finished game has no moves, so no random one that would hide its result.
+        # No random move in a finished game: it would mask the result.
         random=is_random & ~ended,
         played=~ended,
         game=games.number,
@@ -139,7 +139,7 @@ def play_step(
         value=value,
     )
     state, view = jax.vmap(partial(rules.play, game))(state, move)
-    if config.selfplay.solver_below_edges:  # a stopped game stays; one that is over does anyway
+    if config.selfplay.solver_below_edges:  # keep stopped games; finished ones stay anyway
         stay = jax.vmap(lambda ended, a, b: jax.tree.map(partial(jnp.where, ended), a, b))
         state, view = stay(ended, (games.state, games.view), (state, view))
     return Play(

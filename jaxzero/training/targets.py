@@ -1,7 +1,7 @@
-"""What the decisions of self-play teach: targets of the margin, and which positions are stored.
+"""Targets from the decisions of self-play, and the choice of the positions to store.
 
-The policy of a position is that of its search. Its margin is the result of the game, or early in a
-game a lambda-return: what the searches after the next moves expect, mixed with the result.
+The policy target is the improved policy of the search. The margin target is the result of the game,
+or early in a game a lambda-return: a mean of the result and the values of the next searches.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from jaxzero.game import DotsAndBoxes, boxes_closed
 from jaxzero.game.structure import first_boxes, structure
 from jaxzero.network.network import CHAIN_CLASSES
 
-TICKETS = 2**30  # weights of resampling are rounded to whole numbers, whose sums are exact
-LONG = 3  # boxes; whoever must open a chain so long loses control of the game
+TICKETS = 2**30  # about the sum of resampling weights; whole numbers have exact sums
+LONG = 3  # boxes; the side that must open a chain this long loses control of the game
 TINY = 1e-30  # smaller priors count as this; keeps the divergence finite
 
 
@@ -27,17 +27,17 @@ class Positions(NamedTuple):
     """Positions to learn from: P of them."""
 
     drawn: jax.Array  # [P, A] bool, edges on the board
-    policy: jax.Array  # [P, A] float32, improved policy of the search; solved: a set of best moves
+    policy: jax.Array  # [P, A] float32, improved search policy; if solved, the set of best moves
     margin: jax.Array  # [P] int32, boxes the side to move wins from here on minus those it loses
-    margin_known: jax.Array  # [P] bool, no random move lies between here and its source
+    margin_known: jax.Array  # [P] bool, no random move between here and the source of the margin
     policy_is_set: jax.Array  # [P] bool, the policy has a 1 for each of several best moves
-    # With `network.safe_end` [P] int32, else (): twice the long chains plus who is to move where
-    # the game had no safe edge any more, 0: the same side as here; -1: unknown, or none left here.
+    # [P] int32 with `network.safe_end`, else (): twice the long chains plus the side to move (0: as
+    # here) at the first later decision without a safe edge; -1: unknown, or no safe edge here.
     safe_end: jax.Array | tuple = ()
 
 
 class Decisions(NamedTuple):
-    """The decisions in all lanes, step by step; `played` masks those past the end of a game."""
+    """The decisions in all lanes, step by step; `played` is False past the end of a game."""
 
     drawn: jax.Array  # [T, B, A] bool, edges of the searched position
     policy: jax.Array  # [T, B, A] float32, improved policy, split evenly over the edges of one move
@@ -49,7 +49,7 @@ class Decisions(NamedTuple):
     played: jax.Array  # [T, B] bool, the game was not over
     game: jax.Array  # [T, B] int32, number of the game, 0 to N - 1
     simulations: jax.Array  # [T, B] int32, of the search
-    value: jax.Array  # [T, B] float32, what the search expects from here on, boxes, side to move
+    value: jax.Array  # [T, B] float32, margin to come for the side to move, by the search, in boxes
 
 
 def label(
@@ -75,8 +75,8 @@ def label(
 def safe_ends(config: Config, decisions: Decisions) -> jax.Array | tuple:
     """Return `Positions.safe_end` of all decisions: [T, B] int32, or () where it is not learnt.
 
-    It is known where a later decision of the same game is the first without a safe edge, and no
-    random move comes before.
+    It is known if a later decision of the same game has no safe edge, and no random move comes
+    before the first such decision.
     """
     if not config.network.safe_end:
         return ()
@@ -98,7 +98,7 @@ def safe_ends(config: Config, decisions: Decisions) -> jax.Array | tuple:
 
 
 def long_chains(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Count the chains and loops of `LONG` boxes and more, and say whether an edge is safe."""
+    """Count chains and loops of at least `LONG` boxes; return also whether any edge is safe."""
     found = structure(game, drawn)
     count = jnp.sum(first_boxes(found) & (found.length >= LONG), dtype=jnp.int32)
     return jnp.minimum(count, CHAIN_CLASSES - 1), jnp.any(found.safe)
@@ -107,11 +107,11 @@ def long_chains(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array, jax.Ar
 def totals(
     settings: SelfplayConfig, decisions: Decisions, first_margin: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the first player's final margins to learn, and where they are known: [T, B] each.
+    """Return targets of the first player's final margin, and where they are known: [T, B] each.
 
-    They are the results [N] of the games, which no random move may precede, or lambda-returns: at
-    each decision of more than `td_above_edges` undrawn edges the share 1 - `td_lambda` comes from
-    the search after the next move, and all of it where the result is not known.
+    A target is the result [N] of the game; it is unknown at and before a random move. At more
+    than `td_above_edges` undrawn edges it is a lambda-return: the fraction 1 - `td_lambda` is the
+    value of the search after the next move; if the later target is unknown, all of it is.
     """
     value = jnp.where(decisions.player == 0, decisions.value, -decisions.value)
     expected = decisions.ahead + value
@@ -125,7 +125,7 @@ def totals(
         decision, result, share, own = here
         goes_on = (game == decision.game) & played
         weight = jnp.where(known | (share == 1), share, 0.0)
-        # Not weighed with 0: a result is a whole number and stays one.
+        # At weight 1 nothing is added, so a result stays a whole number.
         mixed = jnp.where(weight == 1, total, weight * total + (1 - weight) * expected)
         total = jnp.where(goes_on, mixed, result)
         known = ~decision.random & (known | (share < 1) | ~goes_on)
@@ -141,8 +141,8 @@ def totals(
 def possible_margin(margin: jax.Array, left: jax.Array, uniform: jax.Array) -> jax.Array:
     """Round margins [...] float32 to possible ones with `left` [...] boxes to come: [...] int32.
 
-    Possible ones lie in -left to left, two apart. Up or down by chance, `uniform` [...] 0 to 1, so
-    that the mean stays what it is.
+    Possible margins are -left to left in steps of two. Rounding is up or down at random, by
+    `uniform` [...] 0 to 1, so the mean does not change.
     """
     steps = jnp.floor((margin + left) / 2 + jnp.minimum(uniform, 0.999)).astype(jnp.int32)
     return 2 * jnp.clip(steps, 0, left) - left
@@ -151,8 +151,8 @@ def possible_margin(margin: jax.Array, left: jax.Array, uniform: jax.Array) -> j
 def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:
     """Return the weight of every decision in resampling: [T * B] bool or int32.
 
-    A share `surprise_weight` of the total weight is in proportion to the policy's surprise, the
-    rest is even; what was not played weighs nothing.
+    A fraction `surprise_weight` of the total weight is proportional to the policy's surprise; the
+    rest is even. Decisions that were not played have weight 0.
     Source: Wu 2019 and KataGo's documents, "policy surprise weighting".
     """
     played = decisions.played.ravel()
@@ -171,8 +171,8 @@ def resample(
 ) -> chex.ArrayTree:
     """Sample `count` rows [T * B] in proportion to whole-number `weights` [T * B], in their order.
 
-    Systematic resampling: the weights, laid end to end, form a line; samples lie on it at equal
-    distances, the first `offset` [], 0 to 1, of a distance from its start.
+    Systematic resampling: the weights, laid end to end, form a line, and samples lie on it at equal
+    distances. The first sample is `offset` [], 0 to 1, of a distance from the start of the line.
     """
     rank = jnp.cumsum(weights)
     total = rank[-1]

@@ -63,12 +63,12 @@ def train(
 ) -> bool:
     """Train in `run_dir`, from scratch, from `initial` weights or from its newest good checkpoint.
 
-    Where this process is one of several, all of them call this alike, and the first one writes.
+    With several processes, all of them must call this alike; only the first one writes.
     `on_iteration` gets the metrics of every iteration.
 
-    Returns whether the run is complete; its summary is written then. Raises: InputError when the
-    directory holds a run and `resume` is off, or holds a run of another board or network, or the
-    device has not the memory for the run; RunError when the training diverges.
+    Returns whether the run is complete; if so, its summary is written. Raises: InputError when
+    the directory holds a run and `resume` is off, or holds a run of another board or network, or
+    the device has too little memory for the run; RunError when the training diverges.
     """
     with ends_together(resume_command(run_dir)), ExitStack() as place:
         # A folder that cannot be written is refused before the compiler runs.
@@ -97,7 +97,7 @@ def _train(
     refuse_separate(run_dir)
     program = compile_iteration(config, network, devices)
 
-    # Signals ask for an end from here until the last checkpoint is written.
+    # Signals ask the run to stop from here until the last checkpoint is written.
     with (
         stop.on_signals(),
         Checkpoints(run_dir, config.keep_checkpoints, tidies=is_first()) as checkpoints,
@@ -141,7 +141,7 @@ def _train(
 
 
 class Parts(NamedTuple):
-    """What a training is built of, before anything is compiled."""
+    """The parts of a training, before anything is compiled."""
 
     config: Config
     devices: list[jax.Device]
@@ -164,13 +164,13 @@ def iterate(
 ) -> Iterator[tuple[Progress, dict[str, float], str, bool]]:
     """Yield progress, metrics, a line for people and whether to end, after each iteration.
 
-    Without end. Raises: FloatingPointError as `run_iteration` and `Saver.save`.
+    Never ends by itself. Raises: FloatingPointError as `run_iteration`.
     """
     config, devices, _, evaluator = parts
     run_key = replicate(jax.random.key(config.seed), devices)
-    gather([0.0])  # compilers need not end together, but first collectives must start so
+    gather([0.0])  # compiling ends at different times; first collectives must start together
     while True:
-        # The body is `iteration` in training/iteration.py.
+        # The compiled program is `iteration` in training/iteration.py.
         with doing(_iteration_words(config, progress)):
             progress, metrics = run_iteration(config, program.compiled, run_key, progress, solver)
         metrics["memory/peak_bytes"] = _peak_memory(devices)
@@ -185,10 +185,10 @@ def iterate(
 def train_in_memory(
     config: Config, on_iteration: OnIteration | None = None
 ) -> tuple[Agent, list[dict[str, float]]]:
-    """Train without a folder; return who plays now and the metrics of all iterations.
+    """Train without a folder; return the agent and the metrics of all iterations.
 
-    The first Ctrl-C ends the training after its iteration. Without `on_iteration` what `train`
-    prints is printed. Raises: InputError as `train`; RunError where the training diverges.
+    The first Ctrl-C, or a true result of `on_iteration`, ends the training after the iteration.
+    Without `on_iteration` print progress. Raises: InputError as `train`; RunError on divergence.
     """
     parts, stop, found = build(config, quiet=on_iteration is not None), Stop(), []
     program = compile_iteration(config, parts.network, parts.devices)
@@ -211,7 +211,7 @@ def train_in_memory(
 
 
 def _iteration_words(config: Config, progress: Progress) -> str:
-    """Return what is said of the next iteration while it runs."""
+    """Return the status text of the next iteration, shown while it runs."""
     of = f" of {config.iterations}" if config.iterations else ""
     left = f" ({_time_left(config, progress)} left)" if progress.iteration else ""
     return f"iteration {progress.iteration + 1}{of}{left}"
