@@ -32,7 +32,6 @@ from jaxzero.solver.endgame import can_solve, solve
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
 
-DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
 TABLES = Tables()
 
 
@@ -43,7 +42,6 @@ def about() -> Answer:
         "version": __version__,
         "boards": [{"rows": rows, "cols": cols} for rows, cols in boards],
         "sizes": {"min": 1, "max": LARGEST_SIDE},
-        "default": {"rows": DEFAULT.rows, "cols": DEFAULT.cols},
         "levels": [
             {"id": str(number), "name": level.name, "rating": level.rating}
             for number, level in enumerate(LEVELS)

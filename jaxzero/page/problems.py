@@ -132,7 +132,7 @@ def berlekamp(rng: Rng) -> Iterator[Problem]:
     for problem in rng.permutation(problems):
         game = DotsAndBoxes(problem["rows"], problem["cols"])
         drawn = drawn_edges(game, problem["drawn"])[rng.choice(edge_permutations(game))]
-        yield from graded(game, drawn, exact_moves(game, drawn), "berlekamp")
+        yield from graded(game, drawn, exact_moves(game, drawn), "opening")
 
 
 THEMES: dict[str, Callable[[Rng], Iterator[Problem]]] = {

@@ -28,9 +28,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from jaxzero.errors import InputError, shortened
+from jaxzero.game import DotsAndBoxes
 from jaxzero.host.status import waiting
 from jaxzero.page import answers
-from jaxzero.page.answers import DEFAULT, WAIT, Answer
+from jaxzero.page.answers import WAIT, Answer
 from jaxzero.page.opponents import exact_answers, is_warm, wanted
 from jaxzero.page.problems import load_solver
 from jaxzero.page.queue import Queue
@@ -40,6 +41,7 @@ from jaxzero.players.levels import find_level
 from jaxzero.players.preparation import PATIENCE as PATIENCE_FOR_MOVE
 from jaxzero.players.preparation import PREPARATION
 
+DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
 MOST_BYTES = 64 * 1024  # of a request body
 PATIENCE = 30.0  # seconds for a client to send its question, or to accept a part of the answer
 PAUSE = 0.1  # seconds between two polls

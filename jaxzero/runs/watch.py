@@ -199,15 +199,15 @@ def strength(metrics: Metrics) -> Table:
 
 
 def report(warnings: list[Warning], unknown: str) -> Panel:
-    """Return the warnings, each with the setting to change; without warnings show `unknown`."""
-    if not warnings:
-        text = Text(unknown, "yellow") if unknown else Text("Nothing looks wrong.", "green")
-        return Panel(text, title="warnings")
-    lines = Text()
-    for number, warning in enumerate(warnings):
-        lines.append("\n" * bool(number) + warning.name, "bold red")
-        lines.append(f": {warning.words}.\n  {warning.change[0].upper()}{warning.change[1:]}.")
-    return Panel(lines, title="warnings", border_style="red")
+    """Return the warnings, each with the setting to change, and what was not judged."""
+    lines = []
+    for warning in warnings:
+        change = f"{warning.change[0].upper()}{warning.change[1:]}"
+        lines.append(Text.assemble((warning.name, "bold red"), f": {warning.words}.\n  {change}."))
+    if unknown:
+        lines.append(Text(unknown, "yellow"))
+    text = Text("\n").join(lines) if lines else Text("Nothing looks wrong.", "green")
+    return Panel(text, title="warnings", border_style="red" if warnings else "none")
 
 
 class Warning(NamedTuple):

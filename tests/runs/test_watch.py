@@ -144,6 +144,10 @@ def test_what_was_not_judged_is_not_called_good(lines, tmp_path):
     assert not_judged(read_metrics(tmp_path))
     text = shown(tmp_path)
     assert "Not judged" in text and "Nothing looks wrong" not in text
+    noisy = load_config("configs/quick.yaml", "--learner.batch_size=4096")
+    save_config(noisy, tmp_path / "config.yaml")
+    text = shown(tmp_path)
+    assert "Not judged" in text and "replay ratio too high" in text  # beside a warning too
 
 
 def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monkeypatch):

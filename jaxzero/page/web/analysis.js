@@ -165,7 +165,6 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
 
   return {
     refresh,
-    restart,
     stop,
     draw,
     known,

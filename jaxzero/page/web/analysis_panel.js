@@ -76,7 +76,7 @@ function badge(latest, busy) {
   const proven = latest.exact?.value !== undefined; // stage exact may have proven bounds only
   const { edges = [] } = latest;
   const n = edges.filter((edge) => edge.exact).length;
-  const stage = latest.stage === "exact" ? "search" : latest.stage;
+  const stage = ["exact", "done"].includes(latest.stage) ? "search" : latest.stage;
   const text = proven ? t(n === edges.length ? "stage.exact" : "stage.partly", { n, all: edges.length }) : t(`stage.${stage}`, { n: latest.simulations });
   return html("span", { class: `badge ${proven ? "exact" : ""} ${busy ? "busy" : ""}`, "data-testid": "stage" }, text);
 }
@@ -104,6 +104,8 @@ function lesson(name, text) {
   return html("a", { href: `#lesson-${LESSONS[name]}` }, text);
 }
 
+let isLegendOpen = false; // the panel is built anew at every line of the analysis
+
 function legend() {
   const sample = (kind) =>
     html(
@@ -116,8 +118,8 @@ function legend() {
   const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // as in overlay.js, rounded
   return html(
     "details",
-    { class: "legends muted" },
-    html("summary", {}, t("analysis.legend")),
+    { class: "legends muted", open: isLegendOpen, ontoggle: ({ target }) => (isLegendOpen = target.open) },
+    html("summary", { id: "legend" }, t("analysis.legend")),
     html("div", {}, t("analysis.colours")),
     html("div", { class: "legend" }, steps.map(step)),
     html("div", { class: "legend" }, ["safe", "hard-hearted", "half-hearted", "loony"].map(sample)),

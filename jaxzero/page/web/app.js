@@ -88,25 +88,30 @@ function playLine(edges) {
 
 /** Return whether an edge drawn in the review belongs to the game: at its end, between people. */
 function continuesGame() {
-  return record.at === record.game.moves.length && !tables.hasEngine();
+  return record.at === record.game.moves.length && !tables.hasEngine() && !play.ended();
 }
 
-/** Return the side whose clock runs: from the first move on, while the game is shown and open. */
+/** Return the side whose clock runs: from the first move to the end, while the game is shown and not paused. */
 function runningSide() {
-  const runs = view === "play" && play.isOpen() && !editor.isOn() && record.game.moves.length > 0;
+  const isPaused = editor.isOn() || (play.watching() && !play.state.running);
+  const runs = view === "play" && !isPaused && !play.ended() && record.game.moves.length > 0;
   return runs ? record.position.player : null;
 }
 
 /** Go to a view by its address; where it is shown already, the game goes on. */
 function openView(name) {
   if (view !== name) location.hash = `#${name}`;
-  else if (name === "play") play.next();
+  else {
+    history.replaceState(null, "", `#${name}`); // the address may hold a game that was shared before
+    if (name === "play") play.next();
+  }
 }
 
 /** Show everything that depends on the position. */
 function showPosition(reason) {
   if (reason === "play") announce();
   if (!play.state.busy) notice.moveOn(); // else it is the engine that moves on
+  practice.refresh();
   clock.look(reason === "play");
   showState(reason === "play");
   files.showFormats();
@@ -169,7 +174,10 @@ function closeEditor() {
 /** Set up a position, or end that. */
 function edit() {
   if (editor.isOn()) return closeEditor();
-  if (record.game.moves.length) tables.setAside(); // else nothing of it goes
+  const { moves, variations, comments } = record.root;
+  if (moves.length || variations?.length || Object.keys(comments ?? {}).length) tables.setAside(); // else nothing of it goes
+  practice.end();
+  openView("review");
   Object.assign(play.table, { clocks: null, flagged: undefined, names: [], rated: false });
   editor.open();
 }

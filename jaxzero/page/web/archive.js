@@ -95,12 +95,11 @@ export function openArchive(onOpen, onPractise) {
     dialog.close();
     onPractise();
   };
-  const hasSlips = games.some(({ slips }) => slips?.length);
   const foot = html(
     "div",
     { class: "dialog-foot" },
-    html("button", { onclick: exportAll, disabled: !games.length, "data-testid": "export-games" }, t("games.export")),
-    html("button", { class: "primary", onclick: practise, disabled: !hasSlips, "data-testid": "practise-games" }, t("games.practise")),
+    html("button", { onclick: exportAll, disabled: !archived().length, "data-testid": "export-games" }, t("games.export")),
+    html("button", { class: "primary", onclick: practise, disabled: !archivedSlips().length, "data-testid": "practise-games" }, t("games.practise")),
   );
   const list = games.map((table) => html("li", {}, html("button", { onclick: open(table), "data-testid": "archived" }, row(table))));
   const body = games.length ? html("ol", { class: "games" }, list) : html("p", { class: "muted" }, t("games.none"));

@@ -246,9 +246,7 @@ function shapeOf({ rows, cols }) {
 }
 
 function edgeLabel(board, edge, drawn) {
-  const { kind, row, col } = placeOf(board, edge);
-  const place = t(kind === "h" ? "edge.horizontal" : "edge.vertical", { row, col });
-  return t(drawn ? "edge.drawn" : "edge.open", { place });
+  return t(drawn ? "edge.drawn" : "edge.open", { place: edgeWords(board, edge) });
 }
 
 export function edgeWords(board, edge) {

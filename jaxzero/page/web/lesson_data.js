@@ -7,7 +7,6 @@ const part = (answer, values) => ({ answer, values, mood: "part" });
 /**
  * The lessons. Each has a position, the first edges of a solution, and a judgement of the last move
  * of the learner, who is player 0: good ends the lesson, bad asks to start again, part goes on.
- * `before` is the position in which the move was made.
  */
 export const LESSONS = [
   {

@@ -11,6 +11,7 @@ import { edgeName, replay } from "./rules.js";
 export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
   const list = find("#moves");
   const comment = find("#comment");
+  let commented = null; // the key of the position that the comment shown belongs to
 
   function render() {
     const focused = list.contains(document.activeElement);
@@ -21,7 +22,9 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
     if (focused) current?.focus();
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
     find("#variation-tools").hidden = !record.inVariation;
-    if (document.activeElement !== comment) comment.value = record.comment;
+    const isSame = commented === record.key();
+    if (!isSame || document.activeElement !== comment) comment.value = record.comment; // else somebody writes it
+    commented = record.key();
   }
 
   /** Return the items of a line: its moves, and after each the variations in its place. */

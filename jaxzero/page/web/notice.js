@@ -104,6 +104,7 @@ export function createNotice(answers) {
     settle,
     /** Ask something: the button, which has this label, acts; closing declines. */
     offer: (text, label, action, onClose) => set("offer", { text: t(text), label, action, onClose }),
+    withdraw: () => set("offer", null),
     /** Tell something until the next thing is done; a button may act on it. */
     tell: (text, label, action) => set("word", { text, label, action }),
     moveOn: () => set("word", null),

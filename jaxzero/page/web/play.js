@@ -86,6 +86,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   /** Stop what the engine is doing: its answer belongs to a position that is gone. */
   function halt() {
     controller.abort();
+    controller = new AbortController();
     notice.settle("move");
     Object.assign(state, { busy: false, warming: false, failed: false, standIn: false, hint: "", marked: null });
   }
@@ -93,6 +94,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   /** Let the engine move where it is its turn at the end of the game. */
   function next() {
     const atEnd = record.at === record.game.moves.length;
+    if (watching() && state.running && !atEnd) change({ running: false }); // somebody looks back
     const waits = watching() && !state.running;
     settleRating();
     if (!isShown() || state.busy || waits || !atEnd || !isOpen()) return;
@@ -162,8 +164,9 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     state.marked = null;
     const { game } = record;
     if (settings.teaching && !(await isConfirmed(edge))) return;
-    if (record.game !== game || !mayMove()) return; // another game began meanwhile
+    if (record.game !== game || !mayMove() || !isShown()) return; // another game or view meanwhile
     state.hint = "";
+    if (record.at < record.game.moves.length && record.game.moves[record.at] !== edge) table.rated = false; // moves are taken back
     const following = followChain(record.game, record.position.drawn, edge, settings.chains);
     record.play([edge, ...following]);
     if (following.length) onChain(following.length + 1);
@@ -287,7 +290,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     change({ marked: null });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching, seat };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching };
 }
 
 /** Wait some time. Rejects as soon as the signal says so. */

@@ -18,6 +18,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   let tasks = [];
   let number = 0;
   let answer = null; // {mood, parts}
+  let place = null; // the key of the position of the task; null while it is put on the board
 
   const isOn = () => tasks.length > 0;
   const isSolved = () => answer?.mood === "good";
@@ -30,16 +31,24 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   function show(newNumber) {
     number = newNumber;
     answer = null;
+    place = null;
     const { table, ply } = tasks[number];
     if (table) onTable(table);
     record.goTo(ply, []);
+    place = record.key();
     change();
     reveal(panel);
     reveal(find("#board-host"));
   }
 
+  /** End where another position is shown than that of the task. */
+  function refresh() {
+    if (place !== null && record.key() !== place) end();
+  }
+
   function end() {
     if (!isOn()) return;
+    place = null;
     tasks = [];
     change();
   }
@@ -67,7 +76,8 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   async function ratingOf(edge, task) {
     const found = await analysis.known(PATIENCE);
     const rated = found?.edges?.find((each) => each.edge === edge);
-    return rated && task === tasks[number] ? { ...rated, found } : null;
+    const isJudged = rated && rated.lost !== null; // while the server compiles it knows the structure alone
+    return isJudged && task === tasks[number] ? { ...rated, found } : null;
   }
 
   function judge({ found, ...rated }) {
@@ -100,13 +110,13 @@ export function createPractice({ record, analysis, onTable, onChange }) {
         "div",
         { class: "row" },
         html("button", { onclick: solution, disabled: isSolved(), "data-testid": "practice-show" }, t("learn.show")),
-        html("button", { class: isSolved() ? "primary" : "", onclick: () => (last ? end() : show(number + 1)), "data-testid": "practice-next" }, t(last ? "practice.end" : "practice.next")),
+        html("button", { class: isSolved() ? "primary" : "", onclick: () => (last ? end() : show(number + 1)), "data-testid": "practice-next" }, t(last ? "practice.end" : "review.mistake")),
         last ? null : html("button", { onclick: end, "data-testid": "practice-end" }, t("practice.end")),
       ),
     );
   }
 
-  return { isOn, start, press, end, render, statusWords: () => t("practice.status") };
+  return { isOn, start, press, end, refresh, render, statusWords: () => t("practice.status") };
 }
 
 /** Return the mistakes of a person where the other side is the computer, else all. */

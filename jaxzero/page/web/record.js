@@ -130,6 +130,11 @@ export function createRecord(game) {
       return { game: record.root, at: record.path.length ? record.path[0].at : record.at };
     },
 
+    /** Return the game up to the ply shown, with its comments and variations so far. */
+    cut() {
+      return upTo(record.root, record.at);
+    },
+
     /** Return the line shown up to the ply shown, as the server wants it. */
     shown() {
       return { ...record.game, moves: record.game.moves.slice(0, record.at) };
@@ -160,13 +165,9 @@ export function createRecord(game) {
   function extend(at, edges) {
     const { path } = record;
     const old = lineOf(path.length);
-    const line = {
-      ...old,
-      moves: [...old.moves.slice(0, at - (old.at ?? 0)), ...edges],
-      joined: [...(old.joined ?? []).filter((ply) => ply < at), ...joinedBy(at, edges)],
-      comments: textsUpTo(old.comments, at),
-      variations: (old.variations ?? []).filter((each) => each.at <= at),
-    };
+    const line = upTo(old, at);
+    line.moves.push(...edges);
+    line.joined.push(...joinedBy(at, edges));
     if (!path.length) record.root = line;
     else Object.assign(old, line);
     choose([...path]);
@@ -184,6 +185,17 @@ export function createRecord(game) {
   }
 
   return record;
+}
+
+/** Return a line without what comes after a ply. */
+function upTo(line, at) {
+  return {
+    ...line,
+    moves: line.moves.slice(0, at - (line.at ?? 0)),
+    joined: (line.joined ?? []).filter((ply) => ply < at),
+    comments: textsUpTo(line.comments, at),
+    variations: (line.variations ?? []).filter((each) => each.at <= at),
+  };
 }
 
 const follows = (moves, edges) => edges.every((edge, index) => moves[index] === edge);

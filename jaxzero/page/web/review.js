@@ -126,13 +126,13 @@ export function createReview({ record, komi, notice, isShown, nameOf, tell, onNe
     const seen = lines.filter(Boolean).length;
     find("#review-state").textContent =
       controller && plies ? t("review.running", { at: Math.min(seen, plies), all: plies }) : "";
-    find("#review-summary").textContent = plies ? summary(controller !== null) : "";
+    find("#review-summary").textContent = plies ? summary() : "";
     find("#review-accuracy").replaceChildren(...(complete && plies ? [accuracyTable(accuracyOf(lines), nameOf)] : []));
     find("#practise").disabled = find("#next-mistake").disabled = !mistakes().length;
   }
 
-  function summary(running) {
-    if (!mistakes().length) return running ? "" : t("review.none");
+  function summary() {
+    if (!mistakes().length) return complete ? t("review.none") : "";
     const players = [0, 1].map((player) => {
       const own = mistakes().filter((line) => line.player === player);
       const lost = formatNumber(own.reduce((sum, line) => sum + line.lost, 0));

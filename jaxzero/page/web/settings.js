@@ -28,8 +28,11 @@ const DEFAULTS = {
   lessons: [], // names of lessons that are done
 };
 
-/** Return what is stored now, also by other tabs. */
+let isRefused = false; // the storage is full, or a private window has none
+
+/** Return what is stored now, also by other tabs; without storage what this page remembers. */
 export function stored() {
+  if (isRefused) return { ...settings };
   try {
     const found = JSON.parse(localStorage.getItem(KEY)) ?? {};
     return { ...DEFAULTS, ...found, setup: { ...DEFAULTS.setup, ...found.setup } };
@@ -56,8 +59,9 @@ export function remember(changes) {
     // Another tab may have stored its game since: only what changes here is stored.
     localStorage.setItem(KEY, JSON.stringify({ ...stored(), ...changes }));
     if (changes.table) sessionStorage.setItem(KEY, JSON.stringify(changes.table));
+    isRefused = false;
   } catch {
-    // Private windows may refuse: the page then forgets when it closes.
+    isRefused = true; // the page then forgets when it closes
   }
 }
 

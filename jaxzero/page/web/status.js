@@ -76,7 +76,10 @@ export function createStatus({ record, play, review, practice, editor, isReview 
 
   function resultWords(position) {
     const { flagged } = play.table;
-    if (flagged !== undefined) return t("status.flagged", { name: sideName(flagged), winner: sideName(1 - flagged) });
+    if (flagged !== undefined) {
+      const [name, winner] = [sideName(flagged), sideName(1 - flagged)];
+      return t(winner === t("name.you") ? "status.flaggedYou" : "status.flagged", { name, winner });
+    }
     const score = scoreWithKomi(position, play.table.komi);
     const winner = score[0] === score[1] ? null : Number(score[1] > score[0]);
     const words = (player) => ({ own: formatNumber(score[player]), other: formatNumber(score[1 - player]) });

@@ -56,6 +56,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
   function takeBack(table) {
     remember({ aside: stored().aside.filter((each) => !isSame(each, table)) });
     open(table, "play");
+    notice.withdraw(); // the offer was of the game that is back
   }
 
   /** Put a table in the place of the one that is there, and show it. */
@@ -75,14 +76,15 @@ export function createTables({ record, play, editor, notice, showView, openView,
   /** Let other players play on from the position shown. A game that loses moves by that is set aside. */
   function startHere(setup, inReview) {
     const seats = { seats: seatsOf(setup), names: [], rated: false };
-    const game = record.shown();
-    const isWhole = !record.inVariation && game.moves.length === record.root.moves.length;
+    const isWhole = !record.inVariation && record.at === record.root.moves.length;
     if (!play.ended() && (isWhole || !inReview)) {
-      play.sit({ ...play.table, ...seats, game: isWhole ? record.root : game });
-      return openView("play");
+      if (!isWhole) setAside();
+      play.sit({ ...play.table, ...seats, game: record.cut() });
+      openView("play");
+    } else {
+      open({ ...seats, game: record.shown(), komi: play.table.komi }, "play");
     }
-    open({ ...seats, game, komi: play.table.komi }, "play");
-    offerAside();
+    if (!isWhole) offerAside();
   }
 
   /** Show a game of the archive in the review, or go on with one that was set aside. */

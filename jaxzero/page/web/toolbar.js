@@ -22,7 +22,7 @@ export function showTools({ record, play, editor, ended }) {
   find("#watch").hidden = !play.watching();
   showWatch(play.state.running);
   find("#edit").setAttribute("aria-pressed", String(editor.isOn()));
-  setText(find("#edit"), t(editor.isOn() ? "edit.done" : "edit.open"));
+  setText(find("#edit"), t(editor.isOn() ? "practice.end" : "edit.open"));
   for (const button of findAll(".analysis-switch")) button.setAttribute("aria-pressed", String(settings.analysis));
 }
 

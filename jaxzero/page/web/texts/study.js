@@ -45,7 +45,6 @@ export const STUDY = {
   "practice.proven": ["Right, and proven: no edge is better than {place}.", "正确，且已证明：没有比{place}更好的边。"],
   "practice.bad": ["{place}: you end {lost} boxes worse.", "{place}：最终少 {lost} 格。"],
   "practice.best": ["The best edge: {place} (marked).", "最佳边：{place}（已标出）。"],
-  "practice.next": ["Next mistake", "下一个失误"],
   "practice.end": ["Done", "完成"],
 
   "files.title": ["Load, save, share", "载入、保存、分享"],
@@ -82,10 +81,8 @@ export const STUDY = {
   "format.animation": ["Animation (SVG)", "动画（SVG）"],
 
   "edit.open": ["Set up", "摆局"],
-  "edit.done": ["Done", "完成"],
 
   "analysis.title": ["Analysis", "分析"],
-  "analysis.short": ["Analysis", "分析"],
   "analysis.waiting": [
     "Reading the position … the first time on a board this takes up to a minute",
     "正在读局面……每种棋盘首次最多需要一分钟",
@@ -96,7 +93,6 @@ export const STUDY = {
   "stage.policy": ["first guess", "初步判断"],
   "stage.search": ["search, {n}", "搜索 {n}"],
   "stage.exact": ["exact", "精确"],
-  "stage.done": ["search, {n}", "搜索 {n}"],
   "analysis.bounds": ["proven: {lower} to {upper}", "已证明：{lower} 到 {upper}"],
   "analysis.exact": ["Proven, if both play perfectly: {words}", "已证明：{words}"],
   "margin.wins": ["{name} wins by {n}", "{name}胜 {n} 格"],

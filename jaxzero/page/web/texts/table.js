@@ -103,6 +103,7 @@ export const TABLE = {
   "status.drawn": ["A draw, {own} : {other}", "平局，{own} : {other}"],
 
   "status.flagged": ["{name}: time is up. {winner} wins", "{name}超时，{winner}获胜"],
+  "status.flaggedYou": ["{name}: time is up. You win", "{name}超时，您获胜"],
   "status.marked": ["Marked. Touch it again to draw it", "已标记。再点一次即可画边"],
 
   "here.open": ["Play from here", "从此对弈"],

@@ -60,5 +60,4 @@ export const TRAIN = {
     "这里应该先打开环，而不是更小的链：要保持控制权，对方在环里必须留下四格，在链里只需留下两格。",
   ],
   "train.reason.opening": ["The solver has compared every edge up to the end of the game.", "求解器已经把每条边一直比较到终局。"],
-  "train.reason.berlekamp": ["The solver has compared every edge up to the end of the game.", "求解器已经把每条边一直比较到终局。"],
 };
