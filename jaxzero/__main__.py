@@ -22,7 +22,7 @@ COMMANDS = {
     "watch": "watch a run",
     "play": "play in the terminal or in the browser, or have a match played",
     "engine": "play for another program: gtp, sau or botzone",
-    "analyse": "analyse a position",
+    "analyse": "analyse a position, or review a game",
     "evaluate": "measure a network: matches, suites of solved positions, a rating",
     "solve": "solve a board or a position exactly",
     "export": "export the network of a run to a file",

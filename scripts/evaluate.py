@@ -38,14 +38,15 @@ def evaluate_parser() -> ArgumentParser:
     parser.add_argument(
         "--rows",
         type=BoardSide,
-        help="rows of boxes; default: those of the network. A conv network plays every board",
+        help="rows of boxes; default: those of the network. conv and graph play every board",
     )
     parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
     parser.add_argument(
         "--opponents",
         default="",
         help="players to play a match against, separated by commas: random, greedy, "
-        "alphabeta:DEPTH, perfect, policy, search:SIMULATIONS, expert:SECONDS, level:LEVEL",
+        "alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, expert:SECONDS, "
+        "level:LEVEL",
     )
     parser.add_argument(
         "--games",
@@ -68,8 +69,9 @@ def evaluate_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--suite",
-        help="score the network on solved positions: table (boards up to 3x3, solved now), "
-        "a stored suite (5x5_tuning to choose settings by, 5x5_test to report, 4x4 alike), "
+        help="score the network on solved positions: table (boards of up to 30 edges, solved now), "
+        "a stored suite (5x5_tuning to choose settings by, 5x5_test to report, 4x4 alike; "
+        "5x5_early and 5x5_final), "
         "berlekamp (problems of Berlekamp's book), or a file of scripts/make_suite.py, such as "
         "suite_6x6_test.npz",
     )

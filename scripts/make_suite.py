@@ -93,7 +93,7 @@ def suite_parser() -> ArgumentParser:
     parser.add_argument(
         "--most",
         type=NonNegativeInt,
-        help="most undrawn edges, of which each costs the solver time; default: 36, or all of a "
+        help="most undrawn edges; the solver takes longer for more. Default: 36, or all edges of a "
         "smaller board",
     )
     parser.add_argument(

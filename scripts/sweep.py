@@ -1,6 +1,6 @@
 """Measure training over lists of settings: speed and memory for each combination.
 
-Any field of a config takes a comma list, e.g. --network.blocks 4,6 --search.simulations 16,32.
+Every setting but texts takes a comma list, e.g. --network.blocks 4,6 --search.simulations 16,32.
 Each combination runs in its own process, so a failed one is a row of the table. The same command
 continues a sweep that was stopped.
 """

@@ -42,7 +42,7 @@ def train_parser() -> ArgumentParser:
     parser.add_argument(
         "--weights",
         help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
-        "run; from another board a convolutional network of the same settings is taken over whole, "
+        "run; from another board a conv or graph network of the same settings is taken over whole, "
         "of others the arrays of equal shape",
     )
     parser.add_argument(
@@ -70,8 +70,8 @@ def train_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--coordinator_address",
-        help="address and port of the first process, such as node1:1234, where nothing has started "
-        "the job that says so; every process needs it and the next two",
+        help="address and port of the first process, such as node1:1234. Needed if no scheduler "
+        "starts the job: give it, --num_processes and --process_id to every process",
     )
     parser.add_argument("--num_processes", type=PositiveInt, help="processes of the job")
     parser.add_argument(
@@ -91,14 +91,14 @@ def main(arguments: list[str]) -> None:
     check_folder("run_dir", options.run_dir)
     if options.predict_memory:
         if options.run_dir is not None:
-            options = with_saved(parser, options, options.run_dir, arguments)
+            options = with_saved(parser, options, arguments)
         return predict_memory(config_of(parser, options), options.target)
     refuse_given(arguments, ["target"], "needs --predict_memory")
     if options.run_dir is None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
     if options.weights and options.resume:
         raise InputError(f"weights: {options.weights} cannot stand beside --resume")
-    options = with_saved(parser, options, options.run_dir, arguments)
+    options = with_saved(parser, options, arguments)
     config = config_of(parser, options)
     join_others(options)
 
@@ -113,13 +113,11 @@ def main(arguments: list[str]) -> None:
         sys.exit(stop.exit_code)
 
 
-def with_saved(
-    parser: ArgumentParser, options: Namespace, run_dir: Path, arguments: list[str]
-) -> Namespace:
+def with_saved(parser: ArgumentParser, options: Namespace, arguments: list[str]) -> Namespace:
     """Return the options of a command; if it resumes a run, the run's config gives the others."""
     if options.resume and options.config is None:
-        check_run("run_dir", run_dir)
-        return parse(parser, ["--config", str(run_dir / CONFIG_FILE), *arguments])
+        check_run("run_dir", options.run_dir)
+        return parse(parser, ["--config", str(options.run_dir / CONFIG_FILE), *arguments])
     return options
 
 

@@ -247,12 +247,6 @@ class Stop:
         """The exit code that a shell expects after a signal; 0 without a signal."""
         return 128 + self.signal if self.signal else 0
 
-    @property
-    def over(self) -> bool:
-        """Whether a signal asked to stop or the time is up."""
-        late = self._deadline is not None and time.monotonic() > self._deadline
-        return self.requested or late
-
     def request(self, signal: int) -> None:
         """Ask to stop after the current iteration, and print this at once."""
         self.signal = signal
@@ -272,7 +266,8 @@ class Stop:
         """Count one iteration; return whether to stop now."""
         if self._iterations_left is not None:
             self._iterations_left -= 1
-        return self.over or self._iterations_left == 0
+        late = self._deadline is not None and time.monotonic() > self._deadline
+        return self.requested or late or self._iterations_left == 0
 
     def on_signals(self) -> AbstractContextManager[None]:
         """Take the first signal in a block as a request to stop."""
