@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from browsing import GAME, draw, drawn_edges, expect, load, moves, start_game, to_play
+from browsing import GAME, draw, drawn_edges, expect, load, look_back, moves, start_game, to_play
 
 from jaxzero.page.answers import about
 
@@ -151,11 +151,7 @@ def test_an_offer_ends_when_its_game_is_back(open_page):
 
 def test_new_players_at_an_earlier_move_keep_comments_and_offer_the_rest_back(open_page):
     page = open_page()
-    start_game(page, size="2x2")
-    for edge in (0, 11, 6):
-        draw(page, edge)
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("move-1").click()
+    look_back(page)
     page.get_by_test_id("comment").fill("quiet")
     to_play(page)
     page.get_by_test_id("seats").click()

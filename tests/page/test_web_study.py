@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from browsing import GAME, draw, expect, load, moves, start_game
+from browsing import GAME, draw, expect, load, look_back, moves, start_game
 
 INFO = {
     "version": "0",
@@ -84,11 +84,7 @@ def test_one_plays_on_from_a_position_of_a_review(open_page):
 
 def test_what_is_played_on_from_is_offered_back(open_page):
     page = open_page()
-    start_game(page, size="2x2")
-    for edge in (0, 11, 6):
-        draw(page, edge)
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("move-1").click()
+    look_back(page)
     page.get_by_test_id("play-here").click()
     page.locator("label", has=page.get_by_test_id("mode-people")).click()
     page.get_by_test_id("start-game").click()
