@@ -285,14 +285,10 @@ def of_sizes() -> Iterator[Figure]:
         yield Figure(file, f"{mebibytes(held)} of it replay", "the replay")
         # The first number of the header is that of the table.
         whole = re.search(r"[\d,]+ MiB(?=, [\d,]+ MiB of it replay)", page(file))
-        if whole:
-            yield Figure(TRAINING, memory_row(name, whole[0], mebibytes(held)), file)
+        yield Figure(TRAINING, memory_row(name, whole[0], mebibytes(held)), file)
     row_of_gpus = re.search(r"memory of an iteration, MiB \| ([^;]*);", page(PERFORMANCE))[1]
-    planned = row_of_gpus.split(" | ")
-    text = "the CUDA build of jax plans {}, {} and {} MiB".format(*planned)
-    yield Figure(TRAINING, text, "the table of make gpu-compile")
-    for name, memory in zip(GPU_PRESETS, planned, strict=True):
-        text = f"needs {memory} MiB (make gpu-compile)"
+    for name, memory in zip(GPU_PRESETS, row_of_gpus.split(" | "), strict=True):
+        text = f"Predicted peak memory (make gpu-compile): {memory} MiB"
         yield Figure(f"configs/{name}.yaml", text, "the table of make gpu-compile")
     edges = preset("cpu").game.board.num_edges
     per_edge = (edges / 8 + 0.5 + 2 * edges + 3) / edges
