@@ -1,9 +1,9 @@
 """Kill a training run again and again, damage its files, fill its disk (`make chaos`).
 
-One run is left alone. The other, of the same seed, is killed at random moments, also while writing
-a checkpoint; its newest checkpoint is truncated or gets a flipped bit now and then; and its disk is
-full for a while (as root on Linux alone: it takes a small tmpfs). Both must end with the same
-parameters, bit for bit. Example: tests/chaos.py --kills 50
+One run is undisturbed. A second run with the same seed is killed at random moments, also while it
+writes a checkpoint. Sometimes its newest checkpoint is truncated or gets a flipped bit. Its disk is
+full for a while (only as root on Linux, because a small tmpfs is mounted). Both runs must end with
+the same parameters, bit for bit. Example: tests/chaos.py --kills 50
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SETTINGS = (
     "--minutes 0 --checkpoint_every 2 --keep_checkpoints 6 --evaluation.evaluate_every 0 "
     "--evaluation.suite none --evaluation.opponents random --evaluation.final_games 2"
 )
-SPARE_MIB = 2  # of the small disk, beside the run
-ROOMS = (0, 256)  # KiB left there: nothing, and too little for a checkpoint
-MOST_SECONDS = 600.0  # of one life of a run
+SPARE_MIB = 2  # free on the small disk in addition to the size of the run
+ROOMS = (0, 256)  # KiB left on the full disk: nothing, and too little for a checkpoint
+MOST_SECONDS = 600.0  # of one process of a run
 LOOK_SECONDS = 0.002
-DAMAGED = 0.3  # of the kills
-STARTING = 0.2  # of the kills come before the first iteration
+DAMAGED = 0.3  # fraction of kills followed by damage to the newest checkpoint
+STARTING = 0.2  # fraction of kills within 8 seconds of the start
 
 
 def main() -> None:
@@ -53,9 +53,9 @@ def main() -> None:
 
 
 def disturb(config: Path, kills: int, chance: random.Random, folder: Path) -> None:
-    """Run both and compare them."""
+    """Run the undisturbed and the disturbed run and compare them."""
     calm, wild, done = folder / "calm", folder / "wild", Counter()
-    # About one iteration a kill, and some to the end.
+    # Two iterations for each kill and ten more, so that training does not end before the last kill.
     iterations = str(2 * kills + 10)
     settings = ["--config", str(config), *SETTINGS.split(), "--iterations", iterations]
     finish(calm, settings)
@@ -84,7 +84,7 @@ def run(run_dir: Path, settings: list[str]) -> subprocess.CompletedProcess:
 
 
 def finish(run_dir: Path, settings: list[str]) -> None:
-    """Let a run come to its end."""
+    """Run until training is finished."""
     ended = run(run_dir, settings)
     assert ended.returncode == 0, ended.stderr[-500:]
 
@@ -126,7 +126,7 @@ def is_writing(run_dir: Path) -> bool:
 
 
 def damage(run_dir: Path, chance: random.Random, done: Counter) -> None:
-    """Truncate a file of the newest checkpoint or flip one of its bits, where an older one is."""
+    """Truncate a file of the newest checkpoint or flip a bit, if there is an older checkpoint."""
     finished = finished_checkpoints(run_dir / CHECKPOINTS)
     if len(finished) < 2:
         return
@@ -144,7 +144,7 @@ def damage(run_dir: Path, chance: random.Random, done: Counter) -> None:
 
 
 def full_disk(run_dir: Path, disk: Path, room: int, settings: list[str], done: Counter) -> None:
-    """Let the run go on where the disk has `room` KiB left, then copy it back."""
+    """Resume the run on a disk with `room` KiB left, then copy the run back."""
     disk.mkdir()
     size = sum(2**12 + path.stat().st_size for path in run_dir.rglob("*")) + SPARE_MIB * 2**20
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
@@ -162,7 +162,7 @@ def full_disk(run_dir: Path, disk: Path, room: int, settings: list[str], done: C
         ended = run(small, settings)
         said = [line for line in ended.stderr.splitlines() if not line.startswith(MARK)]
         print(f"On a disk with {room} KiB left: exit code {ended.returncode}, {said[-1:]}")
-        # With one line.
+        # The run must end with an error of one line.
         assert ended.returncode in (1, 2) and len(said) == 1, ended.stderr[-2000:]
         (disk / "ballast").unlink()
         shutil.rmtree(run_dir)

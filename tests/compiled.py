@@ -1,4 +1,4 @@
-"""Compiled functions that many tests of a file call: uncompiled, every operation compiles alone."""
+"""Share compiled functions among tests: without jit, jax compiles every operation separately."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def worths(game: DotsAndBoxes):
 
 
 def planted(game: DotsAndBoxes, prior_weight: float) -> Evaluate:
-    """Return an evaluator that knows every value, and every best edge with this logit."""
+    """Return an evaluator with exact values and the logit `prior_weight` on every best edge."""
     table = build_table(game)
 
     def evaluate(_params, state: State, _found) -> Evaluation:

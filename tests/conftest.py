@@ -1,4 +1,4 @@
-"""Settings of all tests: two fake devices, quick compiling, strict broadcasting, a shared cache."""
+"""Configure all tests: two fake devices, fast compilation, strict broadcasting, a shared cache."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-# Tests compile for longer than they compute. Without optimisations, fusion emitters and threads of
-# its own XLA takes a third of the time and of the memory. Set before jax is imported; subprocesses
-# inherit it. Later versions of jaxlib do not know all flags, and XLA ends a process for one that it
-# does not know.
+# Tests spend more time on compiling than on computing. Without optimisations, fusion emitters and
+# parallel code generation, XLA takes a third of the time and of the memory. The variables must be
+# set before jax is imported; subprocesses inherit them. Later versions of jaxlib do not know all
+# flags, and XLA ends the process at an unknown flag.
 if version("jaxlib").startswith("0.10."):
     flags = (
         "--xla_cpu_use_fusion_emitters=false",
@@ -27,16 +27,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "xla"
-MOST_BYTES = 5 * 2**28  # resident, of one worker between two files
-ITERATIONS = {}  # compiled, by what they see
-# More than 25 seconds each, the longest first; those of the page wait more than they compute.
+MOST_BYTES = 5 * 2**28  # resident memory of a worker, checked after each test file
+ITERATIONS = {}  # compiled iterations, by the settings, devices and shapes that they depend on
+# Files of more than 25 seconds, longest first. Tests of the page wait more than they compute.
 LONGEST = (
     *("test_readme.py", "test_web_layout.py", "test_processes.py", "test_web_outage.py"),
     *("test_interrupts.py", "test_web_input.py", "test_trainer.py", "test_web.py"),
     *("test_recovery.py", "test_web_keeps.py", "test_benchmark.py"),
 )
 
-# On a CPU even where there is a GPU: the tests want two devices. JAX_PLATFORMS=cuda overrides it.
+# Use the CPU even if there is a GPU: the tests need two devices. JAX_PLATFORMS=cuda overrides it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 jax.config.update("jax_platforms", os.environ["JAX_PLATFORMS"])
 
@@ -44,7 +44,7 @@ jax.config.update("jax_platforms", os.environ["JAX_PLATFORMS"])
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(CACHE)
 os.environ["MPLBACKEND"] = "agg"
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
-# Also what compiles at once: every file and every process would compile it anew.
+# Cache quick compilations too; otherwise every test file and every process repeats them.
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_num_cpu_devices", 2)
@@ -52,7 +52,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what is there by now, and most of its rounds while jax traces."""
+    """Exempt existing objects from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
@@ -60,7 +60,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def heeds_ctrl_c():
-    """Heed Ctrl-C also in a job that a script has started with &, which ignores it."""
+    """Handle Ctrl-C even if a script started the tests with &, where SIGINT is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -68,7 +68,7 @@ def heeds_ctrl_c():
 
 @pytest.fixture(autouse=True, scope="module")
 def memory_is_given_back():
-    """Forget all programs after the last test of a file where they take much memory."""
+    """Clear all compiled programs after a test file if memory is above MOST_BYTES or unknown."""
     yield
     pages = Path("/proc/self/statm")
     if not pages.exists() or int(pages.read_text().split()[1]) * 4096 > MOST_BYTES:
@@ -77,14 +77,14 @@ def memory_is_given_back():
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first, so that no worker begins one when the others are done."""
+    """Put the longest files first, so that no worker starts a long file near the end."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
 
 
 @pytest.fixture(autouse=True, scope="session")
 def alike_runs_share_a_program():
-    """Compile the iteration once for all runs that differ only in what it does not see."""
+    """Compile the iteration once for all runs that differ only in settings it does not use."""
     from jaxzero.config import Config, EvaluationConfig
     from jaxzero.training import iteration
 

@@ -1,8 +1,8 @@
-"""Figures of README, docs and configs that stored results, shapes and settings give, made anew.
+"""Recompute the figures of README, docs and configs from stored results, shapes and settings.
 
-python tests/figures.py compares them, and with --draw docs/strength.png it draws the picture of the
-test suites. A figure is a piece of text that must stand in its page; where it does not, the line of
-the page that is most like it is printed too.
+python tests/figures.py compares them with the pages; with --draw docs/strength.png it draws the
+picture of the test suites instead. A figure is a text that its page must contain. For a missing
+figure, the script also prints the most similar line of the page.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ README, TRAINING, PLAYING, EVALUATION, PERFORMANCE, SCALING, FINDINGS, TOUR, LOG
 
 
 class Figure(NamedTuple):
-    """A text that must stand in a page, and where it comes from."""
+    """A text that a page must contain, and the source of the text."""
 
     page: str
     text: str
@@ -62,7 +62,7 @@ class Figure(NamedTuple):
 
 @cache
 def page(name: str) -> str:
-    """Return a page with single spaces and without the signs of comments."""
+    """Return a page with single spaces and without comment signs."""
     text = (ROOT / name).read_text()
     return " ".join(re.sub(r"^ *# ?", "", text, flags=re.M).split())
 
@@ -72,7 +72,7 @@ def stands(figure: Figure) -> bool:
 
 
 def nearest_line(figure: Figure) -> str:
-    """Return the line of the page that has the most of a figure in one piece."""
+    """Return the line of the page that shares the longest substring with a figure."""
     lines = [line.strip() for line in (ROOT / figure.page).read_text().splitlines()]
 
     def alike(line: str) -> int:
@@ -83,7 +83,7 @@ def nearest_line(figure: Figure) -> str:
 
 
 def report(found: Iterable[Figure]) -> list[str]:
-    """Return the differences between figures and their pages, in words."""
+    """Return a message for each figure that its page does not contain."""
     return [
         f"{figure.page}\n  {figure.source}: {figure.text}\n  the page: {nearest_line(figure)}"
         for figure in found
@@ -91,7 +91,7 @@ def report(found: Iterable[Figure]) -> list[str]:
     ]
 
 
-# What stored results, sizes, counts and settings give
+# Figures from stored results, sizes, counts and settings
 
 
 def figures() -> Iterator[Figure]:
@@ -124,18 +124,18 @@ def share(part: dict[str, Any], name: str = "wrong", interval: bool = True) -> s
     return f"{100 * part[f'{name}_share']:.1f}{brackets}"
 
 
-EXACT_BANDS = ("17-20", "21-24", "25-28")  # their rows of `4x4_solver` have intervals
+EXACT_BANDS = ("17-20", "21-24", "25-28")  # with intervals in the rows of `4x4_solver`
 
 
 def row(name: str, player: str, exact: tuple[str, ...] = ()) -> str:
-    """Write wrong moves by undrawn edges and of all, as a row; `exact` bands have intervals."""
+    """Write wrong moves by undrawn edges and in total as a row; `exact` bands get intervals."""
     parts = record(name)["suite"][player]
     bands = [share(part, interval=band in exact) for band, part in parts["by_undrawn"].items()]
     return " | ".join([*bands, share(parts["all"])]) + " |"
 
 
 def of_shipped_networks() -> Iterator[Figure]:
-    """Yield what the records beside the shipped weights say."""
+    """Yield figures from the records of the shipped weights."""
     for name in ("4x4", "4x4_solver", "5x5"):
         found, source = record(name), f"jaxzero/weights/{name}.json"
         alone, searched = (found["suite"][player]["all"] for player in ("policy", "search:64"))
@@ -180,7 +180,7 @@ def of_small_networks() -> Iterator[Figure]:
 
 
 def of_suites() -> Iterator[Figure]:
-    """Yield how many positions the stored suites have."""
+    """Yield the numbers of positions of the stored suites."""
     for side in (4, 5):
         name = f"{side}x{side}_test"
         suite = load_suite(name, DotsAndBoxes(side, side))
@@ -196,7 +196,7 @@ def of_suites() -> Iterator[Figure]:
 
 
 def of_the_early_suite() -> Iterator[Figure]:
-    """Yield how players score on positions with more undrawn edges than the other suites have."""
+    """Yield scores on positions with more undrawn edges than the other suites have."""
     source = "docs/results/cpu_2_cores_5x5_early.json"
     found = json.loads((ROOT / source).read_text())
     counts = [f"{part['kept']} | {part['not_solved']}" for part in found["sampled"].values()]
@@ -212,7 +212,7 @@ def of_the_early_suite() -> Iterator[Figure]:
 
 
 def of_the_solver_on_a_cpu() -> Iterator[Figure]:
-    """Yield how the network of `cpu_solver.yaml` scored."""
+    """Yield the scores of the network of `cpu_solver.yaml`."""
     source = "docs/results/cpu_2_cores_5x5_solver.json"
     found = json.loads((ROOT / source).read_text())["suite"]
     for parts in found.values():
@@ -266,8 +266,8 @@ def of_configs() -> Iterator[Figure]:
 
 
 def parameters(board: DotsAndBoxes, **network: Any) -> int:
-    """Count the parameters of a network of a board."""
-    update_names(content := {"network": network})  # results are kept with the settings of then
+    """Count the parameters of a network for a board."""
+    update_names(content := {"network": network})  # stored results keep old names of settings
     config = replace(NetworkConfig(), **content["network"])
     shapes = jax.eval_shape(
         lambda: init_learner(Network(board, config), replace(Config(), network=config)).params
@@ -276,14 +276,14 @@ def parameters(board: DotsAndBoxes, **network: Any) -> int:
 
 
 def of_sizes() -> Iterator[Figure]:
-    """Yield memory that shapes alone give, numbers of parameters, symmetries."""
+    """Yield memory sizes that follow from shapes, parameter counts and numbers of symmetries."""
     for name in (*CPU_PRESETS, *GPU_PRESETS):
         config, file, devices = preset(name), f"configs/{name}.yaml", 1 + (name in CPU_PRESETS)
         network = Network(config.game.board, config.network)
         ring = input_shapes(config, network, devices).actor.replay
         held = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring)) // devices
         yield Figure(file, f"{mebibytes(held)} of it replay", "the replay")
-        # The first number of the header is that of the table.
+        # The first number in the header of the config is also in the table.
         whole = re.search(r"[\d,]+ MiB(?=, [\d,]+ MiB of it replay)", page(file))
         yield Figure(TRAINING, memory_row(name, whole[0], mebibytes(held)), file)
     row_of_gpus = re.search(r"memory of an iteration, MiB \| ([^;]*);", page(PERFORMANCE))[1]
@@ -299,7 +299,7 @@ def of_sizes() -> Iterator[Figure]:
     four, five = DotsAndBoxes(4, 4), DotsAndBoxes(5, 5)
     gradient = parameters(five, trunk="conv", channels=128, blocks=10)
     exchanged = int(re.search(r"all-reduce of ([\d,]+) float32", page(SCALING))[1].replace(",", ""))
-    if not 0 < exchanged - gradient < 30:  # the metrics beside it
+    if not 0 < exchanged - gradient < 30:  # the exchange also has the metrics
         yield Figure(SCALING, f"all-reduce of {gradient:,} float32 and some", "count_params")
     yield Figure(FINDINGS, f"{len(automorphisms(four))} images of a position", "automorphisms")
     shipped = json.loads(json.dumps(yaml.safe_load(page_file("4x4_solver"))))["network"]
@@ -394,7 +394,7 @@ def of_the_h100() -> Iterator[Figure]:
     mctx = rate(large["search_mctx"])
     yield Figure(PERFORMANCE, f"| search of 8,192 games, `mctx` | {mctx} |", "parts.json")
     best, play = large["network_32768"], large["play_steps"]
-    # The network alone found the structure, which self-play has from the rules.
+    # The network alone also computed the structure; self-play gets it from the rules.
     structure = large["structure_8192"]
     without = best["seconds"] / best["items"] - structure["seconds"] / structure["items"]
     shares = [
@@ -485,7 +485,7 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
 
 
 def of_larger_boards() -> Iterator[Figure]:
-    """Yield how the shipped 7x7 was made, and its points against the shipped 5x5 by board."""
+    """Yield the games of the shipped 7x7 and its points against the shipped 5x5 by board."""
     source = "train_three_boards.json"
     games = [one["games"] for one in json.loads((H100 / source).read_text())["done"].values()]
     assert record("5x5")["training"]["games"] + sum(games) == record("7x7")["training"]["games"]

@@ -1,8 +1,8 @@
-"""Everything to do on a GPU (`make gpu`): tests, benchmarks, a trace, a sweep, training.
+"""Run all steps that need a GPU (`make gpu`): tests, benchmarks, a trace, a sweep, training.
 
-A call takes about --minutes and goes on where the last one stopped: a step is done when the file
-that it ends with is there. Results are in --out, logs and the run in --run_dir. With --config it
-tries the same without a GPU.
+A call takes about --minutes and continues where the last call stopped: a step is done when its
+result file exists. Results go to --out; logs and the training run go to --run_dir. With --config
+the steps also run on a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from jaxzero.runs.summary import SUMMARY_FILE
 
 ROOT = Path(__file__).parent.parent
 NETWORKS = {"128x10": (128, 10), "64x6": (64, 6)}
-# Files whose tests take one device of any kind.
+# Tests that run on one device of any kind.
 TESTS = (
     "tests/game tests/search/test_search.py "
     "tests/training/test_learner.py tests/training/test_replay.py"
 )
-# Speeds are those of whole games, a lane to each.
+# Speeds are measured with whole games, one game per lane.
 WHOLE = "--selfplay.late_start_moves 0 --selfplay.late_start_until 0"
 SWEEP = "--learner.updates_per_iteration 8 --rounds 1 --point_minutes 4"
-GRACE_SECONDS = 20  # between the request to stop and the end
+GRACE_SECONDS = 20  # between SIGINT and killing the process
 COLUMNS = {
     "games_per_second_with_learning": "games/s",
     "network_evaluations_per_second": "evaluations/s",
@@ -50,15 +50,15 @@ class Step(NamedTuple):
 
     name: str
     command: list[str]  # after `python`
-    result: Path  # the file that it ends with
-    environment: Mapping[str, str] = MappingProxyType({})  # beside that of all steps
+    result: Path  # the file that exists when the step is done
+    environment: Mapping[str, str] = MappingProxyType({})  # added to that of all steps
 
 
 class Gpu(NamedTuple):
-    """What nvidia-smi says."""
+    """A GPU as nvidia-smi reports it."""
 
     name: str
-    memory_mib: int | None  # None: no number, as where the GPU shares the host's memory
+    memory_mib: int | None  # None: not reported, as for a GPU that shares the host's memory
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def gpu_here() -> Gpu | None:
-    """Return the first GPU of this machine."""
+    """Return the first GPU of this machine, None without one."""
     query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
     try:
         said = subprocess.run(query, capture_output=True, text=True, check=True).stdout
@@ -105,7 +105,7 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
 
     report = run_dir / "tests.xml"
     tests = f"-m pytest -n 4 --continue-on-collection-errors --junitxml {report} {TESTS}"
-    # Four processes share the GPU, and programs are those that people run.
+    # Four processes share the GPU. Programs are compiled with optimisations, as outside the tests.
     shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_DISABLE_MOST_OPTIMIZATIONS": "0"}
     add("tests", tests, report, **shared)
     preset = load_config(config)
@@ -128,25 +128,25 @@ def steps_of(gpu: Gpu | None, config: Path, out: Path, run_dir: Path, seconds: f
 
 
 def run_steps(steps: list[Step], logs: Path, minutes_left: Any) -> None:
-    """Run the steps that are not done, as long as there is time."""
+    """Run the steps that are not done while time is left."""
     for step in steps:
         if step.result.exists() or minutes_left() <= 0:
             continue
         minutes = minutes_left()
         print(f"{step.name}: at most {minutes:.1f} minutes, {logs / step.name}.log", flush=True)
         words = [sys.executable, *step.command]
-        if step.name == "train":  # it ends by itself, after an iteration
+        if step.name == "train":  # training stops by itself, after an iteration
             words += ["--max_minutes", f"{max(0.05, minutes - 1):.2f}"]
         with (logs / f"{step.name}.log").open("a") as log:
             code = run(words, step.environment, 60 * minutes, log)
         if code is None:
-            step.result.unlink(missing_ok=True)  # tests that were stopped write one
+            step.result.unlink(missing_ok=True)  # stopped tests also write their result file
         print("  out of time" if code is None else f"  exit code {code}", flush=True)
 
 
 def run(words: list[str], extra: Mapping[str, str], seconds: float, log: Any) -> int | None:
-    """Run a command for so many seconds at most; return its exit code, None if it was stopped."""
-    # A CPU beside the GPU, where operations are counted.
+    """Run a command for at most `seconds`; return its exit code, None if it was stopped."""
+    # The benchmark counts operations with a program for the CPU, so it needs both platforms.
     platforms = "cuda,cpu" if gpu_here() else "cpu"
     path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))).rstrip(os.pathsep)
     environment = os.environ | {"JAX_PLATFORMS": platforms, "PYTHONPATH": path, **extra}
@@ -164,7 +164,7 @@ def run(words: list[str], extra: Mapping[str, str], seconds: float, log: Any) ->
 
 
 def summary(out: Path) -> str:
-    """Write `summary.json` and lay out what the benchmarks measured."""
+    """Write `summary.json` and return a table of the results of the benchmarks."""
     rows = []
     for key in NETWORKS:
         file = out / f"{key}.json"

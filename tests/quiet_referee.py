@@ -1,4 +1,4 @@
-"""Games of the quiet game on 3x3, played out edge by edge before the referee."""
+"""Replay games of the quiet game on 3x3 edge by edge with the plain-Python referee."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GAME = DotsAndBoxes(3, 3)
 
 @jax.jit
 def openings(drawn: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the moves [A] of a quiet position and the quiet positions behind each [A, A]."""
+    """Return the moves [A] of a quiet position and the quiet position after each move [A, A]."""
     after = drawn[None, :] | jnp.eye(GAME.num_edges, dtype=bool)
     behind = jax.vmap(lambda drawn: structure(GAME, drawn))(after).quiet
     return quiet_moves(GAME, structure(GAME, drawn)), behind
@@ -43,7 +43,7 @@ def board(referee: Referee) -> np.ndarray:
 
 
 def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
-    """Open what leads to `quiet` with `player` to move, give out the boxes; was any declined?"""
+    """Play on to `quiet` with `player` to move; return whether the opponent declined boxes."""
     new = np.flatnonzero(quiet & ~board(referee))
     if len(new) == 1:  # a move of the plain game, or a safe one
         referee.play(int(new[0]))
@@ -61,12 +61,12 @@ def play_to(referee: Referee, quiet: np.ndarray, player: int) -> bool:
 
 
 def steps_of(decisions: Decisions, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the steps and lanes of the decisions of a game, in order."""
+    """Return the steps and lanes of the decisions of game `number`, in order."""
     return np.nonzero(decisions.played & (decisions.game == number))
 
 
 def replay(decisions: Decisions, number: int) -> tuple[Referee, int]:
-    """Play a game to its last decision before the referee; how often were boxes declined?"""
+    """Replay a game up to its last decision; return the referee and the number of declines."""
     where, referee, declined = steps_of(decisions, number), Referee(GAME), 0
     boards, players, leads = (
         x[where] for x in (decisions.drawn, decisions.player, decisions.ahead)
@@ -81,18 +81,18 @@ def replay(decisions: Decisions, number: int) -> tuple[Referee, int]:
 
 
 class Played(NamedTuple):
-    """Games with all that is made of them; N games, T decisions in each of B lanes."""
+    """Self-play and the samples made from it: N games in B lanes of T steps."""
 
     decisions: Decisions  # [T, B]
     results: np.ndarray  # [N]
     positions: Positions  # [T * B], of all decisions
     stored: Positions
     metrics: dict[str, np.ndarray]
-    longest: np.ndarray | None  # [N], decisions that each game of a queue may have
+    longest: np.ndarray | None  # [N], most decisions of each game of a queue
 
 
 def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[..., Played]:
-    """Return the function of a key and a fraction of the run that plays as an iteration does."""
+    """Return a compiled function from a key and a fraction of the run to an iteration's games."""
     functions = (selfplay.play_to_the_end, targets.label, queue.make_queue)
     modules = (selfplay, targets, queue)
     seen = {}
@@ -113,7 +113,7 @@ def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[...
 
 
 def hashed(_params, state: State, _found) -> Evaluation:
-    """Evaluate with flat priors and wild values, so that boxes are declined and taken."""
+    """Evaluate with uniform priors and erratic values, so that boxes are declined and taken."""
     waves = np.random.default_rng(0).uniform(0, 6, GAME.num_edges).astype(np.float32)
     value = jnp.sin(state.drawn.astype(jnp.float32) @ waves)
     value = jnp.where(state.drawn.all(-1), 0.0, value)

@@ -1,4 +1,4 @@
-"""Scripts in the process of the tests, which spares a start of Python and the imports of jax."""
+"""Run scripts in the process of the tests, which saves starting Python and importing jax."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from jaxzero.cli import run_script
 
 ROOT = Path(__file__).parent.parent
-# One run for all tests that start processes: the second finds its program in the cache.
+# Tests that start processes share this run, so later processes find its program in the cache.
 TINY = (
     "--config configs/tiny.yaml --iterations 2 --network.channels 16 --search.simulations 4 "
     "--selfplay.games_per_iteration 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
@@ -28,7 +28,7 @@ TINY = (
 
 
 class Ended(NamedTuple):
-    """What a process would have left."""
+    """The result of a script, with the fields of `subprocess.CompletedProcess`."""
 
     returncode: int
     stdout: str
@@ -36,7 +36,7 @@ class Ended(NamedTuple):
 
 
 def run_here(script: str, *options: str | Path, cwd: Path = ROOT) -> Ended:
-    """Run a script of `scripts/` on a command line, in this process and without entries."""
+    """Run a script of `scripts/` with these options and empty stdin, in this process."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     words, entries = [script, *map(str, options)], io.StringIO()
     with (
@@ -53,7 +53,7 @@ def run_here(script: str, *options: str | Path, cwd: Path = ROOT) -> Ended:
 
 
 class Parsed(Exception):
-    """A script has made its parser, which is all that is wanted of it."""
+    """Raised to stop a script at its command line, before the script does anything else."""
 
 
 @cache

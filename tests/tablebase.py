@@ -1,7 +1,7 @@
-"""The oracle of exact play: the value of every position of a small board, by dynamic programming.
+"""Compute the exact value of every position of a small board by dynamic programming.
 
-The number of a position is its drawn edges as bits. Its value is the margin in boxes that the side
-to move still wins under perfect play.
+The number of a position has one bit for each drawn edge. The value of a position is the margin in
+boxes that the side to move still wins under perfect play.
 """
 
 from __future__ import annotations

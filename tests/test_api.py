@@ -1,4 +1,4 @@
-"""Laws of `jaxzero.load`: a position means one thing or is refused; an engine is an object."""
+"""Test `jaxzero.load`: a position has one meaning or is refused; an engine is a normal object."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ GOOD = {
 }
 BAD = {
     "zeros and ones": BITS,
-    "zeros and ones of int8": np.array(BITS, np.int8),  # as masks of actions are
+    "zeros and ones of int8": np.array(BITS, np.int8),  # a common type of action masks
     "zeros and ones as text": " ".join(map(str, BITS)),
     "zeros and ones as floats": np.array(BITS, float),
     "an edge twice": [3, 3],

@@ -1,7 +1,7 @@
-"""Input from strangers: every option of every script and every kind of file.
+"""Test wrong input: every option of every script and every kind of file.
 
-Whatever is wrong ends as one InputError that names the field and the value: exit code 2, one line,
-no traceback, nothing written. A damaged file never becomes another error.
+Wrong input ends in one InputError that names the field and the value: exit code 2, one line, no
+traceback, nothing written. A damaged file never raises another error.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SCRIPTS = sorted(path.name for path in (ROOT / "scripts").glob("*.py"))
 LONGEST = 600  # characters of a line
 CONFIG_FIELDS = set(dict(typed_fields(Config)))
 
-# Command lines. Each error begins with the field and the value before the bar. In the folder are a
-# run of 48 iterations, a game, a folder with a picture, and the files of `place`.
+# Wrong command lines. The text before the bar is the start of the error: field and value. The
+# lines run in `place`, which has a run of 48 iterations, a game, a picture folder and other files.
 TRAIN = "train.py --config tiny --run_dir new"
 WRONG_LINES = """\
 --: | TRAIN --
@@ -209,7 +209,7 @@ target: Voodoo | gpu_compile.py --config tiny --target Voodoo
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """A folder with files that a wrong command line must not touch."""
+    """Make a folder with files that a wrong command line must not touch."""
     place = tmp_path_factory.mktemp("place")
     for name in ("run/checkpoints/48", "pictures", "games", "folder.npz"):
         (place / name).mkdir(parents=True)
@@ -302,8 +302,8 @@ def bad_values(kind: typing.Any) -> list[str]:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_no_bad_value_passes_a_parser(script):
     chance = random.Random(script)
-    # Which players there are is known after the networks are read; empty lists have a meaning. The
-    # fields of a config are the same for all scripts.
+    # Empty lists have a meaning, and names of players are checked later. Only train.py tests the
+    # fields of a config, which are the same for all scripts.
     left_out = {*MAY_BE_EMPTY, *(CONFIG_FIELDS if script != "train.py" else ())}
     for name, kind in options_of(script):
         if name in left_out:
@@ -357,7 +357,7 @@ def test_the_parser_opens_no_file_by_itself():
 
 
 def damaged(whole: bytes, chance: random.Random) -> bytes:
-    """Return a file that was cut off, changed, or is of another kind."""
+    """Return content that is cut off, changed, extended, or replaced by other content."""
     position, content = chance.randrange(len(whole) + 1), bytearray(whole)
     for _ in range(chance.choice((1, 4, 64))):
         content[chance.randrange(len(content))] = chance.randrange(256)
@@ -381,7 +381,7 @@ def twisted(content: typing.Any, chance: random.Random) -> typing.Any:
 
 
 def check_damage(file: Path, use: Callable[[], object], count: int) -> None:
-    """Damage a file in many ways; using it works or ends with an InputError of one line."""
+    """Damage a file `count` times; using it must work or raise an InputError of one line."""
     use()
     whole, refused, chance = file.read_bytes(), 0, random.Random(file.name)
     for number in range(count):
@@ -396,7 +396,7 @@ def check_damage(file: Path, use: Callable[[], object], count: int) -> None:
             refused += 1
             assert "\n" not in str(error) and len(str(error)) < 2000
     file.write_bytes(whole)
-    # Of the lines of a log those that are damaged are left out.
+    # Readers of a log skip its damaged lines.
     assert refused > count // 4 or file.suffix == ".jsonl", (file.name, refused)
 
 

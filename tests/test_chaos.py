@@ -13,8 +13,8 @@ from jaxzero.cli import config_of, config_parser, parse
 from jaxzero.config.files import save_config
 
 
-# Five trainings in processes of their own. That a run resumes bit for bit and that damaged
-# checkpoints are passed over have tests in training/; `make chaos` does this at length.
+# This starts four to six training processes. Tests in training/ check that a run resumes bit for
+# bit and that damaged checkpoints are skipped; `make chaos` is the long version of this test.
 @pytest.mark.slow
 def test_a_run_that_is_killed_and_damaged_ends_as_one_that_is_left_alone(tmp_path):
     small, parser = tmp_path / "small.yaml", config_parser("")

@@ -1,4 +1,4 @@
-"""The command `jaxzero` and what a wheel holds: it must do outside a checkout what scripts do."""
+"""Test the command `jaxzero` and the content of a wheel, which must work outside a checkout."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_script_is_a_command():
 def test_a_command_does_what_its_script_does(capsys):
     options = "--rows 1 --cols 2 --position h0,0".split()
     assert run_command("solve", *options) == 0
-    said = capsys.readouterr().out.splitlines()[:-1]  # without its seconds
+    said = capsys.readouterr().out.splitlines()[:-1]  # without the seconds it took
     assert said == run_here("solve.py", *options).stdout.splitlines()[:-1]
 
 

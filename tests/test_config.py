@@ -1,4 +1,4 @@
-"""Configs load, override, and refuse what cannot be, naming field and value."""
+"""Test that configs load, take overrides, and refuse wrong settings by field and value."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_derived_numbers():
     assert config.evaluations_per_iteration == 64 * 12 * 9
 
 
-# What the parser refuses is in test_bad_input.py; these are settings that do not go together.
+# Settings that contradict each other; test_bad_input.py has values that the parser refuses.
 WRONG = {
     "evaluation.games: 7": "--evaluation.games=7",
     "evaluation.random_opening_moves: 13": "--evaluation.random_opening_moves=13",
@@ -73,7 +73,7 @@ def test_settings_that_contradict_are_named_with_their_value(begin):
 
 
 def test_games_must_begin_before_they_end():
-    # A quiet game of 2x2 has 8 moves at least.
+    # A quiet game of 2x2 has at least 8 moves.
     exact = "--search.nodes=quiet"
     assert load_config(TINY, exact, "--selfplay.late_start_moves=7").positions_per_game == 1
     with pytest.raises(InputError, match=r"^selfplay\.late_start_moves: 8 leaves nothing .* 2x2"):
@@ -81,7 +81,7 @@ def test_games_must_begin_before_they_end():
 
 
 def test_most_decisions_of_a_falling_start_are_stored():
-    # Stops leave 14 decisions: lanes of 12 games make 28, and places for three quarters are 1.75.
+    # The solver leaves 14 decisions, so a lane of 12 games has 28 steps: 3/4 * 28 / 12 = 1.75.
     stops = "--selfplay.solver_below_edges=26", "--selfplay.late_start_moves=8"
     assert load_config("configs/cpu_4x4.yaml", *stops).positions_per_game == 2
 

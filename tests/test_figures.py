@@ -1,4 +1,4 @@
-"""Figures of README, docs and configs are those that stored results and the code give."""
+"""Test that figures in README, docs and configs agree with stored results and the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of the house: who may import whom, and settings that docs name."""
+"""Test which modules import which, and that settings and options in the docs exist."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from jaxzero.config import Config
 from jaxzero.config.files import typed_fields
 
 PACKAGE = "jaxzero"
-# From the ground up: a room imports from itself and from rooms before it.
+# Subpackages ("rooms"), lowest first: a room imports only from itself and from rooms before it.
 ROOMS = (
     *("errors", "host", "game", "config", "cli", "solver", "network", "search", "players"),
     *("runs", "measure", "training", "performance", "play", "api", "page", "adapters"),
     "__main__",
 )
-# Imports in functions that point up or round in a circle: from module to module, with the reason.
+# Imports inside functions that point upward or close a cycle: (source, target), with the reason.
 LAZY = {
     ("jaxzero.runs.source", "jaxzero.runs.weights"): "a network is read after all options",
     ("jaxzero", "jaxzero.api"): "jaxzero.load; importing the package stays instant",
@@ -37,7 +37,7 @@ KNOW_PMAP = {"jaxzero.training.parallel"}
 
 
 class Import(NamedTuple):
-    """One import of one module of the package, wherever in the file it stands."""
+    """One import in a module of the package, anywhere in its file."""
 
     source: str
     target: str
@@ -53,7 +53,7 @@ def modules() -> dict[str, Path]:
 
 
 def imported(node: ast.AST) -> Iterator[str]:
-    """Yield the dotted names that an import statement names, as far as they are modules."""
+    """Yield the dotted names of the modules that an import statement imports from."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -65,7 +65,7 @@ def imported(node: ast.AST) -> Iterator[str]:
 
 @cache
 def imports() -> list[Import]:
-    """Return what the package imports, functions included; the standard library as well."""
+    """Return all imports of the package, also those inside functions and of other libraries."""
     return [
         Import(name, target, node.lineno)
         for name, path in modules().items()
@@ -79,7 +79,7 @@ def inner_imports() -> list[Import]:
 
 
 def room(module: str) -> str:
-    """Return the room of a module; the package itself stands above all rooms."""
+    """Return the room of a module; the package itself is above all rooms."""
     return module.split(".")[1] if "." in module else "the package"
 
 
@@ -155,7 +155,7 @@ def test_settings_that_are_named_exist(page):
     text = page.read_text()
     if page.suffix == ".yaml":
         text = "\n".join(re.findall(r"#.*", text))
-    text = re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)  # there they are attributes
+    text = re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)  # attributes there
     assert settings_named(text) - set(dict(typed_fields(Config))) == set()
 
 

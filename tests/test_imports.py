@@ -1,4 +1,4 @@
-"""What the package imports: it is declared, and importing the package changes no other library."""
+"""Test that imports are declared and that importing the package changes no other library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.metadata import packages_distributions
 
 from script_runner import ROOT
 
-# All that the package imports lazily or not, and what these import; then the state of it all.
+# Import all libraries that the package uses, then compare their state before and after it.
 CHANGES = """
 import importlib, logging, os, pkgutil, sys, threading, warnings
 import absl.logging, anyio, chex, flax, jax, jsonargparse, matplotlib.figure, mctx, numba, numpy
@@ -63,7 +63,7 @@ def test_importing_the_package_changes_no_other_library():
 
 
 def plain(name: str) -> str:
-    """Return the name of a distribution in one spelling."""
+    """Return the normalised name of a distribution."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

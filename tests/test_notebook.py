@@ -15,7 +15,7 @@ SHORT = (
 
 def test_the_example_runs_and_shows_pictures(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.delenv("MPLBACKEND")  # a kernel has its own
+    monkeypatch.delenv("MPLBACKEND")  # a kernel sets its own backend
     notebook = nbformat.read(ROOT / "docs" / "notebook.ipynb", as_version=4)
     (training,) = [cell for cell in notebook.cells if SETTINGS in cell.source]
     training.source = training.source.replace(SETTINGS, SHORT)

@@ -1,6 +1,6 @@
-"""Every command in the README runs as it stands there, made small, and so do the Python examples.
+"""Test that the README's commands run, made small, and that Python examples in the docs run.
 
-Those of the other pages are parsed, in test_house.py.
+test_house.py parses the commands of the other pages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ learner: {batch_size: 32, updates_per_iteration: 2}
 evaluation: {evaluate_every: 2, games: 4, final_games: 4, simulations: 4}
 iterations: 2
 """
-# What a command asks for at length is asked for again, in small: the last option wins.
+# Options that make long commands short. They are added at the end, and the last option wins.
 LESS = {
     r"evaluate\.py --run_dir": "--games 4 --simulations 4",
     r"evaluate\.py --weights": "--weights 2x2 --suite table --players policy,search:4",
@@ -49,7 +49,7 @@ def commands_of(page: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory) -> Path:
-    """A directory like a clone of the project whose configs are all small."""
+    """Make a directory like a clone of the project, with small configs."""
     folder = tmp_path_factory.mktemp("clone")
     for name in ("scripts", "Makefile", "jaxzero", "pyproject.toml"):
         (folder / name).symlink_to(ROOT / name)
@@ -59,11 +59,11 @@ def clone(tmp_path_factory) -> Path:
     return folder
 
 
-# One after the other, as a reader would: some need the run of an earlier one.
+# The commands run in order, because some need the run of an earlier command.
 @pytest.mark.parametrize("command", commands_of(README))
 def test_every_command_runs_in_order(command, clone):
     program, script, *words = [*shlex.split(command), ""]
-    if program == "make":  # what it would do; the tests are themselves run by make
+    if program == "make":  # only print its steps, because make itself runs these tests
         made = [program, "--dry-run", script]
         done = subprocess.run(made, cwd=clone, capture_output=True, text=True)
     else:
@@ -87,7 +87,7 @@ def test_python_examples_run_and_print_what_stands_below_them(page):
 
 
 def words_of(printed: str) -> list[str]:
-    """Return what was printed without its numbers, which versions of jax change."""
+    """Return the printed words without numbers, which differ between versions of jax."""
     return re.sub(r"-?\d[\d.,%]*", "", printed).split()
 
 

@@ -1,4 +1,4 @@
-"""The scripts as a user meets them: from the command line, once in a process of their own."""
+"""Test scripts from the command line, once in a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/adapters.md print what stands there."""
+"""Test that the examples of docs/adapters.md print the output shown there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bot for OpenSpiel plays legal moves in both seats, and no mistake on 2x2."""
+"""Test the bot for OpenSpiel: legal moves in both seats, and no mistake on 2x2."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from jaxzero.players.agent import Agent
 
 
 def spiel(rows: int, cols: int) -> pyspiel.Game:
-    """Return the game of OpenSpiel whose result is the difference in boxes."""
+    """Return the OpenSpiel game; its result is the difference in boxes."""
     return pyspiel.load_game(f"dots_and_boxes(num_rows={rows},num_cols={cols},utility_margin=true)")
 
 
 def after(game: pyspiel.Game, *edges: int) -> pyspiel.State:
-    """Return the state after some moves."""
+    """Return the state after the moves `edges`."""
     state = game.new_initial_state()
     for edge in edges:
         state.apply_action(edge)
@@ -100,7 +100,7 @@ def test_what_it_cannot_play_is_named(bot, state, message):
 
 @pytest.mark.slow
 def test_a_hundred_games_against_long_search():
-    """OpenSpiel's search with one random rollout for each of 10,000 simulations."""
+    """The opponent is OpenSpiel's search: 10,000 simulations with one random rollout each."""
     game, points = spiel(5, 5), []
     for number in range(100):
         rollouts = pyspiel.RandomRolloutEvaluator(1, number)

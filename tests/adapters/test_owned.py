@@ -1,4 +1,4 @@
-"""The game of the adapters: owners and observations equal those of the plain-Python referee."""
+"""Test the game of the adapters: owners and observations equal the plain-Python referee's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment of Pgx passes the test of Pgx, and its games are those of the referee."""
+"""Test the Pgx environment: it passes the test of Pgx, and its games equal the referee's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jaxzero.errors import InputError
 
 @cache
 def made(rows: int, cols: int, rewards: str = "result") -> DotsAndBoxesEnv:
-    """Return an environment, the same for all tests: its programs are compiled once."""
+    """Return an environment that all tests share, so that its programs compile once."""
     return DotsAndBoxesEnv(rows, cols, rewards)
 
 
@@ -50,7 +50,7 @@ def random_games(env: DotsAndBoxesEnv, games: int):
 
 
 def play(env: DotsAndBoxesEnv, *actions: int):
-    """Return the state after each of some actions of one game."""
+    """Play some actions of one game; return the state after each action."""
     state, step, states = jax.jit(env.init)(jax.random.key(0)), jax.jit(env.step), []
     for action in actions:
         state = step(state, action)
@@ -60,7 +60,7 @@ def play(env: DotsAndBoxesEnv, *actions: int):
 
 @pytest.mark.parametrize("size", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_it_passes_the_test_of_pgx(size, monkeypatch):
-    # The test of Pgx 2.6.0 knows the games of Pgx alone, and its random player fails for a single
+    # The test of Pgx 2.6.0 knows only the games of Pgx, and its random player fails for a single
     # game with jax 0.10.1 and later (https://github.com/sotetsuk/pgx/pull/1314).
     known = Literal[pgx.EnvId, "dots_and_boxes"]
     monkeypatch.setattr("pgx._src.api_test.EnvId", known)
@@ -166,4 +166,4 @@ def test_a_picture_has_every_edge_and_box(tmp_path):
     game = [jax.tree.map(lambda leaf, ply=ply: leaf[ply, 0], states) for ply in range(17)]
     pgx.save_svg_animation(game, path)
     assert shapes(path)["line"] == sum(range(1, 18))
-    pgx.save_svg(pgx.make("tic_tac_toe").init(jax.random.key(0)), path)  # as before
+    pgx.save_svg(pgx.make("tic_tac_toe").init(jax.random.key(0)), path)  # games of Pgx still work

@@ -1,4 +1,4 @@
-"""Games as text: every format goes back and forth, and bad input is named in one line."""
+"""Test games as text: every format survives a round trip; bad input gives a one-line error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOARDS = [(1, 1), (1, 2), (3, 2), (5, 5), (20, 20)]
 
 
 def random_game(rows: int, cols: int, seed: int) -> RecordedGame:
-    """Return a game of random length from a start position, in half of them an empty board."""
+    """Return a game of random length from a start position, often the empty board."""
     chance, board = random.Random(seed), DotsAndBoxes(rows, cols)
     edges = range(board.num_edges)
     anywhere = chance.sample(edges, chance.randrange(board.num_edges))

@@ -1,4 +1,4 @@
-"""The quiet game has the values of the whole one, and its decisions can be played edge by edge."""
+"""Test that the quiet game has the values of the whole game and can be played edge by edge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHUNK = 1 << 13
 
 
 def sizes(*quick: tuple[int, int], slow: tuple[tuple[int, int], ...] = ()):
-    """Parametrise by boards; where the others add little they are slow."""
+    """Parametrise a test by boards; the boards in `slow` add little and are marked slow."""
     more = [pytest.param(*size, marks=pytest.mark.slow) for size in slow]
     return pytest.mark.parametrize(("rows", "cols"), [*quick, *more])
 
@@ -49,7 +49,7 @@ def drawn_in(game: DotsAndBoxes, code: jax.Array) -> jax.Array:
 
 
 def prove(game: DotsAndBoxes) -> None:
-    """Check every quiet position: its value, openings and best move by the table."""
+    """Check the value, openings and best move of every quiet position against the table."""
     table = build_table(game)
 
     @jax.jit
@@ -75,7 +75,7 @@ def prove(game: DotsAndBoxes) -> None:
     chunk = min(CHUNK, 1 << game.num_edges)
     firsts = range(0, 1 << game.num_edges, chunk)
     quiet = np.concatenate([i + np.flatnonzero(is_quiet(jnp.arange(i, i + chunk))) for i in firsts])
-    quiet = np.concatenate([quiet, np.full(-len(quiet) % chunk, quiet[0])])  # to whole chunks
+    quiet = np.concatenate([quiet, np.full(-len(quiet) % chunk, quiet[0])])  # pad to whole chunks
     for codes in quiet.reshape(-1, chunk):
         for claim in jax.device_get(claims(jnp.asarray(codes))):
             assert claim.all()
@@ -96,7 +96,7 @@ def test_the_value_follows_from_the_quiet_position(rows, cols):
     np.testing.assert_array_equal(*values(random_boards(game, 2000)))
 
 
-# 2x3 has chains as those of 1x4 and loops as those of 2x2.
+# 2x3 has chains like 1x4 and loops like 2x2.
 @sizes((1, 1), (2, 3), slow=((1, 4), (2, 2), (3, 3)))
 def test_the_best_quiet_move_has_the_value_of_the_position(rows, cols):
     prove(DotsAndBoxes(rows, cols))
@@ -104,7 +104,7 @@ def test_the_best_quiet_move_has_the_value_of_the_position(rows, cols):
 
 @sizes((4, 4), slow=((2, 3), (5, 5)))
 def test_one_edge_stands_for_each_chain_and_loop(rows, cols):
-    """All its edges open the same, and no other leaves the opponent less choice."""
+    """All edges of one move open the same boxes; the canonical edge gives the least choice."""
     game = DotsAndBoxes(rows, cols)
     boxes = boxes_of(game)
 
@@ -178,7 +178,7 @@ def test_decisions_about_free_boxes_are_carried_out_edge_by_edge(rows, cols):
                 gained = referee.play(int(edges[i]))
                 closed[i] += gained
                 boards[i, edges[i]] = True
-                # Declining ends with the edge that closes nothing, taking with the last box.
+                # Declining ends with an edge that closes nothing; taking ends with the last box.
                 still[i] = gained > 0 if decline else closed[i] < start.taken[i]
         left = look(boards)
         np.testing.assert_array_equal(left.quiet, start.quiet)

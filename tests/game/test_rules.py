@@ -33,7 +33,7 @@ from jaxzero.game import (
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = [(1, 1), (1, 7), (2, 1), (2, 3), (3, 3), (5, 4), (6, 2), (7, 7)]
-# Each compiles its own program.
+# These sizes are slow, because each size compiles its own program.
 OTHERS = [size for size in product(range(1, 6), repeat=2) if size not in SIZES]
 GAMES = 4
 
@@ -153,7 +153,7 @@ jax.devices()
 
 
 def test_geometry_touches_no_device():
-    """JAX looks for this platform as soon as anything needs a device, and there is none."""
+    """JAX fails as soon as code needs a device, because the platform does not exist."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_A_DEVICE],
         cwd=ROOT,
@@ -162,5 +162,5 @@ def test_geometry_touches_no_device():
         text=True,
     )
     assert done.stdout == "[(60, 2), (25, 4), (8, 60)]\n", done.stderr
-    # The last line does need one: what was held before it can be broken.
+    # The last line needs a device and fails, so the test does detect the use of a device.
     assert "backend 'nowhere'" in done.stderr

@@ -1,4 +1,4 @@
-"""The structure equals one found box by box in plain Python, and values follow from it."""
+"""Test that the structure and its features equal those found box by box in plain Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OTHERS = [(2, 2), (5, 5), (7, 6)]
 
 
 def boards(game: DotsAndBoxes, count: int) -> np.ndarray:
-    """Draw boards of every fullness: [count, A] bool."""
+    """Return random boards, from empty to full: [count, A] bool."""
     rng = np.random.default_rng(game.num_edges)
     return rng.random((count, game.num_edges)) < np.linspace(0, 1, count)[:, None]
 
@@ -79,7 +79,7 @@ class Plain:
         return sum(edge in other for edge in inside for other in others)
 
     def is_loop(self, component: set[int]) -> bool:
-        """As many open edges as boxes: every edge lies between two of them."""
+        """Return whether a component has as many open edges as boxes, as only loops have."""
         return len(set().union(*(self.open[i] for i in component))) == len(component)
 
 
@@ -114,7 +114,7 @@ def test_what_closed_chains_and_stars_leave():
 
 
 def test_symmetric_boards_have_symmetric_inputs():
-    """Of the image of a position each input is the image of the input."""
+    """The inputs of the image of a position are the images of its inputs."""
     game = DotsAndBoxes(3, 3)
     drawn, sides = jnp.asarray(boards(game, 60)), box_sides_table(game)
     box_with = {frozenset(edges): box for box, edges in enumerate(sides.tolist())}
@@ -164,7 +164,7 @@ def test_classes_exclude_each_other_and_cover_all_that_is_open():
 
 
 def test_chains_joints_and_counts_by_hand():
-    """One chain of three against two, then three arms of one box around a joint."""
+    """Boards: one chain of three, two chains of three, a joint with three arms, one chain again."""
     game = DotsAndBoxes(3, 3)
     drawn, vertical = np.ones((4, game.num_edges), bool), game.num_horizontal
     drawn[:2, vertical : vertical + 4] = False

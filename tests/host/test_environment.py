@@ -1,4 +1,4 @@
-"""Variables of the environment that jax reads: what is wrong is one line that names them."""
+"""Test the environment variables that jax reads: an error is one line that names the variable."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_jax_would_misread_is_refused(monkeypatch):
 )
 def test_a_script_ends_with_a_line_about_the_variable(name, value):
     command = [sys.executable, "scripts/benchmark.py", "--config", "tiny"]
-    # What notebooks and other programs set changes nothing.
+    # Variables that notebooks and other programs set must change nothing.
     others = {"MPLBACKEND": "module://matplotlib_inline", "JSONARGPARSE_DEBUG": "1"}
     environment = os.environ | {"PYTHONPATH": str(ROOT), name: value} | others
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -72,7 +72,7 @@ def test_a_script_ends_with_a_line_about_the_variable(name, value):
 @pytest.mark.parametrize("has_build", [False, True])
 def test_a_gpu_without_the_build_for_it_names_the_command(has_build, monkeypatch):
     def devices():
-        raise AssertionError  # as jax 0.10 does without the plugin, and without a word
+        raise AssertionError  # as jax 0.10 does without the plugin, with no message
 
     monkeypatch.setattr(jax, "devices", devices)
     monkeypatch.setattr("jaxzero.host.environment.has_cuda_build", lambda: has_build)
@@ -91,7 +91,7 @@ def test_a_full_gpu_names_what_lets_jax_reserve_less(message, backend, monkeypat
         raise RuntimeError(message)
 
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    with pytest.raises(RuntimeError, match=r"^other$"):  # another error stays one
+    with pytest.raises(RuntimeError, match=r"^other$"):  # other errors are raised as usual
         run_script(partial(main, message="other"))
     with pytest.raises(SystemExit) as ended:
         run_script(main)

@@ -1,4 +1,4 @@
-"""Outputs: refused before any work where they cannot be written, and never half-written."""
+"""Test output files: unwritable paths are refused before any work; no file is half-written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def everything(folder: Path) -> list[str]:
 
 def test_texts_are_read_and_others_named_with_their_option(tmp_path):
     file = tmp_path / "file"
-    file.write_bytes(b"\xef\xbb\xbfa \xc3\xa9\n")  # with the mark of UTF-8
+    file.write_bytes(b"\xef\xbb\xbfa \xc3\xa9\n")  # with the byte order mark of UTF-8
     assert read_text("load", file, 8) == "a \u00e9\n"
     wrong = {"has more than 7 bytes": (file, 7), "cannot be read .Is a dir": (tmp_path, 9)}
     for message, (path, most) in wrong.items():
@@ -102,7 +102,7 @@ def test_links_modes_and_devices_stay(tmp_path):
     write_json(link, [])
     assert link.is_symlink() and path.read_text() == "[]\n"
     assert path.stat().st_mode & 0o777 == 0o640
-    save_figure(tmp_path / "figure", Figure())  # PNG unless the name says other
+    save_figure(tmp_path / "figure", Figure())  # PNG, because the name has no suffix
     assert (tmp_path / "figure").read_bytes().startswith(b"\x89PNG")
     write_json(Path("/dev/null"), [])
     assert Path("/dev/null").is_char_device()
@@ -208,7 +208,7 @@ def test_a_line_that_was_cut_off_spoils_no_other(tmp_path):
 
 
 class Fails:
-    """Raises where Python can only print it."""
+    """Raise an error where Python can only print it."""
 
     def __init__(self, message: str):
         self.message = message
@@ -229,7 +229,7 @@ def test_what_a_full_disk_does_to_threads_is_one_line_or_none(monkeypatch, capsy
     thread.start()
     thread.join()
     assert capsys.readouterr().err == "warning: writer: [Errno 28] No space left on device\n"
-    Fails("Event loop is closed")  # as writers of checkpoints complain where another has failed
+    Fails("Event loop is closed")  # raised by checkpoint writers after another writer has failed
     assert capsys.readouterr().err == ""
     Fails("something else")
     assert "something else" in capsys.readouterr().err

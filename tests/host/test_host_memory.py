@@ -1,4 +1,4 @@
-"""What a container leaves of the machine."""
+"""Test the host memory that is available in a container."""
 
 from pathlib import Path
 

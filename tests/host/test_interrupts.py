@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of any script: a line or two, exit code 130, nothing half-written."""
+"""Test Ctrl-C at any moment of any script: at most two lines, exit code 130, only whole files."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from jaxzero.host.status import MARK
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.weights import load_agent
 
-SECONDS = 60.0  # a stop takes a fraction of one; what hangs takes forever
+SECONDS = 60.0  # limit for a stop; a stop usually takes less than one second
 
 
 class Ended(NamedTuple):
     code: int
-    lines: list[str]  # on stderr, those about imports and of status left out
+    lines: list[str]  # on stderr, without import times and status lines
     said: str  # on stdout
 
 
 @pytest.fixture(autouse=True)
 def signals_are_not_ignored():
-    # Programs behind a shell's & ignore Ctrl-C, those behind nohup SIGHUP, and so would those that
-    # they start.
+    # A program started with a shell's & ignores Ctrl-C, and one started with nohup ignores SIGHUP.
+    # Child processes inherit this.
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
     earlier = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
@@ -43,7 +43,7 @@ def signals_are_not_ignored():
 
 
 def start(command: list[str], folder: Path) -> subprocess.Popen:
-    """Start a process, in a group of its own, that writes to files in `folder`."""
+    """Start a process in its own group; it writes to the files `out` and `err` in `folder`."""
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         return subprocess.Popen(
             [sys.executable, *command],
@@ -67,7 +67,7 @@ def await_text(process: subprocess.Popen, path: Path, pattern: str) -> None:
 def send(
     process: subprocess.Popen, folder: Path, number: int = signal.SIGINT, group: bool = False
 ) -> Ended:
-    """Send a signal to a process, or as a terminal to its group, and wait for its end."""
+    """Send a signal to a process or, like a terminal, to its group; wait until the process ends."""
     (os.killpg if group else os.kill)(process.pid, number)
     try:
         code = process.wait(SECONDS)
@@ -94,7 +94,7 @@ DUAL = "play.py --mode dual --player perfect --rows 3 --cols 4 --games 2000"
         (HARD, "err", r"import time:.*\| +jsonargparse$", 0.0),
         ("train.py", "err", r"import time:.*\| +jax$", 0.0),
         (HARD, "out", "Solving", 1.0),
-        ("play.py --rows 2 --cols 2", "out", "2x2 boxes", 0.5),  # waits for an entry
+        ("play.py --rows 2 --cols 2", "out", "2x2 boxes", 0.5),  # waits for input
         (DUAL, "out", "2000 games", 1.0),
     ],
 )
@@ -124,7 +124,7 @@ def test_the_first_signal_of_training_saves_and_says_how_to_go_on(tmp_path):
     assert f"To go on: python scripts/train.py --run_dir {run} --resume" in ended.said
     stopped = int(re.search(r"Stopped after (\d+) of 100000 iterations", ended.said)[1])
     assert load_agent(run).iteration == stopped >= 2
-    # On a device alone, as the process had; here there are two.
+    # On one device, like the first process; the tests have two devices.
     options = ["--resume", "--devices", "1", "--max_minutes", "0.001"]
     resumed = run_here("train.py", "--run_dir", run, *options)
     assert resumed.returncode == 0 and "Stopped after" in resumed.stdout, resumed.stderr
@@ -138,7 +138,7 @@ def test_the_second_interrupt_of_training_stops_at_once(tmp_path):
     ended = send(process, tmp_path)
     assert ended.code == 130 and len(ended.lines) <= 1
     skipped = []
-    with Checkpoints(tmp_path / "run") as checkpoints:  # to go on from
+    with Checkpoints(tmp_path / "run") as checkpoints:  # checkpoints to resume from
         checkpoints.restore_newest(say=skipped.append)
     assert skipped == []
 
@@ -195,10 +195,10 @@ def test_a_signal_where_python_cannot_raise_it(code, number, tmp_path):
 
 
 def test_the_server_of_the_page_stops_while_something_compiles(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))  # an empty one
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))  # an empty cache
     process = start(["-u", "scripts/play.py", "--web", "--port", "0"], tmp_path)
     await_text(process, tmp_path / "out", "Play at")
-    time.sleep(1.0)  # an event loop is running, which takes the signals
+    time.sleep(1.0)  # by now an event loop is running and receives the signals
     assert_polite(send(process, tmp_path))
 
 
@@ -305,7 +305,7 @@ assert handlers == [signal.getsignal(number) for number in s.SIGNALS]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    """A run to evaluate."""
+    """Return a run to evaluate."""
     folder = tmp_path_factory.mktemp("made") / "run"
     measured = ["--evaluation.evaluate_every", "1", "--evaluation.suite", "table"]
     done = run_here("train.py", *TINY.split(), *measured, "--run_dir", folder)
@@ -329,9 +329,9 @@ SCRIPTS = {
 
 
 def assert_whole(folder: Path) -> None:
-    """See that every file in `folder` can be read and no temporary file is left."""
+    """Assert that every file in `folder` can be read and that no temporary file is left."""
     for path in folder.rglob("*"):
-        if "checkpoints" in path.parts or path.is_dir():  # orbax cleans up by itself
+        if "checkpoints" in path.parts or path.is_dir():  # orbax cleans up its own files
             continue
         assert not path.name.startswith("."), path
         if path.suffix == ".json":
@@ -343,7 +343,7 @@ def assert_whole(folder: Path) -> None:
 
 
 def assert_alone(group: int) -> None:
-    """See that no process of a group outlives its first one for long."""
+    """Assert that all processes of a group end within 5 seconds."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         try:
@@ -365,15 +365,15 @@ def test_every_script_at_random_moments(script, run, tmp_path):
         begin = time.monotonic()
         command = ["-u", "-X", "importtime", f"scripts/{script}.py", *options]
         process = start(command, folder)
-        # Before, Python itself starts.
+        # Before this import, Python itself is starting.
         await_text(process, folder / "err", r"import time:.*\| +jaxzero.host.interrupts$")
-        if number == 0:  # to its end, for the time it takes
+        if number == 0:  # run to its end, to measure its duration
             assert process.wait(600) == 0, (folder / "err").read_text()
             length = time.monotonic() - begin
         else:
             time.sleep(chance.uniform(0.01, length))
             ended = send(process, folder, group=number % 2 == 0)
-            # A script that was done may still end by itself; a run finishes its iteration.
+            # A finished script may still end by itself; training finishes its iteration.
             done = not ended.lines and ended.code in (0, -signal.SIGINT)
             finished = not ended.lines and "Finishing this iteration" in ended.said
             if not done and not finished:

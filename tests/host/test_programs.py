@@ -1,4 +1,4 @@
-"""Kept programs: traced once for what they depend on, with the same results, never in the way."""
+"""Test kept programs: each is traced once and gives the same results; a bad file does no harm."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scaled(factor: float, x: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return the folder of kept programs, empty."""
+    """Yield the folder of kept programs, which is empty."""
     before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_compilation_cache_dir", str(tmp_path))
     TRACED.clear()
@@ -112,7 +112,7 @@ def test_the_cache_is_the_user_s_and_gets_nothing_where_it_is_off(named, folder,
         use_compilation_cache()
         assert cache_folder() is None
         x = {"a": np.arange(3, dtype=np.float32)}
-        kept_program(partial(scaled, 2.0), x).lower(x)  # jax itself would ask the network
+        kept_program(partial(scaled, 2.0), x).lower(x)  # jax itself would use the network
         drop_open_entries()
     finally:
         jax.config.update("jax_enable_compilation_cache", True)

@@ -1,4 +1,4 @@
-"""A silent script says what it is doing, on standard error alone."""
+"""Test that a silent script reports its current task, on standard error only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def impatient(monkeypatch):
 
 
 def said(capfd, enough: str) -> str:
-    """Return what comes on standard error until it holds `enough`."""
+    """Read standard error until it contains `enough`; return the text."""
     text, deadline = "", time.monotonic() + GUARD
     while enough not in text:
         assert time.monotonic() < deadline, text
@@ -68,7 +68,7 @@ def test_nobody_is_disturbed_while_the_script_waits_or_prints(capfd, monkeypatch
         time.sleep(0.2)
         assert capfd.readouterr() == ("a word\n", "")
         monkeypatch.setattr(status, "SILENCE", 0.05)
-        monkeypatch.setattr(status, "OF_AGE", 1e9)  # lines become more seldom with age
+        monkeypatch.setattr(status, "OF_AGE", 1e9)  # lines get rarer with time
         time.sleep(0.2)
         assert capfd.readouterr().err == ""
         monkeypatch.setattr(status, "OF_AGE", 0.0)
@@ -117,7 +117,7 @@ def test_a_terminal_has_one_line_that_other_words_replace():
     try:
         while part := os.read(ours, 4096):
             seen += part
-    except OSError:  # how Linux says that the other end is closed
+    except OSError:  # Linux raises this when the other end is closed
         pass
     os.close(ours)
     assert process.wait(GUARD) == 3
@@ -129,7 +129,7 @@ def test_a_terminal_has_one_line_that_other_words_replace():
 
 def test_a_terminal_that_is_stopped_stops_no_script():
     ours, theirs = pty.openpty()
-    os.write(ours, b"\x13")  # Ctrl-S; a connection that hangs is the same
+    os.write(ours, b"\x13")  # Ctrl-S; a hanging connection has the same effect
     process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
     out, _ = process.communicate(timeout=GUARD)

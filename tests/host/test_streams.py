@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full or broken: at most a line, no traceback and no abort."""
+"""Test closed, full and broken standard streams: at most one line, no traceback, no abort."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from script_runner import ROOT, TINY
 from jaxzero.host.status import MARK
 
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
-HANGS = 240  # seconds; nothing here takes so long
+HANGS = 240  # seconds; every command here ends sooner
 
 
 def shell(command: str, given: str = "", **environment: str) -> subprocess.CompletedProcess:
-    """Run a line of bash, in which $PYTHON is this Python."""
-    # As for most people: Python keeps what it prints to files back.
+    """Run a command line in bash; $PYTHON is the current Python."""
+    # As for most users: Python buffers its output to files.
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
         ["bash", "-c", command],
@@ -35,7 +35,7 @@ def shell(command: str, given: str = "", **environment: str) -> subprocess.Compl
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_every_script_guards_its_process_before_it_imports_more(path):
-    """What follows is tested with few scripts: it is done by `install` and `run_script`."""
+    """The other tests need few scripts: `install` and `run_script` guard all of them."""
     body = ast.parse(path.read_text()).body
     source = [ast.unparse(node) for node in body]
     first = next(number for number, text in enumerate(source) if "interrupts import" in text)
@@ -74,7 +74,7 @@ GAME = "play h0,0\ngenmove\nquit\n"
 
 @pytest.mark.parametrize("streams", ["<&-", "2>&-", "> /dev/full"])
 def test_an_engine_ends_by_itself_whatever_its_streams_are(streams):
-    # A thread still compiles longer searches: Python would abort while it takes itself down.
+    # A thread still compiles longer searches: a normal shutdown of Python would abort.
     done = shell(f"$PYTHON scripts/engine.py --weights 2x2 --seconds 30 {streams}", GAME)
     assert done.returncode == (streams == "> /dev/full")
     begins = ("jaxzero: ", "error: ", MARK)
@@ -83,7 +83,7 @@ def test_an_engine_ends_by_itself_whatever_its_streams_are(streams):
 
 def test_a_training_outlives_who_reads_its_output(tmp_path):
     done = shell(f"$PYTHON scripts/train.py {TINY} --run_dir {tmp_path}/run | head -1")
-    # A slow machine also says what it is doing.
+    # A slow machine also prints status lines.
     said = [line for line in done.stderr.splitlines() if not line.startswith(MARK)]
     assert len(said) == 1 and said[0].startswith("warning: standard output ")
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["iterations"] == 2

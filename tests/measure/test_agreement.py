@@ -1,4 +1,4 @@
-"""A network is compared with itself: its values of images of a position, and of a search."""
+"""Test how well a network agrees with itself: on images of a position, and with its search."""
 
 from __future__ import annotations
 

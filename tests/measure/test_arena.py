@@ -86,7 +86,7 @@ def test_players_of_another_board_are_named():
 
 
 def test_the_moves_of_a_match_give_its_result():
-    """Whatever is played at once; openings, some of them whole games, are in the moves."""
+    """The number of parallel games does not matter. Moves include openings, even whole games."""
     result = play_match(GAME, GREEDY, RANDOM, 24, 20, 3, at_once=8)
     assert result == play_match(GAME, GREEDY, RANDOM, 24, 20, 3)
     openings, margins = draw_openings(GAME, 12, 20, 3), []
@@ -110,7 +110,7 @@ def test_openings_repeat_only_when_there_are_no_others():
 
 
 def counting(player: Player) -> tuple[Player, list[int]]:
-    """Return a player that notes in how many positions it is asked to decide."""
+    """Return a player and a list; each call of the player appends its number of positions."""
     asked = []
 
     def counted(function):
@@ -125,7 +125,7 @@ def counting(player: Player) -> tuple[Player, list[int]]:
 
 
 def test_captures_follow_from_the_decision_that_they_belong_to():
-    """The moves are those of a player that is asked at every edge, for half as many searches."""
+    """The moves equal those of a player that searches at every edge, with fewer searches."""
     game, games = DotsAndBoxes(3, 3), 32
     network = Network(game, NetworkConfig(trunk="dense", channels=16, blocks=1))
     agent = Agent(network, any_params(network), SearchConfig(nodes="quiet", simulations=4))
@@ -144,7 +144,7 @@ def test_captures_follow_from_the_decision_that_they_belong_to():
 
 
 def test_games_that_repeat_others_do_not_narrow_the_interval():
-    """Two players without randomness from one opening play two games, however often."""
+    """Two players without randomness play only two different games from one opening."""
     again = play_match(GAME, FIRST, LAST, games=64, opening_plies=0, seed=0)
     assert (again.games, again.distinct) == (64, 2)
     assert again.interval == wilson_interval(again.points, 2)

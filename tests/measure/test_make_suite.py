@@ -1,4 +1,4 @@
-"""Positions of a suite come from the games that were asked for, and none is lost silently."""
+"""Test that suites take positions from the requested games and lose none silently."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_images_of_a_position_are_one():
 
 
 def test_the_halves_hold_different_games():
-    """On a large board one random position follows from another only in the same game."""
+    """On a large board, one random position contains another only if both are of one game."""
     board = DotsAndBoxes(5, 5)
     players, games = {"random": make_player("random", board)}, Games(count=20, per_game=2)
     found = collect(board, players, games, [1000], (25, 40), 0)
@@ -128,7 +128,7 @@ def test_a_higher_limit_tries_again_and_a_store_of_something_else_is_named(tmp_p
 
 
 def test_what_is_left_out_is_counted():
-    """Of four positions one is not solved and one has moves of one value."""
+    """One of four positions is not solved; in another one all moves have the same value."""
     drawn = np.zeros((4, SMALL.num_edges), bool)
     drawn[:, 0] = True
     drawn[:2, 1:5] = True  # 7 undrawn edges; the others have 11

@@ -1,4 +1,4 @@
-"""Ratings: the planted ones come back, whatever the order, the seats and the anchor."""
+"""Test that ratings recover planted ratings for any order, seats and anchor."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def match(first: str, second: str, wins: int, draws: int, losses: int) -> Match:
 
 
 def simulate(rng: np.random.Generator, games: int, drawn: float) -> list[Match]:
-    """Draw results of all pairs of PLANTED; draws are the share `drawn` of the most possible."""
+    """Sample results of all pairs of PLANTED; `drawn` is a fraction of the most possible draws."""
     matches = []
     for one, other in combinations(PLANTED, 2):
         points = 1 / (1 + 10 ** ((PLANTED[other] - PLANTED[one]) / 400))
@@ -60,7 +60,7 @@ def by_name(ratings: list[Rating]) -> dict[str, Rating]:
 
 @pytest.mark.parametrize(("drawn", "least", "most"), [(0.0, 0.92, 0.98), (0.6, 0.97, 1.0)])
 def test_intervals_hold_planted_ratings_as_often_as_they_say(drawn, least, most):
-    """Draws make them too wide, not too narrow."""
+    """Draws make the intervals too wide, not too narrow."""
     rng = np.random.default_rng(0)
     held, errors = [], []
     for _ in range(200):
@@ -110,7 +110,7 @@ def test_order_and_seats_and_parts_of_a_pairing_do_not_matter():
 
 
 def test_perfect_scores_stay_finite():
-    """Fifty players, each beating the one before in all of 1000 games."""
+    """Each of fifty players wins all of 1000 games against the player before."""
     matches = [match(str(i + 1), str(i), 1000, 0, 0) for i in range(50)]
     step = 400 * math.log10(1000.5 / 0.5)
     for rating in elo_ratings(matches, anchor="0"):
@@ -132,7 +132,7 @@ def test_bad_input_is_refused():
 
 def test_the_table_starts_with_the_strongest():
     table = format_ratings([Rating("weak", -10, -20.4, 0, 8), Rating("strong one", 5, 1, 9, 12)])
-    # How many spaces stand between two columns is up to tabulate.
+    # The number of spaces between columns depends on tabulate.
     assert [re.split(r" {2,}", line.strip()) for line in table.splitlines()] == [
         ["player", "Elo", "95 % interval", "games"],
         ["strong one", "5", "[1, 9]", "12"],

@@ -1,4 +1,4 @@
-"""Suites hold exact values; scores are what they say."""
+"""Test that suites hold exact values and that scores are correct."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_an_agent_answers_every_position_and_its_like_share_the_program(small):
 
 
 def test_training_scores_every_ply_of_a_table_alike():
-    """Positions lie in the order of their plies, so every second one would be of even plies."""
+    """Positions cycle through the plies, so every second position would have an even ply."""
     whole, sample = load_suite("table", SMALL), choose_suite("auto", SMALL)
     assert (len(whole), len(sample)) == (4096, 2048)
     assert 0.45 < (sample.undrawn % 2 == 1).mean() < 0.55

@@ -1,4 +1,4 @@
-"""A report names every player, compares them in pairs and says how positions were sampled."""
+"""Test that a report names every player and compares players in pairs."""
 
 from __future__ import annotations
 

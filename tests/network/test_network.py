@@ -82,7 +82,7 @@ def test_shapes_types_masks_and_the_copy_for_inference(form):
 def test_the_graph_answers_alike_for_the_images_of_a_position(features):
     network = small(trunk="graph", features=features, pooling_every=1)
     permutations, drawn = edge_permutations(GAME), boards(9)
-    images = drawn[:, permutations].reshape(-1, GAME.num_edges)  # those of a position in a row
+    images = drawn[:, permutations].reshape(-1, GAME.num_edges)  # images of a position are adjacent
     policy, margin, _ = apply(network)(any_params(network), images)
     policy, margin = policy.reshape(9, 4, -1), margin.reshape(9, 4, -1)
     for image, permutation in enumerate(permutations):
@@ -92,7 +92,7 @@ def test_the_graph_answers_alike_for_the_images_of_a_position(features):
 
 
 def test_messages_pass_through_open_edges_only():
-    # All edges of box 5 are drawn, of box 0 all but the one to box 1.
+    # All edges of box 5 are drawn. Of box 0, only the edge to box 1 is undrawn.
     block = GraphBlock(channels=4, dtype=jnp.dtype("float32"), pooling=False)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(16, 1, GAME.num_boxes + 1, 4)).astype(np.float32)
@@ -146,7 +146,7 @@ def test_winograds_convolution_equals_the_library(height, width):
 def test_winograd_is_refused_where_numbers_are_short(monkeypatch):
     config = small(trunk="conv", convolution="winograd").config
     assert convolution_form(config, 4) == "winograd"
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")  # auto is bfloat16 there
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")  # auto is bfloat16 on a GPU
     with pytest.raises(InputError, match=r"^network\.convolution: winograd needs"):
         convolution_form(config, 4)
     assert convolution_form(replace(config, compute_dtype="float32"), 4) == "winograd"
@@ -159,7 +159,7 @@ def test_the_inference_copy_holds_what_evaluation_wants():
     copy = copied(small(convolution="winograd"))
     assert {leaf.shape[:2] for leaf in jax.tree.leaves(copy["prepared"])} == {(5, 6)}
     copy = copied(small(compute_dtype="bfloat16"))
-    # All matrices, but for the last layers of the heads.
+    # All matrices are bfloat16, except for the last layers of the heads.
     heads = [copy["params"].pop(name)["kernel"].dtype for name in ("policy", "margin")]
     wide = [leaf.dtype for leaf in jax.tree.leaves(copy) if leaf.ndim > 1]
     assert set(wide) == {jnp.dtype("bfloat16")} and set(heads) == {jnp.dtype("float32")}
@@ -167,7 +167,7 @@ def test_the_inference_copy_holds_what_evaluation_wants():
 
 @pytest.mark.parametrize("trunk", ["conv", "dense", "graph"])
 def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
-    """So that it starts as the identity."""
+    """The zeros make the block start as the identity."""
     network = small(trunk=trunk, features="raw", pooling_every=0)
     params = init_params(network, jax.random.key(0))["params"]
     blocks = [params[name] for name in params if "Block" in name]
@@ -205,5 +205,5 @@ def test_the_gradient_of_a_maximum_is_shared_and_finite():
         for of in (lambda x: greatest(x, (1,)), lambda x: x.max(axis=1))
     ]
     np.testing.assert_array_equal(slopes[0](x), slopes[1](x))
-    x[0, :, 0] = np.nan  # equals nothing, as what is rounded in two ways
+    x[0, :, 0] = np.nan  # equals nothing, like a maximum that is rounded in two ways
     assert np.isfinite(slopes[0](x)).all() and np.isnan(slopes[1](x)).any()

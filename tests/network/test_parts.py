@@ -1,4 +1,4 @@
-"""Parts of a batch: every used place gets its own result, and no part is larger than it must be."""
+"""Test parts of a batch: each used place gets its own result; parts are as small as possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from jaxzero.network.parts import in_parts
 
-# used places of 16, and the parts that they take
+# number of used places of 16: sizes of the parts that compute them
 PARTS = {0: [], 1: [1], 2: [2], 3: [4], 5: [8], 8: [8], 9: [8, 1], 11: [8, 4], 16: [8, 8]}
 
 

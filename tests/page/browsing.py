@@ -1,4 +1,4 @@
-"""What people do with the board of the page, for its tests."""
+"""Actions on the board of the page, for its tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ expect = pytest.importorskip(
     "playwright.sync_api",
     reason="THE PAGE IS NOT TESTED: no playwright, `pip install playwright`",
 ).expect
-GAME = {"rows": 2, "cols": 2, "start": [], "moves": [0, 11, 6, 2, 7]}  # move 5 gives a box away
+GAME = {"rows": 2, "cols": 2, "start": [], "moves": [0, 11, 6, 2, 7]}  # move 4 gives a box away
 
 
 def start_game(page, mode="people", size="3x3"):
@@ -19,7 +19,7 @@ def start_game(page, mode="people", size="3x3"):
     page.locator("label", has=page.get_by_test_id(f"mode-{mode}")).click()
     page.get_by_test_id("size").select_option(size)
     page.get_by_test_id("start-game").click()
-    # The old board stays until the browser has told that the dialog is closed.
+    # The old board stays until the browser has reported that the dialog is closed.
     rows, cols = map(int, size.split("x"))
     edges = rows * (cols + 1) + cols * (rows + 1)
     expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(edges)
@@ -42,7 +42,7 @@ def is_drawn(page, edge):
 
 
 def draw(page, edge):
-    """Click an edge once the board takes clicks, unless a chain has taken it along."""
+    """Click an edge when the board accepts clicks, unless it was drawn with its chain."""
     drawn = f'#board-host .drawn[data-edge="{edge}"]'
     page.locator(f"#board-host .board:not(.waits), {drawn}").first.wait_for()
     if not is_drawn(page, edge):
@@ -75,7 +75,7 @@ def load(page, game):
 
 
 def look_back(page):
-    """Play three moves of two people on 2x2, and show the first of them in the review."""
+    """Play three moves between two people on 2x2; show the first move in the review."""
     start_game(page, size="2x2")
     for edge in (0, 11, 6):
         draw(page, edge)

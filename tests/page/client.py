@@ -1,4 +1,4 @@
-"""One request to the application of the page, whose sender may leave, be slow, or read nothing."""
+"""A client for the application of the page that may leave, be slow, or read nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE = 60  # seconds until a test fails instead of hanging
 
 
 class Client:
-    """A question and what came back: the status, the body, and its whole lines."""
+    """One request and its response: the status, the body, and the complete lines of the body."""
 
     def __init__(self, path: str, question: object = None, host: str = "localhost", **other):
         self.path, self.method = path, other.get("method", "POST")
@@ -36,7 +36,7 @@ class Client:
         self._left.set()
 
     async def ask(self, app) -> Client:
-        """Ask until the answer is there, or the server has noticed that the client left."""
+        """Send the request; wait until the server has answered or noticed that the client left."""
         parts = [self.data[i : i + 1000] for i in range(0, len(self.data), 1000)] or [b""]
         scope = {"type": "http", "http_version": "1.1", "method": self.method, "path": self.path}
         scope |= {"raw_path": self.path.encode(), "query_string": b"", "root_path": ""}

@@ -1,6 +1,6 @@
-"""A browser with the page, against a stand-in for its server.
+"""Fixtures: a browser that shows the page, and a stand-in for its server.
 
-JAXZERO_PAGE_URL=http://127.0.0.1:8000/ runs the tests against a server that is already there.
+JAXZERO_PAGE_URL=http://127.0.0.1:8000/ runs the tests against a running server.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-# The first does without the windows of the others, and takes half of their time.
+# The headless shell opens no windows and needs half the time of the others.
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 UNTESTED = "THE PAGE IS NOT TESTED"
@@ -23,7 +23,7 @@ WIDTHS = {"small": (320, 568), "phone": (375, 667), "low": (667, 375), "desk": (
 
 @pytest.fixture(scope="module")
 def page_url():
-    """The address of the page: of a stand-in, or of the server that the environment names."""
+    """Yield the address of the stand-in, or of the server in the environment variable."""
     if "JAXZERO_PAGE_URL" in os.environ:
         yield os.environ["JAXZERO_PAGE_URL"]
         return
@@ -76,7 +76,7 @@ def open_page(browser, page_url):
 
 
 def note(message, complaints):
-    # The browser itself complains about requests and answers that a test makes fail.
+    # The browser itself reports requests and answers that a test makes fail.
     made_to_fail = (
         r"status of (400|503)|net::ERR_(FAILED|INTERNET_DISCONNECTED)|blocked by Playwright"
     )

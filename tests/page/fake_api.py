@@ -1,6 +1,6 @@
-"""The server of the page with a simple player and made-up numbers in the place of the engines.
+"""The server of the page with a simple player and made-up numbers instead of the engines.
 
-Run it to work on the page: `python tests/page/fake_api.py 8000 0.3`; 0.3 seconds between lines.
+Run it to work on the page: `python tests/page/fake_api.py 8000 0.3`, 0.3 seconds between lines.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jaxzero.play import review
 from jaxzero.play.analysis import Analysis, Chain, EdgeFacts
 from jaxzero.play.game import Record, draw_turn
 
-FINAL = ((-3, 0.1), (-1, 0.2), (1, 0.4), (3, 0.2), (5, 0.1))  # margins to come, and their chances
+FINAL = ((-3, 0.1), (-1, 0.2), (1, 0.4), (3, 0.2), (5, 0.1))  # margin to come, probability
 
 
 def boxes_beside(record: Record, drawn_sides: int) -> np.ndarray:
-    """Return how many boxes beside every edge have so many sides drawn: [A]."""
+    """Count the boxes beside every edge that have `drawn_sides` drawn sides: [A]."""
     sides = count_sides(record.game, record.drawn)
     sides[-1] = 0  # the outside
     return (sides[box_neighbours(record.game)] == drawn_sides).sum(axis=1)
 
 
 def losses(record: Record) -> dict[int, int]:
-    """Return what every undrawn edge loses: boxes that it leaves, and twice what it gives."""
+    """Return what every undrawn edge loses: boxes not taken, plus twice the boxes given away."""
     free, taken, given = ~record.drawn, boxes_beside(record, 3), boxes_beside(record, 2)
     lost = taken[free].max() - taken + 2 * given * (taken == 0)
     return {edge: int(lost[edge]) for edge in np.flatnonzero(free)}
@@ -57,7 +57,7 @@ def think(game: DotsAndBoxes, drawn: np.ndarray, _simulations) -> SimpleNamespac
 
 
 def analyses(game: DotsAndBoxes, drawn: np.ndarray, ahead: int, delay: float) -> Iterator[Analysis]:
-    """Yield made-up analyses; with 12 edges left the last one is exact."""
+    """Yield made-up analyses; with at most 12 undrawn edges the last one is exact."""
     record = Record(game, start=tuple(np.flatnonzero(drawn).tolist()))
     if record.is_over:
         return
@@ -91,7 +91,7 @@ def analyses(game: DotsAndBoxes, drawn: np.ndarray, ahead: int, delay: float) ->
 
 @contextmanager
 def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
-    """Run the server in a thread of its own during a block; yield the address of the page."""
+    """Run the server in its own thread during a block; yield the address of the page."""
     listening = socket.create_server(("127.0.0.1", port))
     config = uvicorn.Config(make_app(), log_level="error", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""The network that plays each board of the page."""
+"""Test which network plays each board of the page."""
 
 from __future__ import annotations
 

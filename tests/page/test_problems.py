@@ -1,4 +1,4 @@
-"""Properties of the problems to train on: their answers are exact play, their themes are kept."""
+"""Test the problems of the trainer: their answers are exact play, and they fit their themes."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def board_of(problem: dict) -> DotsAndBoxes:
 
 
 def open_sides(problem: dict) -> list[set[int]]:
-    """Return the edges of every box that are not drawn, in plain Python."""
+    """Return the undrawn edges of every box, in plain Python."""
     drawn = set(problem["game"]["start"])
     return [box - drawn for box in boxes_of(board_of(problem))]
 
 
 def regions(problem: dict) -> list[tuple[int, bool, set[int]]]:
-    """Return every chain and loop, the smallest first: its boxes, whether it is a loop, its edges.
+    """Return every chain and loop: the number of boxes, whether it is a loop, its edges.
 
-    In plain Python, for positions in which every open box has two open sides.
+    The smallest comes first. In plain Python, for positions whose open boxes have two open sides.
     """
     left, found = [box for box in open_sides(problem) if box], []
     while left:
@@ -64,7 +64,7 @@ def right(problem: dict) -> set[int]:
 
 
 def losses_by_play(problem: dict) -> dict[str, int]:
-    """Return what every edge loses: the position after it is solved by itself."""
+    """Return what every edge loses, by solving the position after every edge separately."""
     game, start = board_of(problem), problem["game"]["start"]
     boxes, worth = boxes_of(game), {}
     for edge in set(range(game.num_edges)) - set(start):
@@ -82,7 +82,7 @@ def test_the_answers_are_exact_play(theme):
         assert problem["answers"] == losses_by_play(problem)
 
 
-@pytest.mark.parametrize("seed", [9, 10, 17, 30])  # solved in a moment
+@pytest.mark.parametrize("seed", [9, 10, 17, 30])  # solved quickly
 def test_the_answers_of_an_opening_are_exact_play(seed):
     problem = asked("opening", seed, 600)
     assert problem["answers"] == losses_by_play(problem)
@@ -159,7 +159,7 @@ def test_safe_edges_differ_in_a_problem_of_parity():
 def test_an_opening_is_early_and_a_problem_of_the_book_is_its_image():
     for problem in problems("opening", 12):
         assert len(problem["answers"]) >= 33 and str(board_of(problem)) == "5x5"
-    sizes = {12, 13, 14, 15, 16, 17, 30, 32}  # of the book's problems that are proven at once
+    sizes = {12, 13, 14, 15, 16, 17, 30, 32}  # undrawn edges of the book's fast problems
     assert {len(problem["answers"]) for problem in problems("berlekamp", 30)} <= sizes
 
 

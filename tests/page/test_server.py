@@ -1,4 +1,4 @@
-"""Laws of the server: it answers questions about any game, and nothing a client sends breaks it."""
+"""Test the server: it answers questions about any game, and no request breaks it."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ APP = make_app(LOOPBACK)
 
 @pytest.fixture(scope="module", autouse=True)
 def solver_is_loaded():
-    """Load what the solver's first call has to compile; so few edges then take it no time."""
+    """Compile the solver with a first call; later calls with few edges then take no time."""
     solve(DotsAndBoxes(2, 2), [0, 4])
 
 
 @pytest.fixture
 def no_position_is_small(monkeypatch):
-    """Let the compiled solver and the network answer where a small board has few edges left."""
+    """Treat no position as small, so that the compiled solver and the network answer."""
     monkeypatch.setattr(small, "MOST_UNDRAWN", -1)
 
 
 def ask(path: str, question: object = None, status: int | None = 200, **other) -> Client:
-    """Send one request to the application; return what came back, with this status."""
+    """Send one request to the application and check the status; return the client."""
     client = anyio.run(Client(f"/api/{path}", question, **other).ask, APP)
     assert status in (None, client.status), client.body
     return client
@@ -59,9 +59,9 @@ def test_the_page_learns_what_there_is():
 
 @pytest.mark.parametrize("level", ["0", "2"])
 def test_a_turn_is_played_to_its_end_and_follows_the_seed(level):
-    # A chain of two boxes is open: greedy takes both and then moves on.
+    # The last move closes a box, and no other box can be taken.
     question = {**GAME, "moves": [0, 2, 6, 8, 4, 7], "level": level, "seed": 5}
-    ask("warm", question)  # on a busy machine a stand-in would answer first
+    ask("warm", question)  # else a stand-in may answer on a busy machine
     edges = ask("move", question).json["edges"]
     assert edges and not set(edges) & set(question["moves"])
     assert ask("move", question).json["edges"] == edges
@@ -72,7 +72,7 @@ def test_a_turn_is_played_to_its_end_and_follows_the_seed(level):
 
 def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
     found = ask("analyse", {**GAME, "moves": [0, 4], "simulations": 16, "seconds": 5}).lines
-    # The solver proves so few edges before the network is asked, and nothing later hides that.
+    # With few edges the solver has its proof before the network is asked; later lines keep it.
     assert [line["stage"] for line in found[:3]] == ["structure", "policy", "search"]
     assert len({line["exact"]["value"] for line in found}) == 1
     assert len(found[-1]["line"]) == 10, "play goes on to the end of the game"
@@ -90,7 +90,7 @@ def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
 def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_position_is_small):
     question = {**GAME, "moves": [0], "simulations": 16, "seconds": 0}
     ask("analyse", question)
-    monkeypatch.setattr(single, "kept_program", None)  # nothing can be compiled any more
+    monkeypatch.setattr(single, "kept_program", None)  # from here on nothing can compile
     last = ask("analyse", {**question, "simulations": 63}).lines[-1]
     assert last["simulations"] == 63
     assert len({one["edge"] for one in last["lines"]}) == 3 and {*last["owners"]} <= {0, 1}
@@ -100,7 +100,7 @@ def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_pos
 
 
 def test_a_review_says_which_move_lost_how_much():
-    # Without safe edges left the fifth move gives a box away for nothing.
+    # The sixth move gives a box away, although safe edges are left.
     moves = [0, 2, 4, 5, 8, 9, 6]
     *found, end = ask("review", {**GAME, "moves": moves, "simulations": 16}).lines
     assert [line["ply"] for line in found] == list(range(len(moves) + 1))
@@ -178,7 +178,7 @@ def test_a_full_queue_refuses(monkeypatch):
 
 
 def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_small):
-    """While analyses, reviews and opponents are compiled, other visitors get their moves."""
+    """Other visitors get their moves while analyses, reviews and opponents compile."""
     compiled, visitors = threading.Event(), {}
     monkeypatch.setattr(
         server.PREPARATION, "is_done", lambda _, what: what is LEVELS[0] or compiled.is_set()
@@ -205,7 +205,7 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
             quick = await Client("/api/move", {**GAME, "level": "0"}).ask(APP)
             assert quick.status == 200
             assert all(client.status is None for client in visitors["move"])
-            begun = [], [{"preparing": True}]  # said once
+            begun = [], [{"preparing": True}]  # sent once
             assert all(client.lines in begun for client in visitors["review"])
             compiled.set()
 
@@ -221,7 +221,7 @@ def test_a_stand_in_moves_while_a_level_compiles_and_the_answer_says_so(monkeypa
     gate = threading.Event()
     monkeypatch.setattr(opponents, "warm_up", lambda *_: gate.wait(60))
     monkeypatch.setattr(server, "PATIENCE_FOR_MOVE", 0.1)
-    board = {"rows": 4, "cols": 6, "moves": [0]}  # that no other test compiles
+    board = {"rows": 4, "cols": 6, "moves": [0]}  # no other test compiles it
     try:
         for level in map(str, range(len(LEVELS))):
             found = ask("move", {**board, "level": level}).json
@@ -278,7 +278,7 @@ def hostile_question(rng: random.Random) -> tuple[str, bytes]:
     "count", [1000, pytest.param(20_000, marks=pytest.mark.slow)], ids=["short", "long"]
 )
 def test_hostile_questions_get_an_answer(count, monkeypatch):
-    # The engine stands aside: what it plays is tested above.
+    # The engine is replaced: other tests check its moves.
     monkeypatch.setattr(opponents, "warm_up", lambda *_: None)
     monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record, None))
     monkeypatch.setattr(answers, "stages", lambda *_: iter(()))

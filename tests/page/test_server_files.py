@@ -1,4 +1,4 @@
-"""Properties of the files of the page: small on the way, kept by the browser, and never stale."""
+"""Test the files of the page: compressed, kept by the browser, and never stale."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_files_of_this_version_are_kept_and_all_else_is_asked_for_again():
     app_script = next(path for path in files if path.endswith("/app.js"))
     assert app_script[1:] in text_of(get("/"))
     newest = get(app_script).body
-    for path in ("/v-00000000/app.js", "/app.js"):  # a tab that is open since before an update
+    for path in ("/v-00000000/app.js", "/app.js"):  # a tab from before an update
         other = get(path)
         assert other.answer_headers["cache-control"] == "no-cache" and other.body == newest
     for path in ("/", "/sw.js", "/api/info", app_script + "x"):
@@ -75,7 +75,7 @@ def test_the_page_can_be_installed():
     manifest = json.loads(text_of(get(f"/{path}")))
     assert urljoin(f"http://here/{path}", manifest["start_url"]).startswith("http://here/#")
     assert urljoin(f"http://here/{path}", manifest["scope"]) == "http://here/"
-    (icon,) = manifest["icons"]  # browsers take a drawing of any size
+    (icon,) = manifest["icons"]  # browsers accept an icon of any size
     drawing = get(urljoin(f"/{path}", icon["src"]))
     assert drawing.status == 200
     assert drawing.answer_headers["content-type"].startswith(icon["type"])

@@ -1,4 +1,4 @@
-"""Laws of the server about clients that leave, hang or come in numbers: nothing of them stays."""
+"""Test clients that leave, hang or come in large numbers: the server keeps nothing of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ask(app, question: dict = GAME) -> Client:
 
 
 def stay_and_leave(clients: list[Client], app, until=lambda: True, seconds: float = 0.3) -> None:
-    """Let clients ask at the same time and leave after some seconds, when `until` holds."""
+    """Let clients ask at the same time; let them leave after `seconds`, once `until` is true."""
 
     async def run() -> None:
         async with anyio.create_task_group() as group:
@@ -55,7 +55,7 @@ def stay_and_leave(clients: list[Client], app, until=lambda: True, seconds: floa
 
 
 def test_an_analysis_ends_with_its_reader(monkeypatch):
-    """The solver itself stops, in the middle of what it proves."""
+    """The solver itself stops in the middle of its proof."""
     ended, begun = [], threading.Event()
 
     def prove(*_):
@@ -84,7 +84,7 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
     monkeypatch.setattr(opponents, "player_of", lambda *_: None)
     monkeypatch.setattr(PREPARATION, "is_done", lambda *_: True)
     app = make_app()
-    # Two of three sides of all boxes: a side takes one box after the other.
+    # The drawn edges leave one side of the first box and two of the second: one turn takes both.
     question = {**GAME, "cols": 1, "start": [0, 2, 3, 4, 5], "level": "2"}
     stay_and_leave([Client("/api/move", question) for _ in range(8)], app)
     assert len(drawn) <= queue.AT_ONCE, "one edge each, of those whose turn it was"
@@ -92,7 +92,7 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
 
 
 def test_who_waits_for_what_another_compiles_may_leave(monkeypatch):
-    """The turn comes back before the other is done."""
+    """The waiting clients free their places before the compilation ends."""
     gate, game, kept = threading.Event(), DotsAndBoxes(13, 2), []
 
     def compile_() -> bool:
@@ -112,13 +112,13 @@ def test_who_waits_for_what_another_compiles_may_leave(monkeypatch):
 
 @pytest.fixture
 def compiler(monkeypatch):
-    """Return the columns of boards that one thread compiles, and the gate that it waits for."""
+    """Yield the columns of boards that one thread compiles, and the gate that it waits for."""
     gate, boards = threading.Event(), []
     monkeypatch.setattr(preparation, "AT_ONCE", 1)
     monkeypatch.setattr(
         answers, "prepare_board", lambda game: boards.append(game.cols) or gate.wait(PATIENCE)
     )
-    monkeypatch.setattr(answers, "prepare", object())  # the name of what is wanted
+    monkeypatch.setattr(answers, "prepare", object())  # the key of the preparation
     monkeypatch.setattr(answers, "PREPARATION", Preparation())
     monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
     yield boards, gate
@@ -145,7 +145,7 @@ def test_open_streams_are_bounded_and_their_places_come_back(compiler, monkeypat
 
 
 def test_streams_share_the_tables_of_the_solver(monkeypatch):
-    """Streams that wait have no table, however many they are."""
+    """Waiting streams have no table, whatever their number."""
     made, new_table = [], analysis.new_table
     monkeypatch.setattr(analysis, "new_table", lambda _: made.append(1) or new_table(2**10))
     record = Record(DotsAndBoxes(2, 2))
@@ -163,7 +163,7 @@ def test_lines_that_say_nothing_new_are_not_sent():
 
 
 def test_others_have_their_turn_between_slices():
-    """Analyses take one slice a turn: a question waits for a slice, not for an analysis."""
+    """An analysis takes one slice per turn: a question waits for a slice, not for an analysis."""
     over = threading.Event()
 
     def slow():

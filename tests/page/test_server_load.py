@@ -1,6 +1,6 @@
-"""The real server under fifty games at once: no error, no mix-up, and the time of a turn (printed).
+"""Test the real server with fifty parallel games: no error, no mix-up; print the time of a turn.
 
-`pytest -m slow -s tests/page/test_server_load.py` prints the figure of docs/playing.md.
+`pytest -m slow -s tests/page/test_server_load.py` prints the number for docs/playing.md.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ PATIENCE = 600  # seconds for an answer: programs compile
 
 @pytest.fixture(scope="module")
 def port():
-    """The port of a server in a process of its own."""
+    """Yield the port of a server in its own process."""
     script = [sys.executable, "-u", "scripts/play.py", "--web", "--port", "0"]
-    # As people run it: the tests turn the optimisations of the compiler off.
+    # As users run it, with the compiler optimisations that the tests turn off.
     ours = ("JAX_DISABLE_MOST_OPTIMIZATIONS", "XLA_FLAGS")
     env = {name: value for name, value in os.environ.items() if name not in ours}
     with subprocess.Popen(script, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as server:
@@ -67,7 +67,7 @@ def play(port: int, number: int) -> list[tuple[Record, list[int], float]]:
             began = time.perf_counter()
             edges = turn(port, record, number)
             turns.append((record, edges, time.perf_counter() - began))
-            drawing = iter(edges)  # an edge of another game may be drawn in this, which raises
+            drawing = iter(edges)  # raises if an edge of another game is already drawn
             record = draw_turn(record, lambda _, drawing=drawing: next(drawing))
             assert next(drawing, None) is None, "an engine draws one turn"
     return turns

@@ -1,4 +1,4 @@
-"""The page in a real browser: playing, reviewing, learning. See conftest.py for its server."""
+"""Test the page in a real browser: playing, reviewing, learning. conftest.py has its server."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_game_by_keyboard_and_another_by_clicks(open_page):
 
 def test_the_engine_answers_and_undo_takes_both_moves_back(open_page):
     page = open_page()
-    with page.expect_request("**/api/warm") as request:  # it gets ready while the person thinks
+    with page.expect_request("**/api/warm") as request:  # the engine gets ready meanwhile
         start_game(page, mode="engine")
     asked = request.value.post_data_json
     assert (asked["rows"], asked["cols"], drawn_edges(page)) == (3, 3, 0)
@@ -106,7 +106,7 @@ def test_analysis_on_and_off_and_a_hint(open_page):
     panel = page.get_by_test_id("analysis-panel")
     page.locator(".badge.exact").wait_for()
     assert "Proven" in panel.inner_text() and "Getting ready" not in panel.inner_text()
-    assert page.locator("#board-host .cost").count() == 3  # the best; none of the others is costly
+    assert page.locator("#board-host .cost").count() == 3  # the best; no other edge is costly
     page.locator("#switch-everyEdge").click()
     expect(page.locator("#board-host .cost")).to_have_count(12)
     page.get_by_test_id("line").locator("button").first.hover()
@@ -140,7 +140,7 @@ def test_a_game_is_reviewed_varied_and_shared(open_page):
     other = open_page(page.url.partition("#")[2])
     assert moves(other).count() == 5
     komis = ("1e300", "Infinity", "NaN", "100", "-1_55", "x")
-    for link in ("g=9x9.AA.AA", *(f"g=2x2...{komi}" for komi in komis)):  # cannot be meant
+    for link in ("g=9x9.AA.AA", *(f"g=2x2...{komi}" for komi in komis)):  # invalid links
         other.goto("about:blank")
         other.goto(f"{page.url.partition('#')[0]}#{link}")
         expect(other.get_by_test_id("notice")).to_be_visible()
@@ -156,7 +156,7 @@ def test_teaching_warns_before_a_costly_move(open_page):
     page.get_by_test_id("edge-2").click()  # the third side of a box
     warning = page.get_by_test_id("teach-dialog")
     expect(warning).to_contain_text("you end about 2 boxes worse")
-    expect(warning).to_contain_text("lets the other side take 1 box at once")  # why
+    expect(warning).to_contain_text("lets the other side take 1 box at once")  # the reason
     expect(warning).to_contain_text("Better: ")
     page.get_by_test_id("teach-back").click()
     assert not is_drawn(page, 2)
@@ -176,12 +176,12 @@ def test_lessons_can_be_solved(open_page):
             page.get_by_test_id(f"lesson-edge-{edge}").click()
         page.locator(".answer.good, .answer.part").wait_for()
     page.get_by_test_id("nav-learn").click()
-    # The fourth is not played to its end. The page changes only after the click.
+    # The fourth lesson is not played to its end. The page changes only after the click.
     expect(page.locator(".lesson-list .done")).to_have_count(3)
 
 
 def test_a_solution_does_not_end_a_lesson_while_the_other_side_answers(open_page):
-    page = open_page("lesson-0")  # that there is not: the list
+    page = open_page("lesson-0")  # does not exist: the list opens
     page.get_by_test_id("lesson-1").wait_for()
     page.goto(f"{page.url.partition('#')[0]}#lesson-4")
     page.get_by_test_id("lesson-edge-13").click()
@@ -200,7 +200,7 @@ def test_a_lesson_that_begins_well_can_still_be_lost(open_page):
     page.locator(".answer.part", has_text="double-cross").wait_for()
     page.locator('.lesson .drawn[data-edge="17"]').wait_for()  # the last chain is opened
     page.locator(".lesson .board:not(.waits)").wait_for()
-    page.get_by_test_id("lesson-edge-19").click()  # gives all of it back
+    page.get_by_test_id("lesson-edge-19").click()  # gives the whole chain away
     page.locator(".answer.bad").wait_for()
     assert re.findall(r"\d+", page.locator("#lesson-score").inner_text()) == ["2", "6"]
     page.get_by_test_id("nav-learn").click()

@@ -1,4 +1,4 @@
-"""Sounds, pictures of a game as files, and a board that is turned or flipped."""
+"""Test sounds, pictures of a game as files, and a board that is turned or flipped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_edges_boxes_and_the_end_are_heard_once_this_is_switched_on(open_page):
     draw(page, 0)
     assert page.evaluate("heard") == []
     set_switch(page, "sound")
-    page.evaluate("heard.length = shaken.length = 0")  # a sample was heard
+    page.evaluate("heard.length = shaken.length = 0")  # the switch plays a sample
     draw(page, 2)
     edge = page.evaluate("heard")
     draw(page, 6)
@@ -53,7 +53,7 @@ def test_edges_boxes_and_the_end_are_heard_once_this_is_switched_on(open_page):
 
 def test_nothing_is_heard_before_the_first_gesture(open_page):
     page = open_page()
-    # What a test evaluates counts as a gesture, and so does waiting for what the page shows. What
+    # Code that a test evaluates counts as a gesture, and so does waiting for an element. Code that
     # the page runs by itself does not.
     try_sound = "import('./sound.js').then(({ sound }) => sound('end'))"
     tell = "then(() => console.log('tried'))"
@@ -74,7 +74,7 @@ def saved(page, name) -> Path:
 
 
 def opened(page, content):
-    """Return another page that shows only some content."""
+    """Return a new page that shows only `content`."""
     other = page.context.new_page()
     other.set_content(content)
     return other
@@ -138,7 +138,7 @@ def test_a_game_is_saved_as_an_animation_that_an_image_plays(open_page):
     blue, brown = "rgb(29, 111, 196)", "rgb(184, 87, 10)"
     assert seen == [
         *([0, 0, ""], [1, 0, blue], [2, 0, brown], [4, 1, brown], [5, 1, brown], [5, 1, ""]),
-        [0, 0, ""],  # it begins again
+        [0, 0, ""],  # the animation begins again
     ]
     image = opened(page, f'<img src="data:image/svg+xml,{quote(text)}">').locator("img")
     early = image.screenshot()
@@ -147,14 +147,14 @@ def test_a_game_is_saved_as_an_animation_that_an_image_plays(open_page):
 
 
 def place(page, edge):
-    """Return the middle of an edge on the board, in edges from the first dot that is seen."""
+    """Return x and y of an edge's middle as shown, in edge lengths from the top left dot."""
     box = page.locator(f'#board-host [data-edge="{edge}"] .guide').evaluate(
         "line => ['x1', 'x2', 'y1', 'y2'].map((name) => line[name].baseVal.value / 100)"
     )
     return (box[0] + box[1]) / 2, (box[2] + box[3]) / 2
 
 
-# The edge that a click near the end of an edge reaches.
+# Returns the edge that a click near the end of a given edge hits.
 NEAR_ITS_END = """(edge) => {
     const line = document.querySelector(`#board-host [data-edge="${edge}"] .guide`);
     const end = (name) => line[name].baseVal.value;
@@ -167,7 +167,7 @@ NEAR_ITS_END = """(edge) => {
 @pytest.mark.parametrize(
     ("turn", "flip", "places"),
     [
-        # Of the first edge, the first vertical one and the last one, on a board of 2x3.
+        # Places of the first edge, the first vertical edge and the last edge on 2x3.
         (0, False, [(0.5, 0), (0, 0.5), (3, 1.5)]),
         (1, False, [(2, 0.5), (1.5, 0), (0.5, 3)]),
         (2, False, [(2.5, 2), (3, 1.5), (0, 0.5)]),
@@ -183,7 +183,7 @@ def test_the_board_is_turned_and_flipped(open_page, turn, flip, places):
     assert [place(page, edge) for edge in (0, 9, 16)] == places
     label = page.get_by_test_id("edge-16").get_attribute("aria-label")
     assert label == "vertical edge row 1, column 3, not drawn", "names stay those of the board"
-    for edge in (0, 9, 16):  # what is clicked is what is seen
+    for edge in (0, 9, 16):  # a click draws the edge shown there
         assert page.evaluate(NEAR_ITS_END, edge) == str(edge)
         page.get_by_test_id(f"edge-{edge}").click()
         expect(page.locator(f'#board-host .drawn[data-edge="{edge}"]')).to_have_count(1)

@@ -1,4 +1,4 @@
-"""Games that come to the page and leave it: files, drops, the clipboard."""
+"""Test loading and saving games on the page: files, drag and drop, the clipboard."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_format_is_loaded_by_file(open_page):
         file = {"name": "game", "mimeType": "text/plain", "buffer": text.encode()}
         page.get_by_test_id("file-input").set_input_files(file)
         expect(page.locator("#board-host .edge.drawn")).to_have_count(count)
-        listed = 0 if name == "ascii" else count  # a picture has no order
+        listed = 0 if name == "ascii" else count  # a picture has no order of moves
         assert moves(page).count() == listed, name
         assert not page.get_by_test_id("notice").is_visible(), name
 
@@ -43,7 +43,7 @@ TEXT = """text => {
 
 
 def drop(page, text: str, make: str = FILE) -> None:
-    """Drag a file or a text over the page and let it fall."""
+    """Drag a file or a text over the page and drop it."""
     dragged = {"dataTransfer": page.evaluate_handle(make, text)}
     page.dispatch_event("body", "dragover", dragged)
     page.locator("#drop").wait_for()
@@ -67,7 +67,7 @@ DRAG = """() => {
     return begun && ["text/plain", "DownloadURL"].map((kind) => dataTransfer.getData(kind));
 }"""
 
-# The page may not evaluate strings itself, so it waits in one function, not in a text asked again.
+# The page may not evaluate strings, so the wait is one function and not a polled expression.
 DRAG_ONCE_WRITTEN = f"""async () => {{
     let dragged;
     while (!(dragged = ({DRAG})())) await new Promise(requestAnimationFrame);

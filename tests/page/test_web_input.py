@@ -1,4 +1,4 @@
-"""Clicks, fingers, keys and the wheel do what people expect of them."""
+"""Test the input of the page: clicks, touches, keys and the wheel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from browsing import (
     to_play,
 )
 
-# Above a chain of four that is open on its left, below a chain of four that is closed.
+# The top row is a chain of four, opened on its left; the bottom row is an unopened chain of four.
 CHAIN = {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]}
 
 
@@ -32,7 +32,7 @@ def ready(page):
     page.locator("#board-host .board:not(.waits)").wait_for()
 
 
-# Clicks an edge in the very moment in which the status begins with some words.
+# Clicks an edge at the moment when the status begins with some words.
 CLICK_AT_ONCE = """([words, edge]) => new Promise((done) => {
     const status = document.querySelector("#status");
     const target = () => document.querySelector(`#board-host [data-edge="${edge}"]`);
@@ -77,7 +77,7 @@ def test_one_click_takes_what_the_setting_says_of_a_chain_and_undo_takes_one_cli
     load(page, CHAIN)
     to_play(page)
     draw(page, 13)
-    expect(page.get_by_test_id("notice")).to_contain_text("chain")  # a newcomer is told once
+    expect(page.get_by_test_id("notice")).to_contain_text("chain")  # shown once, to newcomers
     page.get_by_test_id("retry").click()  # its button leads to the setting
     expect(page.get_by_test_id("settings-dialog")).to_be_visible()
     expect(page.get_by_test_id("chains-choice")).to_be_checked()
@@ -103,7 +103,7 @@ def test_one_click_takes_what_the_setting_says_of_a_chain_and_undo_takes_one_cli
     ready(page)
     page.get_by_test_id("undo").click()
     expect_scores(page, 0, 2)
-    page.reload()  # what one click drew is known to the next visit as well
+    page.reload()  # the next visit also knows which edges one click drew
     ready(page)
     page.get_by_test_id("undo").click()
     expect_scores(page, 0, 0)
@@ -122,13 +122,13 @@ def test_arrow_keys_and_the_wheel_step_through_a_review(open_page):
     for key, count in (("ArrowLeft", 4), ("ArrowLeft", 3), ("ArrowRight", 4), ("Home", 0)):
         page.keyboard.press(key)
         assert drawn_edges(page) == count
-    page.get_by_test_id("move-2").click()  # also with the focus on a move or on the board
+    page.get_by_test_id("move-2").click()  # also with the focus on a move or the board
     page.keyboard.press("ArrowRight")
     assert drawn_edges(page) == 3
     page.get_by_test_id("edge-2").click()
     page.keyboard.press("ArrowLeft")
     assert drawn_edges(page) == 3
-    page.get_by_test_id("format").focus()  # but not in a field that has them itself
+    page.get_by_test_id("format").focus()  # but not in a field that uses the arrow keys
     page.keyboard.press("ArrowLeft")
     assert drawn_edges(page) == 3
     page.locator("#board-host .board").hover()
@@ -136,7 +136,7 @@ def test_arrow_keys_and_the_wheel_step_through_a_review(open_page):
         page.mouse.wheel(0, way)
         expect(page.locator("#board-host .edge.drawn")).to_have_count(count)
     for _ in range(10):
-        page.mouse.wheel(0, -4)  # a touchpad: many small turns are few steps
+        page.mouse.wheel(0, -4)  # a touchpad: many small turns make few steps
     page.wait_for_timeout(100)
     assert drawn_edges(page) in (1, 2)
 
@@ -193,7 +193,7 @@ def test_a_click_draws_the_edge_that_it_can_mean_alone(open_page, touch):
 
 KEY = """([key, code, shiftKey]) => document.body.dispatchEvent(
     new KeyboardEvent("keydown", { key, code, shiftKey, bubbles: true, cancelable: true }))"""
-NEW_GAME = (  # the letters where N is: Cyrillic, Greek, Hebrew
+NEW_GAME = (  # letters on the N key: Cyrillic, Greek, Hebrew
     ("\N{CYRILLIC SMALL LETTER TE}", "KeyN"),
     ("\N{GREEK SMALL LETTER NU}", "KeyN"),
     ("\N{HEBREW LETTER MEM}", "KeyN"),
@@ -216,7 +216,7 @@ def test_enter_starts_a_new_game_wherever_the_focus_is_and_n_on_every_keyboard(o
         expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
         expect(page.locator("#board-host .edge.drawn")).to_have_count(0)
         expect(moves(page)).to_have_count(0)
-    page.evaluate(KEY, ["b", "KeyN", False])  # a Latin letter counts as what it says
+    page.evaluate(KEY, ["b", "KeyN", False])  # a Latin letter counts, not its key
     page.wait_for_timeout(50)
     expect(page.get_by_test_id("new-dialog")).not_to_be_visible()
     for key, code in NEW_GAME:
@@ -240,7 +240,7 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
     text = json.dumps(GAME)
     if view == "play":
         page.get_by_test_id("new-game").click()
-        page.evaluate(PASTE, [text, "#komi"])  # into a field: it stays there
+        page.evaluate(PASTE, [text, "#komi"])  # a field keeps pasted text
         page.wait_for_timeout(100)
         assert moves(page).count() == 0
         page.keyboard.press("Escape")
@@ -252,7 +252,7 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
 
 
 def test_margins_are_not_called_boxes(open_page):
-    """Several mistakes may cost more margin than there are boxes: the sum is no number of boxes."""
+    """Mistakes may cost more margin in total than there are boxes: the sum does not count boxes."""
     for locale, word in (("en-US", "margin"), ("zh-CN", "净胜")):
         page = open_page("review", locale=locale)
         load(page, GAME)

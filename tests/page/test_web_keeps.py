@@ -1,4 +1,4 @@
-"""The page loses no game: while the engine thinks, in variations, over reloads, links and tabs."""
+"""Test that the page loses no game: during engine moves, variations, reloads, links and tabs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from jaxzero.play.game import LARGEST_SIDE
 
 
 def names(page):
-    """Return the edges of the moves, without what the review says of them when it comes to it."""
+    """Return the edges of the moves, without the marks that a review adds to them."""
     return [text.split()[0] for text in moves(page).all_inner_texts()]
 
 
 def hold_moves(page):
-    """Return the requests for a move of the engine; they wait until a test answers them."""
+    """Hold the requests for engine moves until a test answers them; return their list."""
     held = []
-    page.route("**/api/move", lambda route: held.append(route))  # playwright marks it
+    page.route("**/api/move", lambda route: held.append(route))  # playwright sets attributes
     return held
 
 
 def wait_for(page, held, count):
-    """Wait for so many requests in all."""
+    """Wait until `held` contains `count` requests."""
     for _ in range(200):
         if len(held) == count:
             return
@@ -54,7 +54,7 @@ def test_stepping_back_while_the_engine_thinks_keeps_all_moves(open_page):
     held[0].fulfill(json={"edges": [5]})
     page.wait_for_timeout(200)
     expect(moves(page)).to_have_count(3)
-    page.keyboard.press("End")  # the engine goes on
+    page.keyboard.press("End")  # the engine moves again
     wait_for(page, held, 2)
     page.get_by_test_id("move-1").click()
     held[1].fulfill(json={"edges": [5]})
@@ -126,7 +126,7 @@ def test_a_variation_and_the_edges_of_a_review_are_not_kept_in_the_game(open_pag
     expect(moves(page)).to_have_count(5)
     assert names(page) == game
     to_play(page)
-    play_a_turn(page)  # a game that is unfinished when it is reviewed
+    play_a_turn(page)  # an unfinished game, then reviewed
     page.get_by_test_id("nav-review").click()
     draw(page, 22)
     expect(moves(page)).to_have_count(3)
@@ -152,7 +152,7 @@ def test_an_unfinished_game_is_offered_back_where_another_begins(open_page):
     play_a_turn(page)
     page.get_by_test_id("nav-review").click()
     load(page, GAME)
-    reload(page)  # also by the next visit
+    reload(page)  # the next visit offers it too
     expect(page.get_by_test_id("notice")).to_contain_text("set aside")
     page.get_by_test_id("retry").click()
     expect(page.get_by_test_id("player-0")).to_contain_text("You")
@@ -165,7 +165,7 @@ def test_an_unfinished_game_is_offered_back_where_another_begins(open_page):
     draw(page, 5)  # the offer stays while the new game is played
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(2)
-    reload(page)  # and the new game was set aside in its turn
+    reload(page)  # the new game was set aside too
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(1)
 
@@ -212,7 +212,7 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_is_offered_back(open
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(2)
     page = open_page("review")
-    for edges in ((0, 5, 1, 7, 1), ()):  # one is erased; and again, which changes nothing
+    for edges in ((0, 5, 1, 7, 1), ()):  # one edge is erased; the second time nothing changes
         page.get_by_test_id("edit").click()
         for edge in edges:
             page.get_by_test_id(f"edge-{edge}").click()
@@ -261,7 +261,7 @@ def test_what_was_played_on_from_a_game_of_people_survives(open_page):
     page = open_page("review")
     load(page, GAME)
     load(page, GAME | {"moves": []})
-    assert not page.get_by_test_id("notice").is_visible()  # that one was only looked at
+    assert not page.get_by_test_id("notice").is_visible()  # the first game was only viewed
     for edge in (0, 11, 6):
         draw(page, edge)
     load(page, GAME)
@@ -279,9 +279,9 @@ def test_a_move_that_is_still_being_checked_is_not_drawn_in_a_new_game(open_page
     page = open_page()
     start_game(page)
     checks, held = [], hold_moves(page)
-    page.route("**/api/analyse", lambda route: checks.append(route))  # playwright marks it
+    page.route("**/api/analyse", lambda route: checks.append(route))  # playwright sets attributes
     page.get_by_test_id("settings").click()
-    page.get_by_test_id("teaching").check()  # it is asked about the position from now on
+    page.get_by_test_id("teaching").check()  # from now on the page asks for analyses
     page.keyboard.press("Escape")
     page.get_by_test_id("edge-0").click()
     expect(page.get_by_test_id("status")).to_contain_text("Checking")

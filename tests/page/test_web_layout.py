@@ -1,11 +1,11 @@
-"""The board on the screen: large enough in every window, and in one place all through a game."""
+"""Test the layout: the board is large enough in every window and stays in place during a game."""
 
 from __future__ import annotations
 
 import pytest
 from browsing import GAME, draw, expect, load, start_game
 
-SIZES = [  # windows in CSS pixels, and how many pixels of the screen each has
+SIZES = [  # windows in CSS pixels, and screen pixels per CSS pixel
     (320, 568, 1),
     (667, 375, 1),
     (768, 1024, 1),
@@ -38,7 +38,7 @@ def test_the_board_is_large_enough_and_nothing_covers_it(open_page, width, heigh
             assert place["y"] + place["height"] <= whole, (view, analysis)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
     page.get_by_test_id("nav-play").click()
-    for edge in (0, None):  # a game that is set aside: a notice covers no board and no button
+    for edge in (0, None):  # the notice of a game set aside covers no board and no button
         start_game(page, mode="engine", size="2x2")
         if edge is not None:
             draw(page, edge)
@@ -74,7 +74,7 @@ def test_boards_of_other_shapes_are_large_enough_and_show_their_coordinates(open
         assert max(place["width"], place["height"]) >= 320
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         labels = page.locator("#board-host .coordinates text")
-        expect(labels).to_have_text([*map(str, [*range(rows + 1), *range(cols + 1)])])  # of dots
+        expect(labels).to_have_text([*map(str, [*range(rows + 1), *range(cols + 1)])])  # dots
         middles = labels.evaluate_all(MIDDLES)
         dots = page.locator("#board-host .dots circle").evaluate_all(MIDDLES)
         for row in range(rows + 1):
@@ -84,7 +84,7 @@ def test_boards_of_other_shapes_are_large_enough_and_show_their_coordinates(open
             assert abs(x - above[0]) < 4 and y < above[1]
 
 
-# Notes every place that the board had, each time that the browser was about to paint.
+# Records the place of the board before every paint of the browser.
 WATCH = """() => {
     window.places = new Set();
     const look = () => {
@@ -98,7 +98,7 @@ WATCH = """() => {
 
 
 def expect_words_to_fit(page):
-    """See that the names of players, beside long scores, and the choices of a new game fit."""
+    """Assert that player names fit beside long scores, and that the choices of a new game fit."""
     for score in page.locator(".player .score").all():
         score.evaluate("(score) => (score.textContent = '12.5')")
     for player in (0, 1):
@@ -135,7 +135,7 @@ def test_the_board_stays_where_it_is_all_through_a_game_and_its_review(open_page
     page.route("**/api/move", lambda route: route.fulfill(**refuse), times=1)
     draw(page, 5)
     expect(page.get_by_test_id("notice")).to_contain_text("engine: not available")
-    page.get_by_test_id("retry").click()  # a notice comes and goes
+    page.get_by_test_id("retry").click()  # the notice goes
     page.locator("#board-host .board:not(.waits)").wait_for()
     for edge in range(12):
         draw(page, edge)

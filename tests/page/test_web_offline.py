@@ -1,4 +1,4 @@
-"""The server is gone when the page is opened: the browser has kept the page, and it works."""
+"""Test opening the page without its server: the browser has kept the page, and it works."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INSTALLED = """
 
 @pytest.fixture
 def page(browser):
-    """A page whose browser may keep it; the default of the other tests does not."""
+    """Yield a page that the browser may keep; the other tests block service workers."""
     context = browser.new_context(locale="en-US", reduced_motion="reduce")
     yield context.new_page()
     context.close()
@@ -38,7 +38,7 @@ def test_the_page_opens_without_the_server_and_goes_on_by_itself_when_it_is_back
         page.evaluate(INSTALLED)
     page.reload()
     start_game(page, mode="people", size="5x5")
-    for edge in (0, 5, 30, 31):  # a box
+    for edge in (0, 5, 30, 31):  # closes a box
         draw(page, edge)
     expect_scores(page, 0, 1)
     page.get_by_test_id("hint").click()

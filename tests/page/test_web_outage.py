@@ -1,4 +1,4 @@
-"""The server is gone for a while: the page says so, repeats what failed, and goes on."""
+"""Test an outage of the server: the page reports it, repeats failed requests and goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LINE = json.dumps({"edges": [{"edge": 5, "lost": 0, "class": "safe"}], "line": [
 
 
 def cut_off(page, pattern="**/api/**"):
-    """Let no request reach the server until the function that is returned is called."""
+    """Block requests to the server; return a function that unblocks them."""
 
     def lose(route):
         route.abort()
@@ -29,9 +29,9 @@ def test_everything_that_failed_is_repeated_once_the_server_is_back(open_page):
     page.get_by_test_id("analysis").click()
     expect(page.get_by_test_id("notice")).to_be_visible()
     draw(page, 11)
-    page.wait_for_timeout(3000)  # the first repetition fails too
+    page.wait_for_timeout(3000)  # the first retry fails too
     expect(page.get_by_test_id("notice")).to_be_visible()
-    with page.expect_request("**/api/warm"):  # a server that was away gets ready again
+    with page.expect_request("**/api/warm"):  # the server prepares the engine again
         reconnect()
     page.get_by_test_id("move-4").wait_for()
     page.locator("#board-host .cost").first.wait_for(state="attached")
@@ -78,7 +78,7 @@ def test_let_it_move_is_offered_where_the_computer_waits(open_page):
     expect(let_move).not_to_be_visible()
     reconnect = cut_off(page)
     draw(page, 0)
-    page.locator("#notice-close").click()  # who closes the notice has not given up the game
+    page.locator("#notice-close").click()  # closing the notice does not end the game
     expect(let_move).to_be_visible()
     reconnect()
     let_move.click()
@@ -101,7 +101,7 @@ def test_one_answer_is_drawn_where_the_move_was_asked_for_again(open_page):
     draw(page, 0)
     expect(page.get_by_test_id("notice")).to_be_visible()
     page.get_by_test_id("let-move").click()
-    page.wait_for_timeout(2500)  # what failed is repeated meanwhile, if it is still wanted
+    page.wait_for_timeout(2500)  # time to repeat the failed request, if it is still wanted
     for route, edge in zip(held, (11, 6), strict=False):
         route.fulfill(json={"edges": [edge]})
     page.get_by_test_id("move-2").wait_for()
@@ -153,7 +153,7 @@ def test_a_wrong_question_is_not_asked_again_and_its_notice_goes_with_what_is_do
 
 
 def note_given_up(page):
-    """Return the names of requests that the page gives up, as they come."""
+    """Return a list that collects the names of the requests that the page cancels."""
     given_up = []
     page.on("requestfailed", lambda request: given_up.append(request.url.rpartition("/")[2]))
     return given_up
@@ -217,7 +217,7 @@ def test_an_analysis_for_a_hint_or_a_warning_ends_with_it(open_page):
 
 def test_boards_come_into_the_open_dialog_for_a_new_game(open_page):
     page, held = open_page(), []
-    page.route("**/api/info", lambda route: held.append(route))  # playwright marks it
+    page.route("**/api/info", lambda route: held.append(route))  # playwright sets attributes
     with page.expect_request("**/api/info"):
         page.reload()
     page.get_by_test_id("new-game").click()

@@ -1,4 +1,4 @@
-"""Clocks, exercises, offers and addresses belong to one game and position, and end with it."""
+"""Test that clocks, exercises, offers and addresses end with their game or position."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def let_pass(page, milliseconds):
 
 def test_the_engine_goes_on_compiling_while_a_person_thinks(open_page):
     page, asked, failed = open_page(), [], []
-    page.route("**/api/warm", lambda route: asked.append(route))  # it takes its time
+    page.route("**/api/warm", lambda route: asked.append(route))  # never answered
     page.on("requestfailed", lambda request: failed.append(request.url))
     start_game(page, mode="engine")
     page.wait_for_timeout(300)

@@ -1,4 +1,4 @@
-"""Studying a game on the page: its tree of moves, comments, playing on from a position."""
+"""Test studying a game on the page: its tree of moves, comments, playing on from a position."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_tree_of_moves_is_walked_changed_and_kept(open_page):
     page.locator("#moves .branch .branch button").click()
     page.get_by_test_id("promote-variation").click()
     expect(page.locator("#moves .branch .branch button")).to_have_text(re.compile("h0,1"))
-    page.get_by_test_id("promote-variation").click()  # now the game goes on with it
+    page.get_by_test_id("promote-variation").click()  # now it is the main line
     expect(page.get_by_test_id("promote-variation")).not_to_be_visible()
     expect(moves(page)).to_have_count(4)
     with page.expect_request("**/api/write") as request:
@@ -72,7 +72,7 @@ def test_one_plays_on_from_a_position_of_a_review(open_page):
     page.get_by_test_id("play-here").click()
     page.locator("label", has=page.get_by_test_id("starts-you")).click()
     page.get_by_test_id("level-0").fill("4")
-    with page.expect_request("**/api/move") as request:  # three edges are drawn: the other side
+    with page.expect_request("**/api/move") as request:  # after three edges the engine moves
         page.get_by_test_id("start-game").click()
     asked = request.value.post_data_json
     assert (asked["moves"], asked["level"]) == ([0, 11, 9], "4")
@@ -103,7 +103,7 @@ def test_players_change_in_the_middle_of_a_game(open_page):
     page.get_by_test_id("start-game").click()
     page.get_by_test_id("move-2").wait_for()  # the second player is the engine now
     page.locator("#board-host .board:not(.waits)").wait_for()
-    page.keyboard.press("l")  # and draws for the person
+    page.keyboard.press("l")  # the engine also moves for the person
     page.get_by_test_id("move-4").wait_for()
     assert not page.get_by_test_id("notice").is_visible()
 
@@ -122,7 +122,7 @@ def test_games_that_have_ended_are_archived_and_opened_again(open_page):
     assert [table["game"]["moves"][0] for table in exported] == [1, 0]
     games.last.click()
     expect(page.get_by_test_id("move-1")).to_contain_text("h0,0")
-    page.get_by_test_id("comment").fill("first of all")  # goes into the archive too
+    page.get_by_test_id("comment").fill("first of all")  # the archive keeps it too
     page.reload()
     page.get_by_test_id("open-games").click()
     games.first.click()
@@ -146,13 +146,13 @@ def test_a_clock_that_has_run_out_ends_the_game(open_page):
     draw(page, 0)
     page.clock.run_for(30_000)
     expect(clock).to_have_text("2:30")
-    expect(page.get_by_test_id("clock-0")).to_have_text("3:00")  # it begins with the first move
+    expect(page.get_by_test_id("clock-0")).to_have_text("3:00")  # it starts with the first move
     draw(page, 9)
     page.clock.run_for(1000)
     expect(clock).to_have_text("2:32")  # two seconds more for the turn
     page.get_by_test_id("undo").click()
     page.clock.run_for(2000)
-    expect(clock).to_have_text("2:30")  # it goes on
+    expect(clock).to_have_text("2:30")  # the clock goes on
     draw(page, 20)
     page.clock.run_for(180_000)
     expect(page.get_by_test_id("status")).to_contain_text("time is up")
@@ -169,10 +169,10 @@ def test_an_edge_is_drawn_by_a_second_touch_or_when_the_engine_has_moved(open_pa
     start_game(page, mode="engine")
     page.get_by_test_id("edge-0").tap()
     page.locator("#board-host .hint").wait_for(state="attached")
-    page.get_by_test_id("edge-5").tap()  # another one instead
+    page.get_by_test_id("edge-5").tap()  # marks another edge
     assert page.locator("#board-host .edge.drawn").count() == 0
     held = []
-    page.route("**/api/move", lambda route: held.append(route))  # playwright marks it
+    page.route("**/api/move", lambda route: held.append(route))  # playwright sets attributes
     page.get_by_test_id("edge-5").tap()
     page.locator('#board-host .drawn[data-edge="5"]').wait_for()
     page.get_by_test_id("edge-20").tap(force=True)  # marked before the engine has moved
@@ -193,7 +193,7 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
     expect(page.get_by_test_id("level-0")).to_have_count(0)
     with page.expect_request("**/api/warm") as request:
         page.get_by_test_id("start-game").click()
-    assert request.value.post_data_json["level"] == "2"  # 1000
+    assert request.value.post_data_json["level"] == "2"  # rated 1000
     for edge in range(12):
         if page.locator("#board-host .edge:not(.drawn)").count():
             draw(page, edge)
@@ -202,7 +202,7 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
     rating = page.evaluate("JSON.parse(localStorage.jaxzero).rating")
     assert rating == 1000 + 16 * ((own > other) - (own < other))
     stored = page.evaluate("JSON.parse(localStorage.jaxzero).table.rated")
-    assert stored is False  # it is counted once
+    assert stored is False  # a game counts once
 
 
 def test_one_learns_from_the_mistakes_of_a_game(open_page):
@@ -212,9 +212,9 @@ def test_one_learns_from_the_mistakes_of_a_game(open_page):
     expect(page.locator("#board-host .edge.drawn")).to_have_count(3)  # before the mistake
     expect(page.locator("#board-host .cost")).to_have_count(0)
     answer = page.get_by_test_id("practice-answer")
-    page.get_by_test_id("edge-2").click()  # the same again
+    page.get_by_test_id("edge-2").click()  # the same mistake again
     expect(answer).to_have_class(re.compile("bad"))
-    expect(answer.locator("p").nth(1)).to_contain_text("box")  # not only what it loses, but why
+    expect(answer.locator("p").nth(1)).to_contain_text("box")  # the reason beside the loss
     page.get_by_test_id("practice-show").click()
     page.locator("#board-host .hint").wait_for(state="attached")
     page.get_by_test_id("edge-9").click()
@@ -250,12 +250,12 @@ def test_mistakes_of_games_in_the_archive_become_exercises(open_page):
 def test_the_analysis_is_quiet_and_its_words_lead_to_lessons(open_page):
     page = open_page()
     start_game(page, size="3x3")
-    for edge in (0, 3):  # two sides of the first box: its others cost two boxes
+    for edge in (0, 3):  # two sides of the first box: each other side costs two boxes
         draw(page, edge)
     page.get_by_test_id("analysis").click()
     page.locator(".badge:not(.busy)").wait_for()
     costs = page.locator("#board-host .cost")
-    expect(costs).to_have_count(3 + 2)  # the best, and the costly ones
+    expect(costs).to_have_count(3 + 2)  # the best edges and the costly edges
     lines = page.locator(".lines .line")
     expect(lines).to_have_count(3)
     lines.nth(1).locator("button").first.hover()
@@ -301,7 +301,7 @@ def finish(page, first):
 def test_a_game_that_has_ended_stays_in_the_archive_whatever_follows(open_page):
     page = open_page()
     finish(page, 0)
-    page.get_by_test_id("undo").click()  # another end is another game
+    page.get_by_test_id("undo").click()  # another end makes another game
     page.get_by_test_id("undo").click()
     for edge in reversed(range(12)):
         draw(page, edge)
@@ -343,7 +343,7 @@ def test_only_games_that_are_kept_are_imported(open_page):
         damaged = json.dumps([table, table | {"id": "two", field: value}])
         assert page.evaluate(read, damaged) is None, (field, value)
     assert page.evaluate(read, json.dumps([table])) == 1
-    # The oldest of more games than the archive holds are not added, and not counted.
+    # Beyond the limit of the archive the oldest games are neither added nor counted.
     many = [table | {"id": f"game {date}", "date": date} for date in range(2, 104)]
     assert page.evaluate(read, json.dumps(many)) == 100
     page.evaluate("localStorage.clear()")
@@ -422,7 +422,7 @@ def test_a_click_on_a_move_counts_while_a_review_tells_more(open_page):
     page.get_by_test_id("accuracy").wait_for()
     page.get_by_test_id("move-2").hover()
     page.mouse.down()
-    page.set_viewport_size({"width": 750, "height": 2000})  # the review is drawn once more
+    page.set_viewport_size({"width": 750, "height": 2000})  # the review is drawn again
     page.wait_for_timeout(100)
     page.mouse.up()
     expect(page.locator("#board-host .edge.drawn")).to_have_count(2)
@@ -435,7 +435,7 @@ def test_a_click_in_the_analysis_counts_while_more_lines_come(open_page):
     page.locator(".badge:not(.busy)").wait_for()
     page.locator("#switch-everyEdge").hover()
     page.mouse.down()
-    page.evaluate("document.querySelector('#language').click()")  # the panel is written once more
+    page.evaluate("document.querySelector('#language').click()")  # the panel is written again
     page.wait_for_timeout(50)
     page.mouse.up()
     expect(page.locator("#switch-everyEdge")).to_have_attribute("aria-pressed", "true")

@@ -1,4 +1,4 @@
-"""The trainer and the lessons of the page: both are measured by exact play."""
+"""Test the trainer and the lessons of the page against exact play."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxzero.solver.endgame import move_values
 
 @pytest.fixture(scope="module", autouse=True)
 def solver_is_loaded():
-    """Load what the solver's first call has to compile, which may take a while."""
+    """Compile the solver with a first call, which may take a while."""
     move_values(DotsAndBoxes(1, 1), [])
 
 

@@ -1,4 +1,4 @@
-"""Properties of the benchmark: its numbers add up, shares are explained, bottlenecks are named."""
+"""Test the benchmark: its numbers add up, and its bottlenecks are named."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def work_of(*options: str, config: str = "tiny") -> Workload:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory) -> tuple[dict, str, Path]:
-    """Result, output and trace of one small benchmark on the two devices of the tests."""
+    """Return result, output and trace of one small benchmark on the two devices of the tests."""
     folder = tmp_path_factory.mktemp("benchmark")
     path, trace = folder / "result.json", folder / "trace"
     options = f"--config tiny --seconds 200 --rounds 1 --json {path} --trace {trace}".split()
@@ -132,7 +132,7 @@ def test_positions_are_of_all_stages_and_come_back_as_they_went_in():
     work = work_of()
     state = random_states(work.network.game, 2 * STAGES)
     assert np.array_equal(np.sum(state.drawn, axis=1), [0, 1, 3, 5] * 2)
-    # The guard against leaving work out never fires.
+    # The guard that keeps the compiler from omitting work changes no input.
     part = network_part(work, 3)
     assert np.array_equal(part.call(), random_states(work.network.game, work.games).drawn)
     assert part.items == 3 * work.games
@@ -165,7 +165,7 @@ def test_learning_is_measured_with_all_its_targets():
         ({"learning": 3.0, "iteration": 4.2}, "learning"),
         ({"copies": 0.8}, "memory bandwidth"),
         ({"copies": 0.8, "mfu": 0.6}, "network"),
-        ({"copies": 3.0}, "network"),  # more than could be moved: caches serve them
+        ({"copies": 3.0}, "network"),  # more than the memory moves: served by caches
         ({"gain": 0.4, "mfu": 0.1}, "launches"),
         ({"gain": 0.4, "mfu": 0.6}, "network"),
         ({"iteration": 5.0}, "unexplained"),

@@ -1,7 +1,7 @@
-"""No loop of unknown length in what runs at every move: a GPU's host would read its condition back.
+"""Test that GPU programs have no loop of unknown length: the host would read its condition back.
 
-The laws hold for the traced program, so they need no GPU. A loop of a static number of rounds
-traces to a scan; only one that ends when its data say so traces to a `while`.
+The tests inspect the traced program, so they need no GPU. A loop with a static number of rounds
+traces to a scan. Only a loop with an end that depends on the data traces to a `while`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jaxzero.search.search import Evaluation, search
 from jaxzero.training.learner import CPU_CHUNK
 from jaxzero.training.openings import open_games
 
-# Batches that compile for no one: tracing takes as long for any.
+# Small sizes: nothing is compiled, and the batch size does not change the tracing time.
 SMALL = ("--selfplay.games_per_iteration=4", "--learner.batch_size=4", "--network.blocks=3")
 CONFIGS = {
     "5x5, quiet game": ("gpu_8gb", "--search.simulations=32"),
@@ -34,7 +34,7 @@ CONFIGS = {
     "7x7, dense": ("cpu", "--game.rows=7", "--game.cols=7"),
     "5x5, graph": ("gpu_8gb", "--network.trunk=graph"),
 }
-# What of the others is in these too; a search evaluates the network.
+# These cases include the parts of the others; a search evaluates the network.
 QUICK = {
     ("5x5, quiet game", "search"),
     ("5x5, all positions", "search"),
@@ -54,8 +54,8 @@ Found = tuple[jax.extend.core.JaxprEqn, int]
 def equations(program: jax.extend.core.Jaxpr, times: int = 1) -> Iterator[Found]:
     """Yield every equation of a traced program with the number of times that it runs.
 
-    Inner programs are gone through; the rounds of a `while` are unknown and count once. Where the
-    program depends on the platform, it is that of a GPU: the default, which comes last.
+    Inner programs are included. The rounds of a `while` are unknown and count once. Where the
+    program depends on the platform, only the default branch for a GPU counts, which comes last.
     """
     platforms = set()
     for equation in program.eqns:
@@ -65,7 +65,7 @@ def equations(program: jax.extend.core.Jaxpr, times: int = 1) -> Iterator[Found]
         if equation.primitive.name == "cond" and equation.invars[0] in platforms:
             yield from equations(equation.params["branches"][-1].jaxpr, times)
             continue
-        inside = times * equation.params.get("length", 1)  # of a scan
+        inside = times * equation.params.get("length", 1)  # the rounds of a scan
         for value in jax.tree.leaves(list(equation.params.values()), is_leaf=is_program):
             if is_program(value):
                 yield from equations(getattr(value, "jaxpr", value), inside)
@@ -76,7 +76,7 @@ def is_program(value) -> bool:
 
 
 def unknown_loops(program) -> list[str]:
-    """Return the places in the source of all loops of unknown length."""
+    """Return the name stacks of all loops of unknown length."""
     return [
         str(equation.source_info.name_stack) or "at the top"
         for equation, _ in equations(program.jaxpr)
@@ -124,7 +124,7 @@ def test_loops_of_unknown_length_are_seen():
 
 
 def traced_search(settings: SearchConfig):
-    """Trace a search whose evaluator is a program of the name `counted`."""
+    """Trace a search; its evaluator is a program with the name `counted`."""
     game = DotsAndBoxes(2, 2)
 
     @jax.jit
@@ -153,4 +153,4 @@ def test_a_round_is_one_call_of_the_network(simulations, considered):
 def test_mctx_calls_the_network_at_every_simulation():
     traced = traced_search(SearchConfig(16, 16, engine="mctx", nodes="all"))
     assert network_calls(traced) == 17
-    assert unknown_loops(traced)  # its descent and its climb
+    assert unknown_loops(traced)  # its descent and its backup

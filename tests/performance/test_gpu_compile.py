@@ -1,4 +1,4 @@
-"""Reading compiled programs, descriptions of GPUs, and what is said without the CUDA build."""
+"""Test reading compiled programs, GPU descriptions, and the error without the CUDA build."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from jaxzero.performance.gpu_compile import (
 from jaxzero.performance.hlo import count_launches, read_program
 
 TINY = ("configs/tiny.yaml", "--network.features=raw")
-# As XLA writes it: a loop of 4 rounds, and one that ends when its data say so with a loop of 3
-# rounds in it. The convolution is of the network, the fusion writes one row of an array in place.
+# As XLA writes it: a loop of 4 rounds, and a loop of unknown length that contains a loop of 3
+# rounds. The convolution belongs to the network. One fusion writes a row of an array in place.
 HLO = """HloModule jit_program, is_scheduled=true
 
 %fused_write (p.0: f32[100,8], p.1: f32[1,8], p.2: s32[]) -> f32[100,8] {

@@ -1,4 +1,4 @@
-"""`make gpu` (`tests/gpu.py`): each call goes on where the last one stopped; no GPU is needed."""
+"""Test `make gpu` (`tests/gpu.py`): each call resumes where the last one stopped; needs no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of the benchmark of starting: what is kept of each start, and what a failed one says."""
+"""Test the startup benchmark: what it records of each start, and the error of a failed start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_start_is_measured_cold_and_warm():
     assert row["start"] in line and row["what"] in line
 
 
-# Keeps a file where compiled programs are kept, and says whether there was one.
+# Prints whether both caches of compiled programs had a file, and creates these files.
 KEEPER = """
 import os, pathlib
 kept = [pathlib.Path(os.environ[name], "kept")
@@ -61,7 +61,7 @@ def test_the_second_process_has_what_the_first_one_kept():
 def test_a_process_that_fails_is_named_with_its_last_line(asks):
     def talk(child):
         if asks:
-            child.settle()  # it has ended
+            child.settle()  # the process has ended
             child.ask("move")
         child.read("ready")
         yield "ready", None

@@ -1,4 +1,4 @@
-"""A sweep: lists multiply out, each point is a row whatever happens, and it goes on."""
+"""Test sweeps: lists are combined, each point gives a row, and a stopped sweep resumes."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_lists_multiply_out_in_the_order_of_the_command_line():
         config = point.config
         set_ = (config.selfplay.games_per_iteration, config.network.trunk)
         assert set_ == tuple(point.settings.values())
-        assert (config.seed, config.network.channels) == (7, 128)  # given alone; of the file
-    # Entries are typed, so two that are equal are one point; texts keep their commas.
+        assert (config.seed, config.network.channels) == (7, 128)  # from an option; from the file
+    # Values are typed, so equal values make one point; text values keep their commas.
     words = "--learner.learning_rate 1e-3,0.001,2e-3 --save_replay=true,false"
     grid = grid_of(*words.split(), "--evaluation.opponents", "random,greedy")
     values = {tuple(point.settings.values()) for point in grid.points}
@@ -103,7 +103,7 @@ def test_presets_give_lists():
     assert interval.fields == ("learner.updates_per_iteration",) and ratios == sorted(ratios)
 
 
-# Going on
+# Resuming
 
 
 def ok(games_per_second: float, **more) -> dict:
@@ -118,7 +118,7 @@ MISFIT = {"status": "does not fit", "error": "predicted 2,048 MiB, device has 1,
 
 @pytest.fixture
 def asked(monkeypatch) -> dict:
-    """Let points be answered: return what they answer by games, and under "asked" who was asked."""
+    """Replace the processes of points: return answers by games, and under "asked" all requests."""
     answers = {"asked": []}
 
     def run(command, **_):
@@ -197,12 +197,12 @@ def test_a_point_over_its_time_and_a_killed_one_are_rows(tmp_path, monkeypatch):
 
 def test_a_point_that_runs_and_one_that_cannot_fit_are_rows(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    # A busy machine is no reason to give a point up.
+    # A long limit, so that a busy machine does not end a point.
     words = [*TINY, *SMALL, "--rounds", "1", "--point_minutes", "600", "--out", str(tmp_path)]
     main([*words, f"--{GAMES}", "4,999999999"])
     ok, misfit = json.loads((tmp_path / "results.json").read_text())["points"]
     assert ok["status"] == "ok" and all(ok[name] is not None for name in COLUMNS)
-    assert ok["decisions_per_game"] == 7  # of 1 x 2
+    assert ok["decisions_per_game"] == 7  # on 1x2
     assert misfit["status"] == "does not fit" and misfit["error"] in capsys.readouterr().out
     with pytest.raises(SystemExit) as ended:
         main([*words, f"--{GAMES}", "999999999,1000000000"])

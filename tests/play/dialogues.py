@@ -1,9 +1,9 @@
-"""What programs say to the engine on 2x2, and what it answers: data of `test_protocols.py`.
+"""Dialogues of programs with the engine on 2x2: data of `test_protocols.py`.
 
-A dialogue is a protocol and pairs: a line, and the answers to it. In an answer `*` stands for any
-words, TURN for the edges that the engine has just drawn, OTHER for edges that it has not drawn
-before in this dialogue, and LAST for those that it drew last. Of an answer of several lines the
-first counts. At the end so many edges are drawn, or these edges in this order.
+A dialogue is a protocol and pairs of a line and its answers. In an answer `*` stands for any text,
+TURN for the edges that the engine has just drawn, OTHER for edges that it has not drawn before in
+this dialogue, and LAST for the edges that it drew last. Only the first line of an answer counts.
+`drawn` is the number of edges at the end, or the edges in their order.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 
 class Dialogue(NamedTuple):
-    """One dialogue; edges at the end by name, or their number."""
+    """One dialogue; `drawn` has the names of the edges at the end, or their number."""
 
     protocol: str
     pairs: list[tuple[str, list[str]]]
     drawn: str | int
 
 
-Said = str | tuple[str, str]  # lines with | between them, -> and the answer to each; or one line
+Said = str | tuple[str, str]  # lines joined by |, then -> and the answer to each; or one pair
 
 
 def pairs_of(said: tuple[Said, ...]) -> list[tuple[str, str]]:
-    """Return the lines and the answer to each, which is empty for none."""
+    """Return pairs of a line and its answer; an empty answer means no answer."""
     pairs = []
     for one in said:
         if isinstance(one, str):
@@ -36,7 +36,7 @@ def pairs_of(said: tuple[Said, ...]) -> list[tuple[str, str]]:
 
 
 def gtp(*said: Said, drawn: str | int = 0) -> Dialogue:
-    """Return a dialogue in which every command has one answer, and an empty one stands for none."""
+    """Return a dialogue in which every command has one answer; an empty answer means none."""
     return Dialogue(
         "gtp", [(line, [answer] if answer else []) for line, answer in pairs_of(said)], drawn
     )
@@ -49,7 +49,7 @@ def sau(*said: Said, drawn: str | int = 0) -> Dialogue:
 
 
 def botzone(*said: Said, drawn: str | int = 0) -> Dialogue:
-    """Return a dialogue in which every line has a place, PASS or WRONG as its answer."""
+    """Return a dialogue in which every line has TURN, PASS, WRONG or no answer."""
     answers = {
         "PASS": '{"response": {"x": -1, "y": -1}}',
         "WRONG": '{"response": {"x": -1, "y": -1}, "debug": "*"}',
@@ -62,14 +62,14 @@ def botzone(*said: Said, drawn: str | int = 0) -> Dialogue:
 
 
 def begin(*requests: tuple[int, int], responses: tuple[tuple[int, int], ...] = ()) -> str:
-    """Return the first line of a game of Botzone."""
+    """Return the first line of a Botzone game."""
     said = {"requests": requests, "responses": responses}
     return json.dumps(
         {name: [{"x": x, "y": y} for x, y in places] for name, places in said.items()}
     )
 
 
-OUTER = "h0,0 h0,1 h2,0 h2,1 v0,0 v1,0 v0,2 v1,2"  # 8 edges; then every edge but one gives boxes
+OUTER = "h0,0 h0,1 h2,0 h2,1 v0,0 v1,0 v0,2 v1,2"  # 8 edges; then every edge gives boxes
 LOST = f"{OUTER} h1,0 v0,1 h1,1 v1,1"  # b opens, w takes all four boxes
 THIRD = "h0,0 h1,0 v0,0"  # the side that moves next takes a box with v0,1
 
@@ -340,8 +340,8 @@ DIALOGUES = {
         '{"x": 1e400, "y": 0} -> WRONG',
         ('{"x": ' + "9" * 5000 + ', "y": 0}', "WRONG"),
         '{"x": {}, "y": []} | {"x": 1} | {} -> WRONG',
-        ('{"x": "\\ud800", "y": "\\udfff"}', "WRONG"),  # halves of a letter
-        # As deep as Python reads, and deeper than it writes.
+        ('{"x": "\\ud800", "y": "\\udfff"}', "WRONG"),  # unpaired surrogates
+        # Nesting near the limit: Python reads some depths that it cannot write.
         *(
             (f'{{"x": {"[" * deep + "]" * deep}, "y": 0}}', "WRONG")
             for deep in (900, 960, 980, 985, 990, 995, 1000)

@@ -1,4 +1,4 @@
-"""What the structure of a position says about its edges, by hand."""
+"""Test the analysis of positions: kinds of edges, slices of the solver, lines and owners."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jaxzero.solver.endgame import Solution
         (2, (), "half-hearted hard-hearted half-hearted"),
         (3, (), "loony loony loony loony"),
         (2, ("v0,1",), "takes takes"),
-        # The first box is free, and so are those behind it.
+        # The first box can be taken, and then the boxes behind it.
         (2, ("v0,0",), "takes hard-hearted"),
         (3, ("v0,0",), "takes loony loony"),
         (6, ("v0,0",), "takes loony loony loony loony loony"),
@@ -42,7 +42,7 @@ def test_kinds_of_edges_in_a_row(cols, drawn, kinds):
 
 
 def test_the_solver_yields_after_each_slice(monkeypatch):
-    """Also where a slice proves nothing: whoever reads decides whether the next one comes."""
+    """It also yields when a slice proves nothing: the reader decides whether to go on."""
     slices = []
 
     def solve(*_, **limits):
@@ -81,7 +81,7 @@ def test_lines_of_few_edges_are_worth_what_they_say_and_owners_get_the_value(see
     assert owners.count(0) - owners.count(1) == found.value
     assert [owner is None for owner in owners] == (count_sides(game, drawn)[:-1] == 4).tolist()
     edges = {line[0] for line in found.lines}
-    for chain in found.chains:  # the edges of a chain are worth the same, by their kind
+    for chain in found.chains:  # edges of one chain and kind have the same value: one line each
         kinds = [facts[edge].kind for edge in edges & {*chain.edges} if chain.kind != "free"]
         assert len(kinds) == len({*kinds})
 

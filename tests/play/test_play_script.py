@@ -1,4 +1,4 @@
-"""scripts/play.py as a user meets it."""
+"""Test scripts/play.py as a user runs it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_game_that_was_stopped_goes_on(tmp_path):
     named.write_text(copy.read_text().replace('"you"', '"Ann"'))
     assert run_here("play.py", *options, "--load", named, "--save", third).returncode == 0
     assert read_game(third.read_text()).names == ("AI (random)", "Ann")
-    # Older games stay, but for the one that goes on.
+    # A saved game is replaced only by its own continuation.
     assert run_here("play.py", *options, "--save", third).returncode == 2
     assert run_here("play.py", *options, "--load", third, "--save", third).returncode == 0
     assert len(read_game(third.read_text()).moves) == 1

@@ -1,4 +1,4 @@
-"""Laws of the engine: whole games by the rules in every protocol; bad lines change nothing."""
+"""Test the protocols of the engine: games follow the rules, and bad lines change nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from jaxzero.solver.endgame import solve
 
 GAME = DotsAndBoxes(2, 2)
 PATIENCE = 60  # seconds until a test fails instead of hanging
-Say = Callable[[str], list[str]]  # a line to the lines of the answer
+Say = Callable[[str], list[str]]  # from a line to the lines of its answer
 Opponent = Callable[[Record], int]
 
 
@@ -101,14 +101,14 @@ def by_sau(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
 
 
 def by_botzone(say: Say, record: Record, plays: int, opponent: Opponent) -> Record:
-    """The platform asks both sides in turn; who does not move passes."""
+    """Play a game as the platform does: it asks both sides in turn; the side not to move passes."""
     game, asked, request = record.game, 0, {"x": -1, "y": -1}
     squares = {(x, y): edge for edge, (x, y) in enumerate(lattice(game))}
     requests, responses = [], []
     while not record.is_over:
         if asked == plays:
             requests.append(request)
-            # At times all that was said, at times the last request alone.
+            # Sometimes the whole history, sometimes only the last request.
             whole = len(requests) == 1 or len(requests) % 3 == 0
             line = {"requests": requests, "responses": responses} if whole else request
             reply, marker = say(json.dumps(line))
@@ -173,7 +173,7 @@ def test_a_dialogue_is_answered_line_by_line(engine, name):
 
 
 def turn_of(engine: Session, protocol: str, before: Record) -> str:
-    """Return the edges that the engine has just drawn, legal ones, in the words of a protocol."""
+    """Return the edges that the engine has just drawn, in the protocol's words; check the rules."""
     begun = before.moves if protocol == "botzone" else engine.past[-1].moves
     edges = list(engine.record.moves[len(begun) :])
     if protocol == "botzone":
@@ -186,8 +186,8 @@ def turn_of(engine: Session, protocol: str, before: Record) -> str:
     return " ".join(edge_name(GAME, edge) for edge in edges)
 
 
-# What a pipe may bring: lines that end otherwise, no text, huge lines, and words after the end. Of
-# each protocol the bytes and the number of answers; nothing after `quit` has one.
+# Input that a pipe may bring: other line ends, invalid text, huge lines, words after the end. For
+# each protocol the bytes and the number of answers. Nothing after `quit` has an answer.
 RAW = {
     "gtp": (
         b"\xef\xbb\xbf1 name\r\n2 name\r3 name\r\r\n\0\0\n4 na\0me\n5 play b \xff\xfe\n\xc3\x28\n"
@@ -220,13 +220,13 @@ RAW = {
     ["gtp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sau", "botzone"))],
 )
 def test_a_process_answers_every_line_once(protocol):
-    """All dialogues and any bytes: no traceback, and as many answers as were asked for."""
+    """Send all dialogues and the raw bytes: no traceback, and the expected number of answers."""
     begins = {"gtp": ["clear_board"], "sau": ["end"], "botzone": []}[protocol]
     raw, answers = RAW[protocol]
     spoken = []
     for dialogue in DIALOGUES.values():
         if dialogue.protocol == protocol and "quit" not in str(dialogue.pairs):
-            # In ASCII a mark before a line is no mark.
+            # With ASCII input there is no byte order mark.
             lines = (re.sub("[\r\ufeff]", "", line) for line, _ in dialogue.pairs)
             spoken += [*begins, *lines]
             answers += sum(len(expected) for _, expected in dialogue.pairs) + (protocol == "gtp")
@@ -235,7 +235,7 @@ def test_a_process_answers_every_line_once(protocol):
         [sys.executable, *command],
         input="\n".join([*spoken, *begins, ""]).encode() + raw,
         capture_output=True,
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},  # as where no language is set
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},  # as on a system without a locale
     )
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
     answers += protocol == "gtp"
@@ -244,7 +244,7 @@ def test_a_process_answers_every_line_once(protocol):
 
 
 def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, monkeypatch):
-    """Programs of the last boards alone are kept; the clock of a decision must not pay for it."""
+    """Only programs of recent boards are kept; compiling must not use the clock of a decision."""
     board, asked = DotsAndBoxes(3, 2), []
     monkeypatch.setattr(expert.single, "think", lambda *inputs: asked.append(inputs))
     monkeypatch.setattr(engine, "agent", jaxzero.load("5x5").agent)
@@ -258,7 +258,7 @@ def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, mon
 
 
 def test_a_refused_turn_of_several_edges_begins_with_another(engine):
-    """Two boxes are there to be taken: whatever was refused, what comes next is legal."""
+    """Two boxes can be taken: after every refusal the next turn is legal."""
     engine.plays, engine.record = 0, Record(GAME, (0, 2, 6, 1, 4, 3, 8, 5))
     assert engine.record.player == 0
     engine.refused, begun = set(), engine.record
@@ -282,7 +282,7 @@ def test_time_for_a_turn_comes_from_the_clock_of_its_player(engine):
     gtp("clear_board")
     full = Clock(100.0, 6.0)
     assert engine.clocks == {0: full, 1: full}
-    gtp("time_left 7")  # of whoever is to move
+    gtp("time_left 7")  # of the side to move
     assert engine.clocks == {0: Clock(7.0), 1: full}
     # One process may play both sides: each uses its own time.
     gtp("genmove b")
@@ -291,19 +291,19 @@ def test_time_for_a_turn_comes_from_the_clock_of_its_player(engine):
     assert used < 7.0 and engine.clocks[0].left == used and engine.clocks[1].left < 100.0
     gtp("clear_board")
     engine.clocks[0].left = 1.0
-    # All that was said again is no new game.
+    # Sending the whole history again starts no new game.
     answer("botzone", engine, json.dumps({"requests": [{"x": -1, "y": -1}], "responses": []}))
     assert engine.clocks[0].left < 1.0
     gtp("time_settings 0 1 0")
     gtp("time_left 0")
     gtp("new_game")
     assert engine.full is None and not engine.clocks
-    # Overtime is there when the rest is used up, and never all of it.
+    # A decision without main time uses overtime, but never all of it.
     assert 0 < Clock(0.0, 10.0).for_decision(40, 16) < 10.0 < Clock(900.0, 1.0).for_decision(40, 16)
 
 
 def test_no_line_inside_an_answer_is_empty(engine, monkeypatch):
-    """An empty line ends an answer."""
+    """In GTP an empty line ends an answer."""
     monkeypatch.setattr(gtp, "ANALYSIS_SIMULATIONS", 8)
     for command in ("showboard", "play h0,0", "showboard", "list_commands", "analyze", "score"):
         (said,) = answer("gtp", engine, command)
@@ -325,7 +325,7 @@ def test_a_stand_in_decides_while_the_engine_compiles_and_that_is_said(monkeypat
 
 
 def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:
-    """Return an engine whose network has no opinion, ready on a board."""
+    """Return an engine that is ready on a board; its network values every position as 0."""
     guess = SimpleNamespace(value=0.0)
     player = SimpleNamespace(think=lambda *_: guess, board=board, entries=2**21)
     engine = Session(made.agent, seconds=0.02)
@@ -335,7 +335,7 @@ def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:
 
 
 def test_what_was_pondered_need_not_be_proven_again(made, monkeypatch):
-    """A proof of the position after the opponent's move finds most of it in the table."""
+    """After the opponent's move the proof finds most values in the table."""
     board, nodes = DotsAndBoxes(3, 3), {}
     engine = ponders(made, board, monkeypatch)
     drawn = np.random.default_rng(3).permutation(board.num_edges)[:3].tolist()
@@ -367,14 +367,14 @@ def test_pondering_ends_when_it_is_told_to(made, monkeypatch):
 
 
 def test_a_turn_that_has_not_passed_is_refused(engine):
-    """The other side closes a box, and must draw on in the same message."""
+    """The other side closes a box, so it must draw another edge in the same message."""
     engine.record, engine.plays = Record(GAME, (0, 2, 6)), 0
     (said,) = answer("sau", engine, sau_message(GAME, [7]))
     assert said.startswith("error move: ") and len(engine.record.moves) == 3
 
 
 class FakeTime:
-    """A clock that goes on when told, in place of the module `time`."""
+    """A clock that a test advances, in place of the module `time`."""
 
     def __init__(self):
         self.now = 0.0
@@ -385,13 +385,13 @@ class FakeTime:
 
 @pytest.mark.parametrize("games", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
-    """Decisions take all the time they are given, and what the machine adds to each."""
+    """Each decision takes all the time it has, plus a random delay of the machine."""
     rng, now = np.random.default_rng(0), FakeTime()
     monkeypatch.setattr("jaxzero.play.engine.time", now)
     monkeypatch.setattr(Session, "_expert", lambda _self: expert.Expert(None, 1.0))
 
     def use_all_the_time(made: expert.Expert, drawn: np.ndarray) -> int:
-        now.now += made.seconds + rng.exponential(0.005)  # of what a machine adds
+        now.now += made.seconds + rng.exponential(0.005)  # the delay of the machine
         return int(rng.choice(np.flatnonzero(~drawn)))
 
     monkeypatch.setattr(expert, "decide", use_all_the_time)
@@ -420,7 +420,7 @@ def test_two_hundred_games_through_a_pipe(name, rival):
 
         def say(line: str) -> list[str]:
             print(line, file=process.stdin, flush=True)
-            if name == "sau":  # a message may have no answer; this one always has
+            if name == "sau":  # a message may have no answer; `name?` always has one
                 print("name?", file=process.stdin, flush=True)
                 return list(iter(lambda: process.stdout.readline().rstrip("\n"), "name jaxzero"))
             said = [process.stdout.readline().rstrip("\n") for _ in range(2)]
@@ -432,7 +432,7 @@ def test_two_hundred_games_through_a_pipe(name, rival):
             record = GAMES[name](say, Record(game), number % 2, opponent)
             mine, other = record.score[number % 2], record.score[1 - number % 2]
             won += mine > other
-        if name != "botzone":  # which ends with its input
+        if name != "botzone":  # Botzone ends with its input
             print("quit", file=process.stdin, flush=True)
     assert process.returncode == 0
     print(f"{name} against {rival}: {won} of 200 won")

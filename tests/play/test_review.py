@@ -1,4 +1,4 @@
-"""Properties of reviews: what moves lost, the tallies of the sides, and the script's files."""
+"""Test reviews: what moves lost, the tallies of the sides, and the script's files."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_tallies_add_up_and_perfect_play_loses_nothing():
 
 
 def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypatch):
-    """Expected values scatter: a loss of less than a box is no mistake there."""
+    """Values of a search are noisy: a loss of less than one box is no mistake there."""
     said = ((3, 0.5), (4, 0.25), (5, -1.5))
     thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
     monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
@@ -74,7 +74,7 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
     found = review.review(None, record, 16, TABLES, wait=lambda: [{}, {}], seconds=0)
     assert next(found) is None and next(found) is None
     lines = [line for line in found if line]
-    # The sides take turns: each value is that of the next side, with its sign turned.
+    # The sides alternate: a move is worth the negated value of the next position.
     assert [line.lost for line in lines] == [0.75, 0.0, None]
     assert [line.best for line in lines] == [3, 4, 5] and not any(line.exact for line in lines)
     assert not lines[0].is_mistake

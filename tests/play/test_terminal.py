@@ -1,4 +1,4 @@
-"""Games in the terminal, played through a script of entries."""
+"""Test games in the terminal, played with scripted input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIDES = (Side("you"), Side("AI", LOWEST))
 
 
 def play(game: DotsAndBoxes, *entries: str, sides=SIDES) -> tuple[Record, list[str]]:
-    """Play with these entries and then the end of input; return the record and all lines."""
+    """Play with these entries and then end the input; return the record and all lines."""
     waiting, written = list(entries), []
 
     def read(_prompt: str) -> str:
@@ -76,7 +76,7 @@ def test_edges_drawn_before_the_game_belong_to_nobody():
         record = record.draw(edge)
     assert (record.owners, record.score, record.is_over) == ({1: 0}, (1, 0), True)
     assert record.cut(1) == Record(PAIR, (1,), start)
-    for edge in (0, -1, 7, 10**9):  # drawn already, or none of the board
+    for edge in (0, -1, 7, 10**9):  # already drawn, or not on the board
         with pytest.raises(InputError):
             record.draw(edge)
 
@@ -107,7 +107,7 @@ def test_a_whole_game_with_its_score():
 
 
 def test_undo_returns_to_the_previous_decision_exactly():
-    straight, _ = play(SQUARE, "v0,0", "v1,0", "quit")  # the others end with their input
+    straight, _ = play(SQUARE, "v0,0", "v1,0", "quit")  # the other game ends with its input
     there_and_back, lines = play(SQUARE, "v0,0", "v0,1", "undo", "undo", "undo", "v0,0", "v1,0")
     assert there_and_back == straight
     assert lines[-2:] == ["", "Stopped at you 0 : 0 AI (lowest)."]
@@ -175,7 +175,7 @@ def test_a_player_repeats_itself_at_the_same_ply_and_seed():
 
 @pytest.mark.parametrize("name", ["games.jsonl", "games"])
 def test_a_match_reports_both_players_and_saves_its_games(name, tmp_path, capsys):
-    """They give the result of the match: games with swapped seats, openings included."""
+    """The saved games give the result of the match: seats are swapped, openings included."""
     players = (LOWEST, make_player("random", PAIR))
     result = play_match(PAIR, *players, 12, 2, 1)
     report_match(PAIR, players, 12, 2, 1, tmp_path / name)

@@ -1,4 +1,4 @@
-"""The expert: exact where the solver ends in time, the network's choice elsewhere."""
+"""Test the expert: exact where the solver ends in time, the network's choice elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def agent(game: DotsAndBoxes = GAME) -> Agent:
 
 @cache
 def hurried() -> expert.Expert:
-    """Return an expert whose time allows the shortest search only, compiled."""
+    """Return a compiled expert whose time allows only the shortest search."""
     made = agent()
     hurried = expert.new_expert(made, 1e-3)
     expert.prepare(hurried)
@@ -43,14 +43,14 @@ def hurried() -> expert.Expert:
 
 
 def positions(count: int) -> np.ndarray:
-    """Return random positions [count, A] bool with a move left."""
+    """Return random positions [count, A] bool with at least one move left."""
     rng = np.random.default_rng(0)
     ranks = rng.permuted(np.tile(np.arange(GAME.num_edges), (count, 1)), axis=1)
     return ranks >= rng.integers(1, GAME.num_edges + 1, (count, 1))
 
 
 def unhurried(monkeypatch, seconds: float = 60.0) -> expert.Expert:
-    """Return the hurried expert with all the time that proofs need, but no longer search."""
+    """Return the hurried expert with enough time for proofs, but only the shortest search."""
     monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
     made = hurried()
     return expert.Expert(made.agent, seconds, made.durations)
@@ -66,12 +66,12 @@ def test_a_proven_position_is_played_perfectly_as_the_network_prefers(monkeypatc
         order = expert.preference(made.think(16, drawn), drawn)
         assert edge == next(one for one in order if one in best)
         chosen += edge != best[0]
-    assert chosen > 10  # the order matters
+    assert chosen > 10  # the preference of the network matters
 
 
 @pytest.mark.parametrize("board", [True, False])
 def test_where_nothing_can_be_proven_the_network_chooses(board, monkeypatch):
-    """With too many edges, and on boards beyond the solver."""
+    """Test too many undrawn edges, and boards beyond the solver."""
     made = unhurried(monkeypatch)
     if board:
         monkeypatch.setattr(expert.endgame, "can_solve", lambda _game: False)
@@ -82,7 +82,7 @@ def test_where_nothing_can_be_proven_the_network_chooses(board, monkeypatch):
 
 
 def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
-    """The bound that was proven in time counts, although the value was not."""
+    """A bound that was proven in time counts, even without the exact value."""
     made = unhurried(monkeypatch)
 
     def prove_half(problem, *_given):
@@ -120,7 +120,7 @@ def test_preference_begins_with_the_choice_and_has_every_edge():
 
 def test_the_longest_search_is_one_that_fits():
     made = expert.Expert(None, 10.0, {16: 0.1})
-    assert expert.longest(made, 0.2) == 256  # by the shortest it takes 1.6 seconds
+    assert expert.longest(made, 0.2) == 256  # 1.6 seconds, scaled from the shortest search
     assert expert.longest(made, 0.7) == 1024
     made.durations[256] = 5.0
     assert expert.longest(made, 0.2) == 64

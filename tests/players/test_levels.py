@@ -1,4 +1,4 @@
-"""Levels are players: their share of random moves, their temperature and their ratings."""
+"""Test the levels: their share of random moves, their strength and their ratings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_unknown_levels_are_refused_in_one_line():
 
 @pytest.mark.parametrize("level", LEVELS[:5], ids=lambda level: level.name)
 def test_a_share_of_the_moves_is_random(level):
-    """All other moves take the free box; a random one does so with one edge of nine."""
+    """All other moves take the free box; a random move takes it with probability 1/9."""
     missed = (make_player(f"level:{level.name}", GAME, AGENT).choose(KEYS, FREE_BOX) != 7).mean()
     assert missed == pytest.approx(level.random_share * 8 / 9, abs=0.06)
     assert (missed > 0) == (level.random_share > 0)

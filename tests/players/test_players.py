@@ -1,4 +1,4 @@
-"""Players on the host: alpha-beta sees what it should, perfect play is perfect."""
+"""Test players on the host: alpha-beta equals plain minimax, perfect play is perfect."""
 
 from __future__ import annotations
 
@@ -67,16 +67,16 @@ def test_perfect_never_does_worse_than_the_value(opponent):
 
 
 def test_where_the_solver_gives_up_perfect_is_careful():
-    """On 5x5 it does not try with more than 38 undrawn edges: it takes a box or gives none away."""
+    """Above 38 undrawn edges the solver is not tried: the player takes a box or gives none away."""
     game = DotsAndBoxes(5, 5)
     free, open_ = np.zeros((2, 1000, game.num_edges), bool)
     free[:, [0, 5, 30]] = True  # three sides of the first box
-    open_[:, [0, 5]] = True  # two sides of it
+    open_[:, [0, 5]] = True  # two sides of the first box
     edges = make_player("perfect", game).act(
         np.arange(2000, dtype=np.uint32), np.append(free, open_, axis=0)
     )
     assert set(edges[:1000].tolist()) == {31}
-    # All but those drawn and the third side of the box.
+    # All edges but the drawn ones and the two that add a third side to the box.
     assert set(edges[1000:].tolist()) == set(range(game.num_edges)) - {0, 5, 30, 31}
 
 

@@ -1,4 +1,4 @@
-"""Laws of first answers: legal, at once, marked; nothing compiles where a rule answers."""
+"""Test first answers: legal, immediate and marked; nothing compiles where a rule answers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_stand_in_plays_whole_games_by_the_rules_and_gives_little():
     record = Record(LARGE)
     while not record.is_over:
         record = draw_turn(record, lambda here: stand_in(LARGE, here.drawn).edge)
-    # Every box has two sides, so all edges give boxes away: chains of two and of ten.
+    # Every box has two drawn sides, so all edges give boxes away. Each row is a chain of three.
     rows, cols = np.divmod(np.arange(LARGE.num_horizontal), LARGE.cols)
     drawn = np.arange(LARGE.num_edges) < LARGE.num_horizontal
     drawn[np.flatnonzero((rows == 2) & (cols < 2))] = True
@@ -59,7 +59,7 @@ def test_a_stand_in_plays_whole_games_by_the_rules_and_gives_little():
 
 @pytest.fixture
 def gate():
-    """Let what compiles wait; a test that fails lets it go on."""
+    """Yield an event that compilation waits for; set the event at the end of the test."""
     made = threading.Event()
     yield made
     made.set()
@@ -110,7 +110,7 @@ def test_who_gives_up_late_leaves_what_others_have_asked_for_since(gate, monkeyp
     queue = Preparation()
     with queue.wanted(LARGE, "asked twice", lambda: None):
         assert queue.wait(LARGE, "asked twice", PATIENCE)
-        monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))  # it is evicted
+        monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))  # evicts it
         queue.begin(LARGE, "first", lambda: gate.wait(PATIENCE))
         queue.begin(LARGE, "asked twice", lambda: None)
     gate.set()
@@ -133,7 +133,7 @@ def test_the_api_answers_at_once_and_says_who(monkeypatch):
     assert engine.best_move([]) == engine.first_move([]).edge == engine.best_moves([[]])[0]
     monkeypatch.undo()
     monkeypatch.setattr("jaxzero.solver.small.MOST_UNDRAWN", -1)
-    # Whatever tests before this one have compiled is forgotten.
+    # Forget the programs that earlier tests have compiled.
     monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))
     gate = threading.Event()
     monkeypatch.setattr(

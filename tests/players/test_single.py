@@ -1,4 +1,4 @@
-"""Positions as people ask for them: few programs, whatever is asked, wherever the weights are."""
+"""Test searches of single positions: few programs for all requests, weights on any device."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ EMPTY = np.zeros(GAME.num_edges, bool)
 
 @pytest.fixture
 def agent(monkeypatch) -> Agent:
-    """Return an agent of which nothing is compiled."""
+    """Return an agent without compiled programs."""
     monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))
     return Agent(NETWORK, any_params(NETWORK), SearchConfig())
 
 
 def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
-    """Analysis, expert and player search one position with any number of simulations."""
+    """Analysis, expert and player share this program for any number of simulations."""
     traced, search = [], single.search
 
     def count(*inputs, **others):
@@ -39,7 +39,7 @@ def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
         return search(*inputs, **others)
 
     monkeypatch.setattr(single, "search", count)
-    monkeypatch.setattr("jaxzero.host.programs.cache_folder", lambda: None)  # no trace from a file
+    monkeypatch.setattr("jaxzero.host.programs.cache_folder", lambda: None)  # no stored program
     visits = [single.think(agent, EMPTY, n).visits.sum() for n in (16, 64, 256, 1024)]
     assert 0 < visits[0] < visits[1] < visits[2] < visits[3] <= 1024
     made = expert.new_expert(agent, 0.1)
@@ -51,7 +51,7 @@ def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
 
 
 def test_weights_may_lie_on_any_device(agent):
-    """On one that is not the first, or on all, as after training."""
+    """On the first device, on another one, or on all of them, as after training."""
     first, second = jax.devices()[:2]
     wanted = single.choose_many(agent, EMPTY[None], 0)
     mesh = jax.sharding.Mesh([first, second], "d")
@@ -74,7 +74,7 @@ def test_every_number_of_simulations_has_a_program_with_little_room(
         return answer(*[np.zeros(len(drawn))] * len(answer._fields))
 
     monkeypatch.setattr(single, "call", note)
-    # Rounds of so many simulations take seconds.
+    # The rounds of that many simulations take seconds to compute.
     monkeypatch.setattr(
         single, "padded_rounds", lambda settings, simulations: (0, np.array([simulations]), 0)
     )

@@ -1,4 +1,4 @@
-"""Laws of setting runs side by side: seeds join, levels are first reached, bad runs are named."""
+"""Test the comparison of runs: seeds are averaged, levels count when first reached."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_run(folder: Path, *options: str, wrong: tuple[float, ...] = WRONG) -> P
 
 @pytest.fixture
 def runs(tmp_path):
-    """Two seeds of one setting, and another setting."""
+    """Return two runs that differ in their seed only, and one run with another setting."""
     other = ("--seed=1", "--search.value_scale_per_box=1")
     return [
         read_run(make_run(tmp_path / name, *given, wrong=(30.0, 9.0, end)))
@@ -64,7 +64,7 @@ def test_seeds_join_and_what_differs_is_the_name(runs, tmp_path):
         "-": 2,
         "search.value_scale_per_box 1.0": 1,
     }
-    # Student's t of one degree of freedom at 97.5 %: 12.706; the mean of 4 and 6 errs by 1.
+    # Student's t at 97.5 %, one degree of freedom: 12.706. Standard error of 4 and 6: 1.
     assert final(groups[0], "policy") == "5.00 % [0.00, 17.71]"
     assert final(groups[1], "policy") == "2.00 %" and "5.00 % [0.00, 17.71]" in format_runs(groups)
     assert "at most 10 % wrong   policy: 200 games" in levels(groups[0])
@@ -91,7 +91,7 @@ def test_only_finished_runs_are_averaged_where_there_are_any(tmp_path):
 
 
 def test_runs_that_are_no_seeds_of_each_other_are_not_averaged(runs, tmp_path):
-    """A run from weights counts the games and minutes that went into those."""
+    """A run with initial weights also counts the games and minutes behind these weights."""
     with pytest.raises(InputError, match=r"runs: .*a and .*a have the same settings and seed 1"):
         group_runs([*runs, runs[0]])
     note_initial_weights(make_run(tmp_path / "later", "--seed=2"), BEGUN)

@@ -1,4 +1,4 @@
-"""Laws of weights to begin with: the same board takes all, another takes what fits."""
+"""Test initial weights: the same board takes all arrays, another board those that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory: known before it is taken, refused by the name of the setting that takes it."""
+"""Test memory limits: memory is predicted, and an error names the setting that needs most."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxzero.training.iteration import Program, compile_iteration, init_actor, i
 GIB = 2**30
 PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
 LARGE = {"replay.capacity": 400_000, "learner.batch_size": 16384}
-# The other phases: each compiles two iterations more.
+# Settings of the other phases; each case compiles two more iterations.
 MORE = {"selfplay.games_per_iteration": 512, "search.simulations": 4000}
 large = pytest.mark.parametrize(
     ("setting", "value"),
@@ -70,7 +70,7 @@ GAMES, SIMULATIONS = "selfplay.games_per_iteration", "search.simulations"
     [
         *((GAMES, 10**9, ""), (SIMULATIONS, 100_000, ""), ("replay.capacity", 10**9, "")),
         *(("learner.batch_size", 10**9, ""), ("network.channels", 65536, "")),
-        # Of two that make large trees, what is farther beyond its default: 6250 and 400 times.
+        # Both make trees large; the one farther above its default is named (6250 and 390 times).
         (SIMULATIONS, 100_000, f"--{GAMES}=400000"),
         (GAMES, 4_000_000, f"--{SIMULATIONS}=6400"),
     ],
@@ -81,7 +81,7 @@ def test_the_absurd_is_refused_by_name_without_compiling(setting, value, beside,
     monkeypatch.setattr(iteration, "lower_and_compile", lambda *_: pytest.fail("compiled"))
     with pytest.raises(DoesNotFit, match=rf"^{setting}: {value} takes .* MiB"):
         plan(*options)
-    if (setting, value) == (GAMES, 10**9):  # more positions than an index counts
+    if (setting, value) == (GAMES, 10**9):  # more positions than an index can count
         monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: 10**15)
         with pytest.raises(InputError, match=r"^replay\.capacity: .* at most 2,147,483,647"):
             plan(*options)
@@ -95,7 +95,7 @@ def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, valu
         plan(f"--{setting}={value}")
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: predicted)
     assert plan(f"--{setting}={value}").predicted == predicted
-    # What is known without compiling is never more.
+    # The estimate without compiling is never larger.
     parts = least(tiny(f"--{setting}={value}")[0])
     playing = parts["selfplay.games_per_iteration"] + parts["search.simulations"]
     assert sum(parts.values()) - min(playing, parts["learner.batch_size"]) <= predicted
@@ -109,14 +109,14 @@ def test_a_preset_needs_far_less_than_its_size_before_activations(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_fits_its_size_with_a_tenth_to_spare(name, monkeypatch):
-    """In the layout of the device the tests run on."""
+    """The prediction is for the memory layout of the device that runs the tests."""
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: int(0.9 * PRESETS[name]))
     config = load_config(f"configs/{name}.yaml", "--devices=1")
     compile_iteration(config, Network(config.game.board, config.network), jax.local_devices()[:1])
 
 
 def test_named_searches_that_are_too_large_are_refused(monkeypatch):
-    """By their own simulations; other players search nothing."""
+    """The simulations in the name decide; the other players need no search memory."""
     board = DotsAndBoxes(5, 5)
     monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: GIB)
     strength.refuse_searches("players", ["policy", "alphabeta:3", "search:64"], 512, board)
@@ -128,7 +128,7 @@ def test_named_searches_that_are_too_large_are_refused(monkeypatch):
 
 
 def test_the_final_matches_need_no_more_memory_than_those_before(monkeypatch):
-    """They have as many games at once, and a player decides in half of them."""
+    """They have the same number of parallel games, and a player decides in half of them."""
     options = "--evaluation.final_games=4096", "--evaluation.suite=none"
     config = load_config("configs/tiny.yaml", *options)
     network = Network(config.game.board, config.network)

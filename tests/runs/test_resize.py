@@ -1,4 +1,4 @@
-"""Laws of networks on other boards: counts and margins keep their meaning, sizes come and go."""
+"""Test networks on other boards: counts, margins and chain lengths keep their meaning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_count_means_on_one_board_what_it_means_on_another(boards):
     read = rng.normal(size=len(count_rows(source, source)))
     ours, theirs = count_codes(source), count_codes(target)
     counts = {n: rng.choice(list(code.values), size=code.counts) for n, code in theirs.items()}
-    # What the source cannot say has the code of its largest.
+    # Counts beyond the source's largest have the code of its largest.
     known = {name: np.resize(counts[name], code.counts) for name, code in ours.items()}
 
     @jax.jit
@@ -80,7 +80,7 @@ def test_a_network_that_went_to_a_larger_board_and_back_says_the_same(config):
 
 
 def test_the_length_of_a_chain_has_the_same_weight():
-    """The input of a chain of three of the twelve boxes: no other is a fraction."""
+    """The input for a chain of three of twelve boxes is 3/12; no other input has this value."""
     drawn = np.zeros(LARGE.num_edges, bool)
     drawn[:3] = drawn[4:7] = True  # a corridor from the left rim to a box of four open sides
     inputs = drawn[None], analyse(LARGE)(drawn[None])
@@ -100,11 +100,11 @@ def test_the_length_of_a_chain_has_the_same_weight():
 
 @pytest.mark.parametrize("trunk", ["conv", "graph"])
 def test_only_arrays_that_depend_on_the_board_change(trunk):
-    """Also where both boards have as many bits of counts, so that all shapes agree but one."""
+    """The two boards have the same number of count bits, so that all shapes but one agree."""
     source, target = DotsAndBoxes(4, 4), DotsAndBoxes(1, 14)
     bits = len(count_rows(source, source))
     assert bits == len(count_rows(target, target))
-    # Wide enough for kernels with more inputs than there are bits, though they read no count.
+    # Wide, so that kernels that read no counts also have more inputs than there are bits.
     config = NetworkConfig(trunk=trunk, channels=bits + 1, blocks=1)
 
     def shapes(game: DotsAndBoxes) -> dict[str, tuple]:

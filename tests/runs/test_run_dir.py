@@ -1,4 +1,4 @@
-"""Where a run may start, go on and end, and what other programs may write to its folder."""
+"""Test where a run may start, resume and end, and which files other programs may write there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONFIG = load_config("configs/tiny.yaml")
 
 @pytest.fixture
 def run_dir(tmp_path) -> Path:
-    """A run of 48 iterations and 3 minutes, of which the last 8 are in no checkpoint."""
+    """Return a run of 48 iterations and 3 minutes; no checkpoint has its last 8 iterations."""
     folder = tmp_path / "run"
     for kept in (20, 40):
         (folder / "checkpoints" / str(kept)).mkdir(parents=True)
@@ -40,7 +40,7 @@ def test_a_run_may_end_where_it_is_and_later(run_dir):
     for name, value in (("iterations", 39), ("minutes", 2.4)):
         with pytest.raises(InputError, match=rf"^{name}: {value} is less than"):
             check_run_dir(replace(CONFIG, **{name: value}), run_dir, resume=True)
-    over = replace(CONFIG, minutes=2.49)  # the last iteration took the rest
+    over = replace(CONFIG, minutes=2.49)  # its last iteration ended after this limit
     save_config(over, run_dir / "config.yaml")
     check_run_dir(over, run_dir, resume=True)
 

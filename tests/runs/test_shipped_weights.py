@@ -1,4 +1,4 @@
-"""The weights that ship with the package load, and score what their records say."""
+"""Test that the pretrained weights load and reach the scores in their records."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from jaxzero.runs.weights import (
 
 @pytest.mark.parametrize("name", shipped_names())
 def test_they_fit_their_network(name):
-    """Loading does not check it, to save time."""
+    """Loading skips this check to save time."""
     agent = load_weights(name).agent
     check_shapes(flatten_dict(agent.params, sep="/"), param_shapes(agent.network))
 
 
-# All positions take a network of 5x5 long; tables of so many positions take long to build.
+# All positions are slow with a 5x5 network; tables of 2x3 and 3x3 are slow to build.
 @pytest.mark.parametrize("part", ["most", pytest.param("all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=[pytest.mark.slow] * (name in ("2x3", "3x3")))
         for name in shipped_names()
-        if "suite" in read_record(name)  # no positions of 7x7 are stored
+        if "suite" in read_record(name)  # 7x7 has no stored positions
     ],
 )
 def test_they_score_what_their_record_says(name, part):
-    """In all positions, or in the band of undrawn edges that has most of them."""
+    """Score all positions, or only the largest band of undrawn edges."""
     loaded, recorded = load_weights(name), read_record(name)["suite"]["policy"]
     game = loaded.agent.network.game
     assert str(game) == name.partition("_")[0]

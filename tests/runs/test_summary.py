@@ -1,4 +1,4 @@
-"""What people are told of a run: before it compiles, its time, its curves, what is next."""
+"""Test what a run reports: its needs, its time left, its curves and the next commands."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_curves_have_no_empty_panel_and_one_colour_for_a_player(
         assert axis.get_lines()
         for line in axis.get_lines():
             assert len(line.get_xdata()) == iterations
-            assert len(line.get_xdata()) > 1 or line.get_marker() == "o"  # else it is not seen
+            assert len(line.get_xdata()) > 1 or line.get_marker() == "o"  # else invisible
             colors[line.get_label()].add(line.get_color())
     assert all(len(used) == 1 for used in colors.values())
     players = {key.split("/")[1] for key in keys if key.count("/") == 2}

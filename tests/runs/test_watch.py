@@ -1,4 +1,4 @@
-"""Warnings about a run: each is provoked, and complete runs give none."""
+"""Test the warnings about a run: each is provoked, and a healthy run gives none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = load_config("configs/quick.yaml")
 
 
 def healthy(iterations: int = 60) -> list[dict]:
-    """Return metrics like those of `configs/quick.yaml`: errors fall, the entropy stays."""
+    """Return metrics like those of `configs/quick.yaml`: errors fall, entropy hardly changes."""
     return [
         {
             "iteration": i + 1,
@@ -49,7 +49,7 @@ def healthy(iterations: int = 60) -> list[dict]:
 
 
 def changed(key: str, *last: float) -> list[dict]:
-    """Return healthy metrics whose last iterations have these values."""
+    """Return healthy metrics, with the values `last` of `key` in the last iterations."""
     metrics = healthy()
     for line, value in zip(metrics[-len(last) :], last, strict=True):
         line[key] = value
@@ -81,10 +81,10 @@ def test_a_healthy_run_gives_no_warning_at_any_time(tmp_path):
 
 
 def test_warnings_depend_on_the_settings():
-    """Noise is told before a run begins; while the start of games falls, losses may rise."""
+    """Noise is reported before a run begins; while late starts move earlier, losses may rise."""
     often = load_config("configs/cpu.yaml", "--learner.updates_per_iteration=500")
     assert names(often, []) == ["replay ratio too high"]
-    metrics = changed("learn/policy_divergence", *[0.5] * 5)  # of 6 minutes
+    metrics = changed("learn/policy_divergence", *[0.5] * 5)  # a run of 6 minutes
     for minutes, found in ((5, ["policy error rises"]), (100, [])):
         assert names(load_config("configs/cpu.yaml", f"--minutes={minutes}"), metrics) == found
 
@@ -147,7 +147,7 @@ def test_what_was_not_judged_is_not_called_good(lines, tmp_path):
     noisy = load_config("configs/quick.yaml", "--learner.batch_size=4096")
     save_config(noisy, tmp_path / "config.yaml")
     text = shown(tmp_path)
-    assert "Not judged" in text and "replay ratio too high" in text  # beside a warning too
+    assert "Not judged" in text and "replay ratio too high" in text  # also beside a warning
 
 
 def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monkeypatch):
@@ -176,9 +176,9 @@ def test_the_view_fits_a_terminal_and_tells_speed_end_and_devices(tmp_path, monk
         assert words in text
     (tmp_path / "summary.json").touch()
     assert "complete" in shown(tmp_path)
-    os.utime(tmp_path / "metrics.jsonl", (time.time() + 9,) * 2)  # it goes on
+    os.utime(tmp_path / "metrics.jsonl", (time.time() + 9,) * 2)  # the run goes on
     assert "complete" not in shown(tmp_path)
-    record(tmp_path, [{"iteration": 1}])  # what a record lacks is not shown as zero
+    record(tmp_path, [{"iteration": 1}])  # a missing value is not shown as zero
     assert not re.search(r"\b0(\.0)? (s|games|minutes|MiB)\b|\b0%", shown(tmp_path))
 
 
@@ -187,7 +187,7 @@ def test_without_a_terminal_it_looks_again_only_where_it_is_asked_to(
     options, looks, tmp_path, monkeypatch
 ):
     record(tmp_path, healthy())
-    waits = iter([0, 0])  # the third time there is no more
+    waits = iter([0, 0])  # the third wait raises StopIteration
     monkeypatch.setattr(time, "sleep", lambda seconds: next(waits) if seconds == 7 else 1 / 0)
     with pytest.raises(StopIteration) if looks > 1 else nullcontext():
         assert run_here("watch.py", "--run_dir", tmp_path, *options).returncode == 0

@@ -1,4 +1,4 @@
-"""Networks come back from a run as they were saved, and what cannot be loaded says why."""
+"""Test loading networks of runs: they equal the saved ones, and a failure names its cause."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SHORT = (
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
-    """A complete short run whose gate lets no newer weights through."""
+    """Return a complete short run; its gate accepts no newer weights."""
     run_dir = tmp_path_factory.mktemp("whole") / "run"
     assert train(load_config("configs/tiny.yaml", *SHORT), run_dir)
     return run_dir
@@ -65,7 +65,7 @@ def whole(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def run(whole, tmp_path) -> Path:
-    """A copy of the run, to be damaged."""
+    """Return a copy of the run that a test may damage."""
     return Path(shutil.copytree(whole, tmp_path / "run"))
 
 
@@ -81,7 +81,7 @@ def test_the_weights_that_play_come_back(whole, checkpoint, iteration):
     jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, learner.best)
     best, latest = jax.tree.leaves(learner.best), jax.tree.leaves(learner.params)
     assert any(not np.array_equal(*pair) for pair in zip(best, latest, strict=True))
-    if checkpoint is None:  # the folder of a run is a network wherever one is named
+    if checkpoint is None:  # a run's folder is accepted wherever a network is named
         source = Source(None, str(whole))
         assert source.folder == whole and source.load().iteration == 4
         assert training_record(source, loaded) == training_record(Source(whole, None), loaded)
@@ -89,7 +89,7 @@ def test_the_weights_that_play_come_back(whole, checkpoint, iteration):
 
 
 def test_a_run_of_a_device_that_is_not_here_is_loaded(run):
-    """Such as one that was trained on a GPU."""
+    """For example a run that was trained on a GPU."""
     for file in run.glob("checkpoints/*/learner/_sharding"):
         text = file.read_text()
         assert "cpu:0" in text

@@ -1,7 +1,7 @@
-"""The search of the quiet game by mctx, to hold the search by rounds against.
+"""Search the quiet game with mctx, as a reference for the search by rounds.
 
-Reward and discount of a move follow from the value behind it. So the backup of mctx is replaced by
-one that computes them again, and every mean from its definition.
+The reward and discount of a move depend on the value of the position after it. The backup of mctx
+is replaced by a backup that recomputes reward and discount, and every mean from its definition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxzero.search.gumbel import SearchResult
 
 
 def plan(settings, value_scale, expand, outcome, *problem) -> SearchResult:
-    """Search as `gumbel.plan` does; its last argument is not served."""
+    """Search as `gumbel.plan` does; the last argument (`rounds`) must be None."""
     *problem, rounds = problem
     assert rounds is None
     with mock.patch("mctx._src.search.backward", jax.vmap(partial(backward, outcome))):
@@ -25,7 +25,7 @@ def plan(settings, value_scale, expand, outcome, *problem) -> SearchResult:
 
 
 def backward(outcome, tree: mctx.Tree, leaf: jax.Array) -> mctx.Tree:
-    """Renew the ancestors of a new leaf of ONE tree.
+    """Update the ancestors of a new leaf of ONE tree.
 
     A node's value times its visits is its first value plus, over its moves, visits times (reward +
     discount * value of the child).

@@ -1,4 +1,4 @@
-"""The search by rounds chooses what mctx chooses, after the same visits, on the same noise."""
+"""Test that the search by rounds has the visits and choices of mctx for the same noise."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def test_a_game_with_few_moves_has_the_rounds_that_fit():
         for moves in range(1, considered + 1):
             own = halving(moves, int(table[moves].sum()))
             assert table[moves][: len(own)].tolist() == own and (table[moves] <= table[-1]).all()
-            assert table[moves, 0] == moves  # every move is looked at
+            assert table[moves, 0] == moves  # the first round visits every move
 
 
 def chaotic(game: DotsAndBoxes):
-    """Return an evaluator whose priors and values are all over the place, so that trees bush."""
+    """Return an evaluator with pseudo-random priors and values, so that trees branch."""
     shape = game.num_edges, game.num_edges + 1
     weights = np.random.default_rng(3).integers(0, 1 << 20, shape, np.int32)
 
     def evaluate(_params, state: State, _found) -> Evaluation:
-        # Integers, because a sum of floats differs with the size of the batch in its last bits.
+        # Use integers: the last bits of a float sum depend on the size of the batch.
         mixed = jnp.where(state.drawn[:, :, None], weights, 0).sum(axis=1)
-        said = (mixed * 7919 % 65536) / 32768 - 1  # -1 to 1, hardly ever the same twice: no ties
+        said = (mixed * 7919 % 65536) / 32768 - 1  # -1 to 1, nearly all distinct: no ties
         logits = jnp.where(state.drawn, -1e9, 1.5 * said[:, :-1])
         return Evaluation(logits, jnp.where(is_over(state), 0.0, 0.5 * said[:, -1]))
 
@@ -61,9 +61,9 @@ def chaotic(game: DotsAndBoxes):
 
 
 def compare(game: DotsAndBoxes, settings: SearchConfig, count: int, most_kinds: int) -> int:
-    """Hold both engines against each other; return the number of positions that were compared.
+    """Compare both engines on random positions; return the number of compared positions.
 
-    mctx is told how many simulations games with so many moves have; `most_kinds` such numbers.
+    Compare the `most_kinds` largest groups of positions with equal numbers of considered moves.
     """
     rng = np.random.default_rng(1)
     drawn = rng.random((count, game.num_edges)) < rng.uniform(0, 0.8, (count, 1))
@@ -114,7 +114,7 @@ def test_visits_moves_and_policies_equal_those_of_mctx(
     nodes, size, simulations, considered, kinds, monkeypatch
 ):
     settings = SearchConfig(nodes=nodes, simulations=simulations, max_considered_actions=considered)
-    if (nodes, size) == ("quiet", (2, 3)):  # as on a GPU, where the rounds are counted before
+    if (nodes, size) == ("quiet", (2, 3)):  # as on a GPU, with a fixed number of levels
         monkeypatch.setattr(
             jax.lax, "platform_dependent", lambda *carry, default, **_others: default(*carry)
         )
@@ -123,7 +123,7 @@ def test_visits_moves_and_policies_equal_those_of_mctx(
 
 
 def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(monkeypatch):
-    """Of four games one has 12 moves, the others 2: of 32 places in a round 14 are used."""
+    """One of four games has 12 moves, the others have 2, so a round uses 14 of 32 places."""
     game, zeros, sizes, found = DotsAndBoxes(2, 2), jnp.zeros(4, jnp.int32), [], []
     drawn = np.zeros((4, game.num_edges), bool)
     drawn[1:, 2:] = True
@@ -142,7 +142,7 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
         run = jax.jit(partial(search, game, settings, evaluate))
         found.append(jax.block_until_ready(run((), KEY, state))._replace(tree=()))
         jax.effects_barrier()
-    # The root and the round: in parts of all games, of half of them, and with what is not used.
+    # Batches of the root and the round: parts of 4, parts of 2, parts of 3 with unused places.
     assert sizes == [4] + 4 * [4] + 2 * [2] + 7 * [2] + 2 * [2] + 11 * [3]
     for parts in found[1:]:
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found[0], parts)
@@ -150,7 +150,7 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
 
 @pytest.mark.parametrize("considered", [1, 2, 3, 16, 60])
 def test_rounds_as_data_have_one_shape(considered):
-    """More simulations may have fewer rounds: 60 have 17, 64 have 15."""
+    """More simulations can mean fewer rounds: 60 simulations have 17 rounds, 64 have 15."""
     settings = SearchConfig(simulations=256, max_considered_actions=considered)
     shapes = set()
     for simulations in (*range(1, 20), 32, 50, 59, 60, 61, 64, 100, 255, 256):
@@ -162,7 +162,7 @@ def test_rounds_as_data_have_one_shape(considered):
     assert len(shapes) == 1
 
 
-# Rounds do not depend on what a node is: one kind will do.
+# Rounds do not depend on the kind of nodes, so the quick test uses one kind.
 @pytest.mark.parametrize("nodes", [pytest.param("quiet", marks=pytest.mark.slow), "all"])
 @pytest.mark.parametrize(
     "numbers",
@@ -170,9 +170,9 @@ def test_rounds_as_data_have_one_shape(considered):
     ids=["one", "many"],
 )
 def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
-    """One program for all numbers of simulations: the same visits, moves and values, bit for bit.
+    """One program for all numbers of simulations gives equal visits, moves and values bit for bit.
 
-    XLA rounds the policy, which nothing in the search depends on, as the program wants it.
+    The policy may differ by rounding between programs. Nothing in the search depends on it.
     """
     game, rng = DotsAndBoxes(2, 2), np.random.default_rng(4)
     most = SearchConfig(nodes=nodes, simulations=256)

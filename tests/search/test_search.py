@@ -17,7 +17,7 @@ from jaxzero.players.choosing import by_search, choose
 from jaxzero.search import plain_game, quiet_game
 from jaxzero.search.search import Evaluation, search
 
-BOARDS = {"all": DotsAndBoxes(2, 2), "quiet": DotsAndBoxes(2, 3)}  # of each game
+BOARDS = {"all": DotsAndBoxes(2, 2), "quiet": DotsAndBoxes(2, 3)}  # by the kind of nodes
 PLAIN = DotsAndBoxes(2, 2)
 
 
@@ -44,7 +44,7 @@ def choices(settings: SearchConfig, prior_weight: float):
 
 
 def look_ahead(nodes: str) -> SearchConfig:
-    """Return a visit of every move and nothing deeper: exact only when rewards and signs are."""
+    """Return settings that visit each move once: exact only if rewards and signs are right."""
     edges = BOARDS[nodes].num_edges
     return SearchConfig(
         nodes=nodes, simulations=edges, max_considered_actions=edges, value_scale_per_box=0.5
@@ -81,7 +81,7 @@ def test_capturing_keeps_the_turn_and_nothing_follows_the_end():
 
 @partial(jax.jit, static_argnums=0)
 def opened(game: DotsAndBoxes, state: State, move):
-    """Return the node behind a move in a quiet position, and the view before its captures."""
+    """Return the node after a move in a quiet position, and the view before its captures."""
     start = quiet_game.root(state, quiet_game.view(game, state.drawn))
     return quiet_game.expand(game, start, move)
 
@@ -98,7 +98,7 @@ def row_of_boxes(cols: int, verticals: list[int], horizontals: list[int]) -> tup
 
 
 def test_the_opponent_takes_all_or_declines_by_the_value_behind():
-    # Two chains of three, each from one end to the top: 2 boxes of each may be left.
+    # Two chains of three, each from one end of the row to the top; 2 boxes can be declined.
     game, state = row_of_boxes(7, [0, 1, 2, 5, 6, 7], [2, 4])
     node, _ = opened(game, state, jnp.int32(game.num_horizontal + 1))
     assert (int(node.free.taken), int(node.free.declined)) == (3, 2)
@@ -126,8 +126,8 @@ def search_one(game: DotsAndBoxes, settings: SearchConfig, evaluate, state: Stat
 
 @pytest.mark.parametrize(("simulations", "worth"), [(1, -3.0), (2, -3.0 + 1 / 2)])
 def test_a_reply_follows_what_deeper_search_says(simulations, worth):
-    """The node behind a chain of three looks lost by 4 at first sight and is won by 3."""
-    # Beside the chain is a box with three open sides: a safe move leads to what is lost by 3.
+    """The node after opening a chain of three has first value -4 boxes; its safe move wins 3."""
+    # Beside the chain is a box with three open sides: a safe move leads to a value of -3 boxes.
     game, state = row_of_boxes(5, [1, 2, 5], [0, 2, 4, 9])
     chain, safe = game.num_horizontal + 1, 4
     node, _ = opened(game, state, jnp.int32(chain))
@@ -140,13 +140,13 @@ def test_a_reply_follows_what_deeper_search_says(simulations, worth):
     settings = SearchConfig(simulations=simulations, max_considered_actions=1)
     found = search_one(game, settings, evaluate, state)
     assert found.visits[0].argmax() == chain
-    # Once: declined, 3 - 2 * 2 - (-4) = 3 for the opponent. Then: all taken, 3 + (3 - 4) / 2.
+    # One visit: declined, 3 - 2 * 2 - (-4) = 3 for the opponent. Two: taken, 3 + (3 - 4) / 2.
     assert float(found.value[0]) * game.num_boxes == pytest.approx(worth, abs=1e-4)
 
 
 @pytest.fixture(scope="module")
 def searched():
-    """A search on 3x3 by values that are far from smooth: the positions and what it found."""
+    """Search on 3x3 with erratic values; return the board, the positions and the result."""
     game = DotsAndBoxes(3, 3)
     weights = np.random.default_rng(1).normal(size=game.num_edges).astype(np.float32)
 
@@ -163,10 +163,10 @@ def searched():
 
 
 def test_every_node_is_worth_its_first_value_and_its_moves(searched):
-    """Also where replies have changed on the way."""
+    """This holds also for nodes with replies that changed during the search."""
     game, _, (*_, tree) = searched
     visits, q = tree.moves.visits, tree.moves.values
-    # The root keeps its first value: nobody asks for another.
+    # The root keeps its first value, because nothing reads a mean of the root.
     expected = (tree.first_values + (visits * q).sum(-1)) / (1 + visits.sum(-1))
     rows, parents, moves = np.nonzero(visits > 0)
     children = tree.children[rows, parents, moves]
@@ -193,7 +193,7 @@ def test_policies_are_distributions_over_moves(searched):
         np.testing.assert_allclose(found.policy.sum(-1), 1, rtol=1e-5)
         assert found.policy[~legal].max() < 1e-6 and not found.visits[~legal].any()
         assert legal[np.arange(len(legal)), found.edge].all()
-    # A round visits each of 8 moves once; where there are fewer, there are no more rounds.
+    # A round visits each of up to 8 moves once. Positions with fewer moves get no second round.
     np.testing.assert_array_equal(plain.visits.sum(-1), np.minimum(8, (~drawn).sum(-1)))
 
 

@@ -36,14 +36,14 @@ def every_position(game: DotsAndBoxes) -> np.ndarray:
 
 
 def random_positions(game: DotsAndBoxes, count: int, undrawn: int, seed: int = 0) -> np.ndarray:
-    """Return positions [count, A] bool with up to `undrawn` edges left, any edges."""
+    """Return random positions [count, A] bool with at most `undrawn` undrawn edges."""
     rng = np.random.default_rng(seed)
     ranks = rng.permuted(np.tile(np.arange(game.num_edges), (count, 1)), axis=1)
     return ranks >= rng.integers(0, undrawn + 1, (count, 1))
 
 
 def careful_position(game: DotsAndBoxes, undrawn: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a position [A] bool of play that takes boxes and gives a third side only if forced."""
+    """Return a position [A] bool after play that takes boxes and gives none unless forced."""
     drawn = np.zeros(game.num_edges, bool)
     for _ in range(game.num_edges - undrawn):
         drawn[rng.choice(np.flatnonzero(careful_edges(game, drawn[None])[0]))] = True
@@ -54,17 +54,17 @@ def all_but(game: DotsAndBoxes, *undrawn: list[int]) -> np.ndarray:
     return np.array([~np.isin(np.arange(game.num_edges), edges) for edges in undrawn])
 
 
-# Opening the loop beside chains that meet is the only good move.
+# Undrawn edges of a loop and of chains that meet. Opening the loop is the only good move.
 LOOP = [4, 5, 21, 26]
 MEETING = (
     [7, 10, 12, 19, 24, 28, 30, 33, 34, 36, 37, 38],
     [2, 7, 10, 13, 17, 18, 23, 28, 29, 32, 37],
     [6, 13, 17, 23, 24, 28, 29, 32, 33, 34],
 )
-# A box open to three or four neighbours that have three sides drawn each, beside a chain of 6. No
-# move leaves two pairs of the star and passes the turn, though it has 4 or 5 boxes.
+# A star beside a chain of 6. A star is a box open to three or four neighbours, each with three
+# drawn sides. It has 4 or 5 boxes, but no move leaves two pairs of them and passes the turn.
 STARS = {4: [4, 16, 17, 23, 24, 25, 11, 29, 28, 27], 5: [4, 7, 23, 24, 30, 31, 32, 14, 36, 35, 34]}
-TABLE = endgame.new_table(2**16)  # small, and of all boards
+TABLE = endgame.new_table(2**16)  # small, and shared by all boards
 
 
 def assert_equals_minimax(game: DotsAndBoxes, positions: np.ndarray) -> None:
@@ -104,7 +104,7 @@ def test_positions_of_careful_play(size):
 
 
 def test_loops_closed_chains_and_stars():
-    # On the left of 2x5 a loop of 2x2 boxes (4 edges) or a closed chain (3), beside random edges.
+    # On the left of 2x5 is a loop of 2x2 boxes (4 edges) or a closed chain (3); the rest is random.
     rng, block = np.random.default_rng(7), [5, 6, 16, 22]
     region = [e for e in range(15) if e % 5 >= 2] + [18, 19, 20, 24, 25, 26]
     for opened in (4, 3):
@@ -122,7 +122,7 @@ def test_loops_closed_chains_and_stars():
         assert endgame.solve(game, drawn).value == rows - 6
 
 
-# 3x4 and 4x3 search for seconds and say nothing that smaller boards do not.
+# 3x4 and 4x3 take seconds and test nothing that smaller boards do not test.
 LARGE = pytest.param((3, 4), marks=pytest.mark.slow)
 
 
@@ -149,7 +149,7 @@ def test_berlekamp_problems(problem):
 
 
 def chains_and_loops(game: DotsAndBoxes, rng: np.random.Generator) -> tuple:
-    """Fill the rows of a board with chains, and blocks of 2x2 with loops: drawn [A], lengths."""
+    """Fill rows with chains and 2x2 blocks with loops: drawn [A], chain and loop lengths."""
     horizontal = np.ones((game.rows + 1, game.cols), bool)
     vertical = np.ones((game.rows, game.cols + 1), bool)
     chains, loops, row = [], [], 0
@@ -177,10 +177,10 @@ def chains_and_loops(game: DotsAndBoxes, rng: np.random.Generator) -> tuple:
 def loony_margin(chains: tuple[int, ...], loops: tuple[int, ...] = ()) -> int:
     """Return the margin of the side to move where only separate chains and loops are left.
 
-    It has to open one. The margin v of the other side is 0 when nothing is left, and else the least
-    of c - 2 + |v(rest) - 2| over chains of c >= 3 boxes, l - 4 + |v(rest) - 4| over loops of l
-    boxes, and c - v(rest) over chains of 1 or 2, which cannot be declined (Buzzard & Ciere 2014;
-    the hard-hearted handout of Berlekamp 2000 for the chain of 2).
+    The side to move must open a chain or loop. The margin v of the other side is 0 if nothing is
+    left. Otherwise v is the minimum of c - 2 + |v(rest) - 2| over chains of c >= 3 boxes, l - 4 +
+    |v(rest) - 4| over loops of l boxes, and c - v(rest) over chains of 1 or 2, which cannot be
+    declined (Buzzard & Ciere 2014; hard-hearted handout of Berlekamp 2000 for the chain of 2).
     """
     margins = []
     for at, length in enumerate(chains):
@@ -230,7 +230,7 @@ def test_all_searches_find_the_same_in_one_thread_or_several(inline_nodes, threa
 
 
 def test_what_is_proven_of_one_position_does_not_leak_into_another():
-    """These two differ in the length of their first loop; one table once took them for one."""
+    """The two positions differ in the length of the first loop; a table once confused them."""
     game = DotsAndBoxes(5, 5)
     undrawn = (
         "1 3 4 5 6 7 10 12 14 15 16 19 20 22 23 24 26 27 30 33 35 37 39 40 42 44 45 46 48 49 50 51 "
@@ -311,7 +311,7 @@ def test_ctrl_c_ends_a_long_search(name):
     interrupt.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            # The limit lets this test end where the interrupt does not.
+            # The limit ends this test if the interrupt does not.
             getattr(endgame, name)(game, positions, node_limit=10_000_000)
             ended.append(name)
             time.sleep(60)
@@ -321,6 +321,6 @@ def test_ctrl_c_ends_a_long_search(name):
 
 
 def test_a_change_of_the_bitboards_invalidates_the_compiled_search():
-    """numba looks at one file only, so the file of the search holds a checksum of the other."""
+    """numba checks only the file of the search, so that file holds a checksum of bitboards.py."""
     checksum = crc32(Path(bitboards.__file__).read_bytes())
     assert checksum == null_window.BITBOARDS_CHECKSUM, f"set it to {checksum:#010x}"

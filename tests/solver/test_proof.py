@@ -1,4 +1,4 @@
-"""Proofs with a deadline: exact when they end, true and of use later when they do not."""
+"""Test proofs with a deadline: exact if finished, otherwise with true bounds and a usable table."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def test_a_proof_that_takes_too_long_is_stopped_and_its_bounds_are_true(threads)
 
 
 class NotWanted(Exception):
-    """Nobody waits for the result any more."""
+    """Raised when nobody waits for the result any more."""
 
 
 def raise_soon(looks: int = 3) -> Callable[[], None]:
-    """Return a check that cancels at one of its first calls."""
+    """Return a check that passes `looks` calls and then raises NotWanted."""
     left = iter(range(looks))
 
     def check() -> None:
@@ -99,7 +99,7 @@ def test_what_is_cancelled_ends_and_the_table_stays_of_use():
     table = endgame.new_table(2**12)
     for search in (endgame.solve, endgame.move_bounds):
         with cancelled_by(raise_soon()), pytest.raises(NotWanted):
-            search(LARGE, NOTHING, table=table)  # years, if it went on
+            search(LARGE, NOTHING, table=table)  # takes years unless cancelled
     problem = proof.new_problem(LARGE, NOTHING, table, threads=2)
     with ThreadPoolExecutor(1) as pool, cancelled_by(raise_soon()), pytest.raises(NotWanted):
         proof.finish(problem, pool.submit(proof.prove_value, problem, 0.0), math.inf)

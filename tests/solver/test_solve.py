@@ -1,4 +1,4 @@
-"""Solving what a person asks for."""
+"""Test solving single positions: values, bounds under a time limit, and the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A complete run of six iterations, shared by all tests of this folder."""
+"""Share one complete run of six iterations among all tests of this folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxzero.training.trainer import train
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory) -> Path:
-    """A complete short run."""
+    """Train a complete short run; return its folder."""
     run_dir = tmp_path_factory.mktemp("whole") / "run"
     assert train(short_config(), run_dir)
     return run_dir
@@ -21,5 +21,5 @@ def whole(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def run(whole, tmp_path) -> Path:
-    """A copy of the complete short run, to be damaged."""
+    """Copy the complete short run, so that a test can damage it."""
     return Path(shutil.copytree(whole, tmp_path / "run"))

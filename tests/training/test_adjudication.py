@@ -65,7 +65,7 @@ def is_exact(drawn: np.ndarray, best: np.ndarray, value: int) -> bool:
 
 @pytest.fixture(scope="module")
 def played():
-    """Return decisions [T, B], stops [N], answers [N, K], and what margins are to be [T, B]."""
+    """Return decisions [T, B], stops [N], answers [N, K], and postponed margins [T * B]."""
 
     def play(random_key: jax.Array, play_key: jax.Array) -> tuple:
         begin = new_games(CONFIG, random_key, GAMES)
@@ -76,14 +76,14 @@ def played():
     decisions, stops, postponed, over = jax.device_get(jax.jit(play)(*jax.random.split(KEY)))
     answers, _ = solve_stops(GAME, stops.drawn, 0, SOLVED, 2, (0, 0))
     answers.solved[stops.drawn.all(1), 0] = True
-    assert not over.any()  # no opening goes so far
+    assert not over.any()  # no opening reaches a stop
     return decisions, stops, answers, postponed
 
 
 def final_margin(decisions, stops, number: int) -> int | None:
-    """Play one game out before the referee, its end by minimax; None where that takes long."""
+    """Return the final margin of a game by referee and minimax; None if minimax takes long."""
     referee, _ = replay(decisions, number)
-    # Any move that leads there will do: free boxes are minimax's from here on.
+    # Any move that leads to the stop will do, because minimax plays on from that move.
     moves, behind = jax.device_get(openings(board(referee)))
     (edge, *_) = np.flatnonzero(moves & (behind == stops.drawn[number]).all(axis=1))
     referee.play(int(edge))
@@ -104,7 +104,7 @@ def test_results_are_those_of_perfect_play_from_the_stop_on(played):
     assert ((stops.free.declined > 0) & (left > 0))[list(finals)].any()
     for number, final in finals.items():
         assert told[number] == final
-    # Nobody knows the end before, and nobody plays on after it.
+    # Decisions lie above the limit of undrawn edges, stops do not.
     undrawn = (~decisions.drawn).sum(-1)[decisions.played]
     assert undrawn.min() > BELOW >= left[begun].max()
 
@@ -119,19 +119,19 @@ def test_no_game_is_cut_where_its_opening_stopped_early():
         return make_queue(config, begin), play_to_the_end(config, hashed, (), play_key, begin)
 
     queue, (decisions, stops) = jax.device_get(play(*jax.random.split(KEY)))
-    assert queue.longest.max() > config.lane_steps  # their openings left too much
+    assert queue.longest.max() > config.lane_steps  # some openings leave too many moves
     begun = np.unique(decisions.game[decisions.played])
     assert len(begun) > 20 and (queue.longest[begun] <= config.lane_steps).all()
     left = (~stops.drawn).sum(1)[begun]
-    # The margin of nine boxes is odd; 0 is that of a game without an end.
+    # The margin of nine boxes is odd. A game without an end has margin 0.
     assert (left <= 12).all() and (stops.ahead[begun][left == 0] % 2 == 1).all()
 
 
 def test_a_position_beyond_the_limit_of_nodes_is_not_tried(monkeypatch):
     game = DotsAndBoxes(3, 4)
-    monkeypatch.setattr(adjudicator, "NODE_LIMIT", 2**30)  # enough for any
+    monkeypatch.setattr(adjudicator, "NODE_LIMIT", 2**30)  # enough for any search
     drawn = np.zeros((2, game.num_edges), bool)
-    drawn[1, :13] = True  # from the top: 18 undrawn, of which 6 are safe
+    drawn[1, :13] = True  # from the top: 18 edges are undrawn, 6 of them safe
     answers, _ = solve_stops(game, drawn, 0, 1, 2, (0, 0))
     assert answers.solved[:, 0].tolist() == [False, True]
     assert not answers.best[0].any() and answers.value[1, 0] == solve(game, drawn[1]).value
@@ -152,7 +152,7 @@ def test_margins_that_were_postponed_are_those_of_labels(played):
         same = np.asarray(possible_margin(to_come, waits.left[there], uniform)) == margin
         whole = abs(np.asarray(waits.slope))[there] == 1
         assert whole.all() == (not options) and whole.mean() > 0.1
-        assert same[whole].all() and same.mean() > 0.99  # floats are rounded in two ways
+        assert same[whole].all() and same.mean() > 0.99  # floats may round differently
     assert 0.3 < np.asarray(postponed.known)[decisions.played.ravel()].mean() < 0.95
 
 
@@ -176,7 +176,7 @@ def test_games_that_never_began_hold_later_positions_of_others(played):
     drawn = stops.drawn[~stops.drawn.all(1)][:8]
     answers, _ = solve_stops(GAME, drawn, 40, SOLVED, 2, (1, 2))
     assert answers.drawn.shape == (48, SOLVED, GAME.num_edges)
-    assert (answers.drawn[:, 1] != answers.drawn[:, 2]).any()  # each plays on by itself
+    assert (answers.drawn[:, 1] != answers.drawn[:, 2]).any()  # each is played on separately
     assert answers.solved.all() and not answers.best[8:, 0].any() and not answers.value[8:, 0].any()
     later = answers.drawn[8:, 1]
     from_whom = (drawn[None] <= later[:, None]).all(-1)
@@ -188,7 +188,7 @@ def test_games_that_never_began_hold_later_positions_of_others(played):
 def test_careful_games_go_on_with_safe_moves():
     start = np.zeros((300, GAME.num_edges), bool)
     later = adjudicator.play_on(GAME, start, start, 2, np.random.default_rng(3))
-    # So many safe moves there always are; of random moves half of these positions are so.
+    # Eight safe moves always exist. With random moves, half of these positions would be careful.
     early = later[(later.sum(1) >= 7) & (later.sum(1) <= 8)]
     careful = (early[:, box_sides_table(GAME)].sum(-1) <= 2).all(1)
     assert len(early) > 20 and 0.75 < careful.mean() < 1
@@ -200,7 +200,7 @@ def test_the_nearer_to_the_stop_the_more_edges_are_undrawn():
         GAME.num_edges - adjudicator.play_on(GAME, start, start, near, rng).sum(1).mean()
         for near in (1, 2, 4, 16)
     ]
-    # The means of the depths are 12, 15.7, 18.7 and 22.2; the last move may go below.
+    # The mean depths are 12, 15.7, 18.7 and 22.2. The last move may draw more edges.
     assert np.allclose(undrawn, [11.8, 15.5, 18.5, 22], atol=0.7)
 
 
@@ -212,13 +212,13 @@ def test_margins_are_written_into_the_block_they_are_for():
         replay = add(replay, Positions(edges, edges.astype(float), numbers * 0, first, first))
     known = numbers[:3] > 0
     after = relabel(replay, 2 * block, 7 + numbers[:3], known)
-    # Block 7 of 0, 1, ... comes next, at place 3 of 4: block 5 stands at place 1.
+    # Block 7 (counted from 0) comes next, at place 3 of 4, so block 5 is at place 1.
     assert after.margin.tolist() == [0] * 4 + [0, 8, 9, 0] + [0] * 8
     assert after.margin_known.tolist() == [1, 0, 0, 0, 1, 1, 1, 0] + [1, 0, 0, 0] * 2
 
 
 class CheckedAdjudicator(Adjudicator):
-    """Makes sure that answers are those of the games that wait for them."""
+    """Check that answers belong to the games that wait for them."""
 
     def answer(self, state):
         state, metrics = super().answer(state)
@@ -233,9 +233,9 @@ class CheckedAdjudicator(Adjudicator):
 
 @pytest.fixture(scope="module")
 def ran(alike_runs_share_a_program):
-    """Run five iterations on two devices: the ring [D, C, ...] and the metrics.
+    """Run five iterations on two devices, twice; return each replay [D, C, ...] and its metrics.
 
-    Once as usual, then with a limit of one node.
+    The first run has the usual node limit, the second run a limit of one node.
     """
     devices, history = choose_devices(2), []
     compiled = compile_iteration(LEARNING, Network(GAME, LEARNING.network), devices).compiled
@@ -253,7 +253,7 @@ def ran(alike_runs_share_a_program):
 
 
 def by_block(ring) -> tuple[jax.Array, ...]:
-    """Return edges, policy, margin and known of the self-played and the solved: [D, 5, P, ...]."""
+    """Return drawn, policy, margin, known of self-play and of solved positions: [D, 5, P, ...]."""
     drawn = np.unpackbits(ring.drawn, axis=-1, count=GAME.num_edges).astype(bool)
     shape = 2, -1, LEARNING.positions_per_iteration // 2
     fields = [x.reshape(*shape, *x.shape[2:])[:, :5] for x in (drawn, *ring[1:4])]

@@ -1,4 +1,4 @@
-"""Runs that are limited by minutes: they end decayed, and resume with the minutes they had used."""
+"""Test time-limited runs: their learning rate decays fully, and resuming keeps used minutes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = LearnerConfig(learning_rate=1.0, warmup_updates=0)
 
 
 def spans(config: Config, seconds: np.ndarray) -> np.ndarray:
-    """Return the spans [N, 2] of a whole run whose iterations take `seconds` [...]."""
+    """Return the spans [N, 2] of a whole run; its iterations take `seconds` [...]."""
     progress, found = Progress(None, None), []
     while progress.fraction_done(config) < 1:
         found.append(next_span(config, progress))
@@ -45,7 +45,7 @@ def test_the_learning_rate_at_the_end_of_the_time_is_the_final_rate(mean):
     seconds = mean * np.random.default_rng(mean).uniform(0.8, 1.2, 1000)
     found = spans(Config(iterations=0, minutes=10), seconds)
     both = spans(Config(iterations=1000, minutes=10), seconds)
-    np.testing.assert_array_equal(found[1:], both[1:])  # the first knows iterations alone
+    np.testing.assert_array_equal(found[1:], both[1:])  # the first span depends on iterations only
     assert len(found) == pytest.approx(600 / mean, rel=0.1, abs=1)
     np.testing.assert_allclose(found[2:, 0], found[1:-1, 1], atol=0.5 / len(found))
     rate = learning_rate(SETTINGS, 0, found[-1, 1])
@@ -60,12 +60,12 @@ def test_iterations_end_a_run_whose_time_is_not_up():
 def test_a_slow_run_begins_to_follow_the_clock():
     found = spans(Config(iterations=100, minutes=1), np.full(100, 15.0))
     np.testing.assert_allclose(found[:, 0], [0, 0.25, 0.5, 0.75])
-    assert found[0, 1] == np.float32(0.01)  # nothing is known of the clock yet
+    assert found[0, 1] == np.float32(0.01)  # no iteration has been timed yet
     np.testing.assert_allclose(found[1:, 1], [0.5, 0.75, 1])
 
 
 def test_a_run_of_a_minute_ends_decayed_and_resumes_with_its_minutes(tmp_path, monkeypatch, capsys):
-    """Every iteration takes seven seconds, whatever it takes."""
+    """A fake clock gives every iteration seven seconds."""
     seconds = iter(range(0, 10**6, 7))
     clock = SimpleNamespace(perf_counter=lambda: float(next(seconds)))
     monkeypatch.setattr(progress_module, "time", clock)

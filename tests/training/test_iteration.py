@@ -27,7 +27,7 @@ CONFIG = short_config("--devices=2", "--replay.capacity=384")
 
 @pytest.fixture(scope="module")
 def ran():
-    """Run four iterations on two devices under a transfer guard; return all there is to see."""
+    """Run four iterations on two devices under a transfer guard; return all observations."""
     devices, traces, history, reads = choose_devices(2), [], [], []
     program = make_iteration(CONFIG, Network(CONFIG.game.board, CONFIG.network), 2)
 
@@ -71,7 +71,7 @@ def test_devices_hold_the_same_learner_and_different_games(ran):
     assert len(learner.step.addressable_shards) == 2
     replay = np.asarray(actor.replay.drawn)
     assert replay.shape[0] == 2 and (replay[0] != replay[1]).any()
-    # And an iteration has other games than the one before.
+    # Games also differ between iterations.
     *_, (_, first, _), other = ran
     assert (first.replay.drawn != other).any()
 
@@ -81,7 +81,7 @@ def test_counters_and_ring_move_on(ran):
     assert int(progress.learner.iteration) == 4
     assert int(progress.learner.step) == 12
     block = CONFIG.positions_per_iteration // 2
-    assert progress.actor.replay.cursor.tolist() == [0, 0]  # two blocks wide, four written
+    assert progress.actor.replay.cursor.tolist() == [0, 0]  # room for two blocks, four written
     assert progress.actor.replay.size.tolist() == [2 * block] * 2
     assert progress.games == 64
     assert all(np.isfinite(value) for line in history for value in line.values())
@@ -110,10 +110,10 @@ def test_indivisible_settings_are_refused_by_name():
         choose_devices(5)
 
 
-# Where games are adjudicated, there are all kinds of positions.
+# If the solver ends games, there are all kinds of positions.
 @pytest.mark.parametrize("below", [pytest.param(0, marks=pytest.mark.slow), 8])
 def test_an_iteration_learns_safe_ends(below):
-    """Traced only: the kinds of positions must fit together, and shapes go round."""
+    """Trace only: all kinds of positions fit together, and outputs are structured as inputs."""
     config = load_config(
         *("configs/tiny.yaml", "--game.rows=3", "--game.cols=3", "--search.nodes=quiet"),
         *("--selfplay.late_start_moves=5", f"--selfplay.solver_below_edges={below}"),

@@ -64,7 +64,7 @@ def learner_of(config: Config) -> Learner:
 
 @cache
 def step_of(config: Config):
-    """Return the function that takes a step, compiled."""
+    """Return the compiled update."""
     return jax.jit(partial(update, Network(GAME, config.network), config))
 
 
@@ -133,13 +133,13 @@ def test_a_set_of_best_moves_asks_for_any_of_them():
     both = jax.jit(jax.value_and_grad(policy_losses, has_aux=True))
     (found, distance), slope = both(logits, best, yes)
     assert float(found) == float(distance) == pytest.approx(-np.log(chances[0] + chances[2]))
-    # The same step as to the policy that is now given to the best moves, each in its proportion.
+    # The gradient equals that for the current policy, restricted to the best moves, as target.
     nearest = chances * best / np.sum(chances * best)
     np.testing.assert_allclose(slope, chances - nearest, atol=1e-6)
-    # One best move is a policy, and so is no move at all.
+    # A single best move is an ordinary policy target, and so is an empty target.
     assert float(both(logits, one, no)[0][0]) == pytest.approx(-np.log(chances[2]))
     np.testing.assert_array_equal(both(logits, 0 * one, no)[1], 0)
-    # The field alone says it, whatever the target sums to.
+    # Only `policy_is_set` decides, not the sum of the target.
     np.testing.assert_allclose(both(logits, 3 * one, no)[0][0], -3 * np.log(chances[2]), 1e-6)
     assert float(both(logits, best / 4, yes)[0][0]) == float(found)
 
@@ -157,7 +157,7 @@ def test_the_learning_rate_rises_stays_and_falls():
     rate = np.asarray(learning_rate(settings, steps, steps / 100))
     np.testing.assert_allclose(rate[:10], np.arange(1, 11) / 10, rtol=1e-5)
     np.testing.assert_allclose(rate[10:60], 1)
-    # What it has been since there are runs: the cosine of optax by updates.
+    # The decay equals the cosine schedule of optax.
     cosine = optax.cosine_decay_schedule(1.0, 40, FINAL_RATE)
     np.testing.assert_allclose(rate[60:], [float(cosine(step)) for step in range(41)], rtol=1e-5)
     settings = replace(settings, warmup_updates=0, decay_fraction=0.0)
@@ -239,7 +239,7 @@ def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
     )
 
 
-# A batch that steps do not divide has the gradient of all other tests.
+# If steps do not divide the batch, its gradient is computed at once, as in all other tests.
 @pytest.mark.parametrize("rest", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_gradient_in_steps_is_that_of_the_whole_batch(rest):
     config = replace(CONFIG, network=replace(CONFIG.network, trunk="graph", channels=8))
@@ -284,7 +284,7 @@ def test_unknown_margins_do_not_weaken_the_loss_of_the_known():
 
 
 def test_what_all_logits_share_does_not_drift_away():
-    """A softmax does not see it, so without a price nothing would bring it back."""
+    """A softmax ignores a shared offset, so without a penalty nothing would bring it back."""
     params, batch = any_params(NETWORK), batch_of(64)
     far = jax.tree_util.tree_map_with_path(
         lambda path, leaf: leaf + np.float32(50) * ("policy" in str(path) and leaf.ndim == 1),

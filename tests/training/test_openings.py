@@ -1,4 +1,4 @@
-"""Laws of random openings: they obey the rules, are of all kinds and favour no side."""
+"""Test random openings: they obey the rules, are of all kinds and favour no side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def games_at(plies: jax.Array) -> State:
 
 @pytest.fixture(scope="module")
 def opened() -> tuple[State, Structure, np.ndarray]:
-    """Games after their opening, the structure of their positions, and the boxes closed."""
+    """Return games after their opening, the structure of their positions, and the boxes closed."""
     state = games_at(PLIES)
     return jax.device_get((state, analyse(GAME)(state.drawn), count_closed(state.drawn)))
 
@@ -39,7 +39,7 @@ def opened() -> tuple[State, Structure, np.ndarray]:
 def test_careful_games_give_nothing_away_while_they_need_not(opened):
     state, found, closed = opened
     given = (closed > 0) | (found.taken > 0)
-    could = found.safe.any(axis=1)  # a safe edge now was one all along
+    could = found.safe.any(axis=1)  # an edge that is safe now was always safe
     assert (CAREFUL & WHOLE & could).sum() > GAMES / 4
     assert not given[CAREFUL & WHOLE & could].any()
     careless = ~CAREFUL & could & (state.drawn.sum(axis=1) - closed > PLIES)
@@ -48,7 +48,7 @@ def test_careful_games_give_nothing_away_while_they_need_not(opened):
 
 def test_half_of_the_games_begin_at_the_ply_and_half_at_any_later(opened):
     state, *_ = opened
-    # Eleven moves can be safe on a board of 40 edges, whatever they are.
+    # On a board of 40 edges, the first eleven moves can always be safe.
     plies = state.drawn.sum(axis=1)[CAREFUL & WHOLE]
     assert plies.min() == PLIES
     assert (plies == PLIES).mean() == pytest.approx(0.5 + 0.5 / 14, abs=0.05)
@@ -57,12 +57,12 @@ def test_half_of_the_games_begin_at_the_ply_and_half_at_any_later(opened):
 
 def test_every_other_game_is_played_on_what_closed_boxes_leave(opened):
     state, found, closed = opened
-    # All but 0 to 15 of the 16 boxes are closed, evenly, where that is no later than the opening.
+    # First 0 to 15 of the 16 boxes are closed, uniformly, unless too few moves would be left.
     played = state.drawn.sum(axis=1) - closed
-    assert played.min() >= PLIES - 1  # a loop that was closed counts for one less
+    assert played.min() >= PLIES - 1  # a closed loop counts as one move less
     open_boxes = 16 - closed[~WHOLE]
     assert set(range(1, 17)) <= set(open_boxes.tolist())
-    # Small boards nobody has moved on yet: no careful game of whole boards leads there.
+    # Small open boards without moves: no careful game on the whole board leads there.
     fresh = found.safe.sum(axis=1) >= 8
     assert (fresh & (closed >= 8))[~WHOLE].mean() > 0.05
     assert not (fresh & (closed >= 8))[CAREFUL & WHOLE].any()
@@ -70,7 +70,7 @@ def test_every_other_game_is_played_on_what_closed_boxes_leave(opened):
 
 def test_sides_alternate_and_scores_add_up(opened):
     state, found, _ = opened
-    calm = CAREFUL & WHOLE & found.safe.any(axis=1)  # there every edge was a move
+    calm = CAREFUL & WHOLE & found.safe.any(axis=1)  # in these games every edge was a move
     assert (state.player == state.drawn.sum(axis=1) % 2)[calm].all()
     assert set(state.player[calm].tolist()) == {0, 1}
     settled = jax.jit(jax.vmap(settle))(state, found, jnp.zeros(GAMES, bool))
@@ -85,11 +85,11 @@ def test_boards_fill_evenly_or_from_anywhere(opened):
     drawn = state.drawn[CAREFUL & WHOLE].astype(np.float64)
     drawn = drawn[drawn.sum(axis=1) == PLIES]
     middle = drawn @ (edge_centres(GAME) - 2) / PLIES
-    # No direction is favoured, yet single boards lean by far more than chance has it.
+    # No direction is favoured on average, but single boards lean more than by chance.
     np.testing.assert_allclose(middle.mean(0), 0, atol=0.1)
     by_chance = edge_centres(GAME).std(0).mean() / np.sqrt(PLIES)
     assert middle.std(0).min() > 1.2 * by_chance
-    # Half fill evenly, of which chance alone keeps two in three so near to the middle.
+    # Half of the boards fill evenly; by chance, two in three of these stay so near to the middle.
     even = (abs(middle).max(1) < by_chance).mean()
     assert 0.25 < even < 0.55
 

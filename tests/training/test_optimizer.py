@@ -1,4 +1,4 @@
-"""Steps of the weights."""
+"""Test the steps of both optimizers, AdamW and Muon."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WEIGHTS = {
 
 
 def arrays(seed: int) -> chex.ArrayTree:
-    """Return arrays of the shapes of the weights whose matrices have strong and weak directions."""
+    """Return arrays shaped as `WEIGHTS`; their matrices have strong and weak directions."""
 
     rng = np.random.default_rng(seed)
 
@@ -39,7 +39,7 @@ def arrays(seed: int) -> chex.ArrayTree:
 
 @cache
 def steps(settings: LearnerConfig, count: int = 3) -> chex.ArrayTree:
-    """Return the last of some steps along fixed gradients."""
+    """Return the last of `count` steps along fixed gradients."""
     optimizer, params = make_optimizer(settings), arrays(0)
     state, update = jax.jit(optimizer.init)(params), jax.jit(optimizer.update)
     for seed in range(1, count + 1):
@@ -57,7 +57,7 @@ def test_a_step_of_muon_is_as_large_in_all_directions():
             directions = np.linalg.svd(matrix, compute_uv=False)
             sizes.append(directions / (ADAM_SIZE * max(matrix.shape) ** 0.5))
     assert len(sizes) == 3
-    # Five rounds make them equal but for some tenths; those of the gradients differ 400-fold.
+    # Five rounds make the sizes equal up to some tenths; sizes of the gradients differ 400-fold.
     assert min(map(min, sizes)) > 0.3
     assert max(map(max, sizes)) < 1.4
 

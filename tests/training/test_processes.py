@@ -1,4 +1,4 @@
-"""Several processes of one run: they equal one process, end together, and resume as one."""
+"""Test several processes of one run: they equal one process, end together, resume as one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GATE = (
     "--evaluation.final_games 14"  # matches of one size share a program
 ).split()
 EXACT = "--evaluation.suite table --evaluation.opponents random".split()
-PATIENCE = 240  # seconds for what takes ten; a hang takes forever
+PATIENCE = 240  # seconds; processes need about ten, a hang takes forever
 
 
 def free_port() -> int:
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 
 def start(folder: Path, name: str, devices: int, *options: object, **environment: object):
-    """Start train.py with so many fake devices; its output goes to NAME.out and NAME.err."""
+    """Start train.py with `devices` fake devices; its output goes to NAME.out and NAME.err."""
     given = {"JAX_NUM_CPU_DEVICES": devices, "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}
     environment = {key: str(value) for key, value in (given | environment).items()}
     with (folder / f"{name}.out").open("w") as out, (folder / f"{name}.err").open("w") as err:
@@ -55,7 +55,7 @@ def start(folder: Path, name: str, devices: int, *options: object, **environment
 
 
 def ended(*processes: subprocess.Popen) -> list[int]:
-    """Return the exit codes."""
+    """Wait for the processes and return their exit codes."""
     try:
         return [process.wait(PATIENCE) for process in processes]
     finally:
@@ -65,9 +65,9 @@ def ended(*processes: subprocess.Popen) -> list[int]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """A folder with a run `two` of two processes x one device and a run `one` of one x two."""
+    """Make a run `two` of two processes x one device and a run `one` of one x two."""
     folder = tmp_path_factory.mktemp("runs")
-    # As SLURM starts them: nothing on the command line says who they are.
+    # Start processes as SLURM does: only the environment identifies them, not the command line.
     slurm = {"SLURM_JOB_ID": 1, "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": 2}
     slurm["JAX_COORDINATOR_PORT"] = free_port()
     command = [*OPTIONS, *GATE, *EXACT, "--run_dir"]
@@ -122,7 +122,7 @@ def test_the_shares_of_all_processes_are_the_whole(processes, count, monkeypatch
     ("error", "code"), [(InputError("field: 1 is bad"), 2), (RunError("no room"), 1)]
 )
 def test_an_error_of_one_process_ends_it_at_once(error, code, monkeypatch, capsys):
-    """Others wait for it in a collective; whatever it closed on its way might wait for them."""
+    """Other processes wait in a collective, so closing anything on the way out could hang."""
     monkeypatch.setattr(os, "_exit", sys.exit)
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     with pytest.raises(SystemExit) as ended, ends_together("train.py"):
@@ -152,7 +152,7 @@ def test_a_process_that_dies_ends_the_job_with_the_reason(runs, tmp_path):
     shutil.copytree(runs / "one", tmp_path / "run")
     command = ["--run_dir", tmp_path / "run", "--resume", "--iterations", 10**6, *GATE[:2]]
     command += ["--evaluation.evaluate_every", 10**6, "--heartbeat_seconds", 4]
-    command += ["--checkpoint_every", 1]  # so that it often dies at a save
+    command += ["--checkpoint_every", 1]  # so that the process often dies during a save
     command += ["--num_processes", 2, "--coordinator_address", f"localhost:{free_port()}"]
     first, second = (
         start(tmp_path, str(number), 2, *command, "--process_id", number) for number in range(2)
@@ -167,7 +167,7 @@ def test_a_process_that_dies_ends_the_job_with_the_reason(runs, tmp_path):
     assert ended(first, second)[0] not in (0, -signal.SIGKILL)
     said = (tmp_path / "0.err").read_text()
     assert re.search(r"job with it|tasks have crashed|another task died", said), said
-    # Two processes of two devices had taken up the ring of one.
+    # Two processes of two devices resumed the replay of one process.
     assert (
         "576 of 576 saved positions kept, from 2 to 4 devices" in (tmp_path / "0.out").read_text()
     )

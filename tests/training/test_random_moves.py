@@ -1,4 +1,4 @@
-"""Laws of random moves in self-play: when they come, and that they are played."""
+"""Test random moves in self-play: when they occur, and that they are played."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_asked_share_of_games_deviates_once_at_any_point_after_the_opening()
 
 
 def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
-    """The search is replaced: its best move is the first legal one, its policy says the last."""
+    """A fake search has the first legal move as best and the last legal move as policy."""
 
     def search(game, _settings, _evaluate, _params, _key, state, **_known):
         legal = jax.vmap(partial(plain_game.legal, game))(state.drawn)
@@ -70,7 +70,7 @@ def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
     for move, edge in enumerate((edges - 1, edges - 2, 0)):
         assert (drawn[move] == edge).all()
     assert (drawn[3][::2] == 1).all()
-    # Of the edges that are left each is as likely.
+    # All edges that are left are equally likely.
     left, counts = np.unique(drawn[3][1::2], return_counts=True)
     assert left.tolist() == list(range(1, edges - 2))
     assert counts.min() > 0.7 * counts.mean()

@@ -1,4 +1,4 @@
-"""Runs that died, diverged, or whose checkpoints are damaged."""
+"""Test runs that died, diverged, or have damaged checkpoints."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_damaged_checkpoints_are_named_and_skipped(run, capsys):
         assert f"skipped: checkpoint {run / 'checkpoints' / number} " in said
     assert "The replay of this checkpoint is missing" in said
     assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3, 4, 5, 6, 7]
-    # It came to the same iterations again: those that were damaged lie beside.
+    # The run reached the same iterations again; damaged checkpoints were moved aside.
     with Checkpoints(run) as checkpoints:
         assert checkpoints.iterations() == [2, 4, 6, 7]
     aside = sorted(path.name.split("-")[0] for path in (run / "checkpoints").glob("*damaged*"))
@@ -87,7 +87,7 @@ def test_a_flipped_bit_is_noticed_and_the_run_ends_as_if_nothing_was(item, run, 
         path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
         if is_noticed():
             break
-        path.write_bytes(whole)  # a file that nothing is read from
+        path.write_bytes(whole)  # nothing reads this file
     assert train(short_config(), run, resume=True)
     assert f"skipped: checkpoint {run / 'checkpoints' / '6'} " in capsys.readouterr().out
     again = saved(short_config(), run, 6)
@@ -109,7 +109,7 @@ def test_another_checksum_names_the_item_that_is_damaged(item, run):
     path = run / "checkpoints" / "6" / "record" / "metadata"
     record = json.loads(path.read_text())
     record[CHECKSUMS][item] ^= 1
-    if item == "record":  # its content tells nothing then
+    if item == "record":  # the checksum is checked before the content
         record["config"]["lexrner"] = record["config"].pop("learner")
     path.write_text(json.dumps(record))
     with pytest.raises(InputError, match=f"its {item} has another checksum"):
@@ -138,7 +138,7 @@ def test_reading_a_run_whose_newest_checkpoint_is_damaged_drops_nothing(tmp_path
     capsys.readouterr()
     assert Source(run_dir, None).load().iteration == 2
     said = capsys.readouterr()
-    assert "skipped: checkpoint" in said.err and not said.out  # which may belong to a protocol
+    assert "skipped: checkpoint" in said.err and not said.out  # a protocol may use it
     assert saved(short_config(), run_dir, 2).replay is not None
     assert not train(short_config(), run_dir, resume=True, stop=Stop(max_iterations=1))
     assert saved(short_config(), run_dir, 3).replay is not None
@@ -149,7 +149,7 @@ def test_a_run_goes_on_without_its_replay_where_all_are_damaged(run, capsys):
     with pytest.raises(InputError, match=r"checkpoint .*6 has a replay that cannot be read"):
         saved(short_config(), run, 6)
     damage(run / "checkpoints" / "4", "replay")
-    assert not (run / "checkpoints" / "2" / "replay").exists()  # so it is no better, and older
+    assert not (run / "checkpoints" / "2" / "replay").exists()  # so checkpoint 2 is no better
     assert train(short_config("--iterations=7"), run, resume=True)
     assert "The replay of this checkpoint is missing" in capsys.readouterr().out
     assert [line["iteration"] for line in read_metrics(run)] == [1, 2, 3, 4, 5, 6, 7]
@@ -216,7 +216,7 @@ def test_a_run_that_diverges_stops_and_keeps_its_last_good_checkpoint(any_rate, 
 
 @pytest.fixture
 def any_rate(monkeypatch):
-    """Let a config have a learning rate at which every training diverges."""
+    """Allow learning rates in a config at which every training diverges."""
     monkeypatch.setattr("jaxzero.config.training.LearningRate", numbers_between(1e-12, 1e35))
     cli._plain_parser.cache_clear()
     yield
@@ -237,7 +237,7 @@ def test_nothing_that_is_not_finite_is_saved(tmp_path):
     ("skipped", "stop", "kept"),
     [
         ((2, 6), None, [3, 4, 7]),
-        (range(9), None, [3, 5, 7]),  # a run ends all the same
+        (range(9), None, [3, 5, 7]),  # the run ends anyway
         (range(9), Stop(max_iterations=1), [2]),
     ],
 )
@@ -305,7 +305,7 @@ def test_writes_that_fail_beside_the_first_one_are_not_told(caplog, monkeypatch,
     for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
         monkeypatch.setattr(owner, name, getattr(owner, name))
     print_less()  # as scripts do
-    # As asyncio says that nobody asked how a task ended.
+    # asyncio reports an exception of a task in this way if nothing retrieves it.
     logging.getLogger("asyncio").error("exception was never retrieved", exc_info=error)
     assert len(caplog.records) == told
 

@@ -1,4 +1,4 @@
-"""The ring keeps the newest blocks, unchanged, and draws uniformly."""
+"""Test that the replay keeps the newest blocks unchanged and samples uniformly."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_formats_are_narrow_and_stay():
 
 
 def test_writes_are_in_place():
-    """A donated ring is updated where it lies: the program needs no second one."""
+    """A donated replay is updated in place: the program needs no second replay."""
     replay = new_ring(80_000)
     program = jax.jit(replay_module.add, donate_argnums=0).lower(replay, block_of(0)).compile()
     plan = program.memory_analysis()
@@ -85,7 +85,7 @@ def test_misfits_are_refused_by_name():
 
 
 def rings(devices: int, capacity: int, blocks: int) -> Replay:
-    """Return the rings of some devices [D, ...], each device with numbers of its own."""
+    """Return the replays of `devices` devices [D, ...]; every device has different numbers."""
     replays = []
     for device in range(devices):
         replay = new_ring(capacity)
@@ -107,12 +107,12 @@ def test_rings_move_to_other_devices_and_keep_the_newest(blocks, devices, block)
         ring = after._replace(size=(), cursor=())
         drawn, *rest = (field[device][: int(after.size[device])] for field in jax.tree.leaves(ring))
         kept.append(numbers(Positions(np.unpackbits(drawn, axis=-1, count=EDGES), *rest)))
-    # Both devices played at the same time: a position is as old as its row.
+    # Both devices wrote at the same time, so the row of a position gives its age.
     number = np.arange(2 * BLOCK * blocks)
     age = np.argsort(number // (2 * BLOCK) * BLOCK + number % BLOCK, kind="stable")
     there = min(len(number), 2 * CAPACITY) // (devices * block) * devices * block
     assert sorted(np.concatenate(kept)) == sorted(number[age][len(number) - there :])
-    # The next block goes over the oldest, on every device.
+    # The next block overwrites the oldest block on every device.
     assert after.cursor.tolist() == [there // devices % capacity] * devices
     more = add(jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), after), blocks_of(block))
     assert int(more.size) == min(there // devices + block, capacity)

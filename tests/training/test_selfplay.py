@@ -1,7 +1,7 @@
-"""Self-play: games obey the rules, targets are what was won, and what is stored was played.
+"""Test self-play: games obey the rules, targets are the results, stored positions were played.
 
-In four forms: each edge a decision, whole games of the quiet game, and lanes that play one late
-game after another, at both ends of a run.
+There are four forms: each edge is a decision; whole games of the quiet game; late games, several
+one after the other in each lane, at the start and at the end of a run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CONFIGS = {
         *("--selfplay.random_move_fraction=1", "--selfplay.games_per_iteration=96"),
     ),
 }
-# The last is what late games are at the end of the run, when their start has fallen.
+# `fallen` is `late` at the end of the run, when games start at the first move.
 FORMS = {"plain": ("plain", 0.0), "whole": ("whole", 0.0), "late": ("late", 0.0)}
 FORMS["fallen"] = ("late", 1.0)
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -65,20 +65,20 @@ def test_games_obey_the_rules_and_targets_are_what_was_won(form):
     begun, declined, calm = np.unique(decisions.game[decisions.played]), 0, 0
     for number in begun.tolist():
         where = steps, lanes = steps_of(decisions, number)
-        # A game has a lane to itself from its first decision to its last.
+        # A game occupies one lane without gaps from its first to its last decision.
         assert len(set(lanes)) == 1 and (np.diff(steps) == 1).all()
         if form in ("plain", "whole"):
             assert steps[0] == 0 and not decisions.drawn[0, number].any()
             assert decisions.player[0, number] == decisions.ahead[0, number] == 0
         referee, times = replay(decisions, number)
         declined += times
-        # The last free boxes are all taken.
+        # All of the last free boxes are taken.
         play_to(referee, np.ones(GAME.num_edges, bool), 1 - referee.player)
         final = referee.scores[0] - referee.scores[1]
         assert final == results[number]
         sign = 1 - 2 * decisions.player[where]
         np.testing.assert_array_equal(margins[where], (final - decisions.ahead[where]) * sign)
-        # A result speaks of what comes after the last random move, if the game came so far.
+        # A margin is known if neither its move nor a later move of the game is random.
         random = decisions.random[where]
         np.testing.assert_array_equal(known[where], ~(np.cumsum(random[::-1])[::-1] > 0))
         calm += not random.any()
@@ -110,7 +110,7 @@ def test_each_stored_position_was_played(form):
     flat = decisions.played.ravel()
     there, taken = rows(jax.tree.map(lambda x: x[flat], labelled)), rows(stored)
     assert taken <= there
-    # By their surprise few positions are stored often.
+    # If surprise weights the samples, few positions are stored many times.
     assert len(taken) > (0.3 if form == "whole" else 0.6) * len(stored.margin)
 
 
@@ -154,14 +154,14 @@ def test_lanes_are_full_of_games_from_the_ply_on_the_longest_first(form):
     assert decisions.played.shape == (config.lane_steps, config.lanes(96))
     assert decisions.played.mean() > 0.85
     assert max(len(np.unique(lane)) for lane in decisions.game.T) >= 3
-    # The queue leaves out only the shortest.
+    # The queue leaves out only the shortest games.
     assert (np.diff(longest) <= 0).all() and (lengths <= longest).all()
     left_out = lengths == 0
     assert left_out.sum() == 0 or longest[left_out].max() <= np.median(longest)
 
 
 def test_a_decision_that_is_stored_twice_is_one_new_position():
-    """A lane has 2 x 12 decisions in which to play 4 games, of which 7 each are stored."""
+    """A lane plays 4 games in 2 x 12 decisions, and 7 positions per game are stored."""
     late = ("--search.nodes=quiet", "--selfplay.late_start_moves=5")
     config = load_config(*SMALL, *late)
     assert config.positions_per_game == 7
@@ -197,7 +197,7 @@ def test_weights_of_picking_follow_the_surprise():
 
 
 def test_what_surprises_is_stored_more_often():
-    """In proportion to the surprise, where it has all of the weight."""
+    """With a surprise weight of 1, positions are stored in proportion to their surprise."""
     decisions, stored = played("whole").decisions, played("whole").stored
     drawn, surprise = decisions.drawn[decisions.played], decisions.surprise[decisions.played]
     boards, row = np.unique(drawn, axis=0, return_inverse=True)
@@ -208,7 +208,7 @@ def test_what_surprises_is_stored_more_often():
 
 
 def test_the_surprise_is_the_divergence_from_the_network():
-    """Its priors are flat over edges, so that those that are one move count together."""
+    """The network's priors are uniform over edges; edges of one move count together."""
     decisions = played("whole").decisions
     step, game = np.argwhere(decisions.played & (decisions.drawn.sum(-1) > 8))[0]
     drawn, policy = decisions.drawn[step, game], decisions.policy[step, game]
@@ -220,8 +220,8 @@ def test_the_surprise_is_the_divergence_from_the_network():
 
 
 def test_the_value_of_a_decision_is_what_is_won_from_there_on():
-    """Boxes, for the side to move, once free boxes are taken: the table's, if leaves are."""
-    # A visit of every move is a look at all leaves.
+    """With exact leaves, the value equals the table: boxes for the side to move from here on."""
+    # One visit of every move evaluates all leaves.
     config = load_config(
         *("configs/tiny.yaml", "--search.simulations=12", "--search.max_considered_actions=12"),
         *("--search.nodes=quiet", "--search.value_scale_per_box=0.5"),
@@ -241,8 +241,8 @@ def test_the_value_of_a_decision_is_what_is_won_from_there_on():
 
 @pytest.mark.parametrize("form", ["plain", "whole"])
 def test_settings_state_what_is_evaluated(form):
-    """Games are cut after the fewest decisions there can be: settings count no others."""
-    # In whole rounds, as on a GPU: a CPU leaves out what no game uses.
+    """Settings count every game with the fewest possible decisions."""
+    # Use whole rounds, as on a GPU; a CPU leaves out unused places.
     config, evaluated = CONFIGS[form], []
     config = replace(config, search=replace(config.search, evaluation_batch=10**6))
 

@@ -1,4 +1,4 @@
-"""Long runs take no more of anything at their end than early on; prints what they took."""
+"""Test that long runs use no more resources at their end than early on; print the use."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from jaxzero.cli import load_config
 from jaxzero.training.trainer import train
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # an event of jax
-# Of the iterations. Until then caches and the replay fill, and the first evaluation and the first
-# checkpoint compile their programs.
+# The first fraction of the iterations is not compared: caches and the replay fill, and the first
+# evaluation and the first checkpoint compile their programs.
 SETTLED = 0.2
 GROWTH = 32  # MiB; allocators keep some of what was freed
 Taken = dict[str, float]
 
 
 def taken(compiled: list[str]) -> Taken:
-    """Return what this process has taken so far."""
+    """Return the resources that this process uses now."""
     itself = Path("/proc/self")
     fields = dict(line.split(":", 1) for line in (itself / "status").read_text().splitlines())
-    # Not what it maps of files: the system takes such pages away and gives them back as it likes.
+    # Pages mapped from files do not count: the system drops and reloads them at any time.
     own = sum(int(fields[name].split()[0]) for name in ("RssAnon", "VmSwap"))
     return {
         "memory of its own, MiB": own / 2**10,
@@ -40,7 +40,7 @@ def taken(compiled: list[str]) -> Taken:
 
 
 def soak(monkeypatch, run_dir: Path, *options: str) -> list[Taken]:
-    """Train, and return what the process had taken after each iteration."""
+    """Train, and return the resources in use after each iteration."""
     run, found, compiled = trainer_module.run_iteration, [], []
 
     def listen(event: str, _seconds: float, **_more: object) -> None:
@@ -78,7 +78,7 @@ def test_a_long_run_takes_no_more_at_its_end(options, tmp_path, monkeypatch):
     found = soak(monkeypatch, tmp_path / "run", *options)
     settled = found[int(SETTLED * len(found)) :]
     middle = len(settled) // 2
-    # The most, not the usual: a checkpoint on its way to the disk holds a copy for a while.
+    # Compare maxima, because a checkpoint that is being written holds a copy for a while.
     most = {
         name: [max(each[name] for each in part) for part in (settled[:middle], settled[middle:])]
         for name in found[0]

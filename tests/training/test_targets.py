@@ -1,4 +1,4 @@
-"""What positions of self-play are to teach about the margin: results and lambda-returns."""
+"""Test targets of self-play positions: results, lambda-returns and ends of the safe moves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def decisions_of(**fields) -> Decisions:
             [[0, 1, 2]] * 4,
             [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]],
         ),
-        # Random moves of the next game in a lane hide nothing.
+        # Random moves of the next game in a lane mask no target of this game.
         (
             [[1, 0], [0, 0], [1, 0], [0, 1]],
             [[0, 1], [0, 1], [2, 1], [2, 1]],
@@ -54,7 +54,7 @@ def test_results_speak_of_what_comes_after_the_last_random_move(random, game, kn
 
 
 def test_early_targets_are_lambda_returns_and_late_ones_results():
-    """Two games in each lane, one after the other, then a step that is not played."""
+    """Each lane has two games, one after the other; even lanes do not play the last step."""
     rng, steps, lanes, settings = (
         np.random.default_rng(0),
         12,
@@ -81,7 +81,7 @@ def test_early_targets_are_lambda_returns_and_late_ones_results():
     random, compared = fields["random"], 0
 
     def taught(lane: int, here: int, *later: int) -> tuple[float, bool]:
-        """Return what the first of these decisions of a game learns, and whether it is known."""
+        """Return the target of the first of these decisions of a game, and whether it is known."""
         if not later:
             return results[game[here, lane]], not random[here, lane]
         total, is_known = taught(lane, *later)
@@ -114,7 +114,7 @@ A_SAFE_EDGE = board_of("+ + + +", "|      ", "+ + + +", "       ", "+ + + +", " 
 
 
 def test_the_end_of_the_safe_moves_is_told_back_to_the_first_move():
-    """Three games in three lanes, the second lane with two, the third with a random move."""
+    """Four games in three lanes: the second lane has two games, the third a random move."""
     options = ("--game.rows=3", "--game.cols=3", "--network.trunk=conv", "--network.safe_end=true")
     config = load_config("configs/tiny.yaml", *options)
     ended, safe = NO_SAFE_EDGE, A_SAFE_EDGE
@@ -127,7 +127,7 @@ def test_the_end_of_the_safe_moves_is_told_back_to_the_first_move():
         played=jnp.array([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 1, 0]], bool),
     )
     told = np.asarray(safe_ends(config, decisions))
-    # The first lane: player 1 has no safe edge at first. The second: a game that ends with one.
+    # First lane: player 1 is the first without a safe edge. Second: its last game still has one.
     both = 2 * 2
     assert told.tolist() == [[both + 1, both + 1, -1], [both, -1, both], [-1, -1, -1], [-1, -1, -1]]
     assert safe_ends(load_config("configs/tiny.yaml"), decisions) == ()
@@ -141,7 +141,7 @@ def test_margins_are_rounded_to_possible_ones_without_a_bias():
     assert ((rounded - np.asarray(left)) % 2 == 0).all()
     assert (abs(rounded) <= np.asarray(left)).all()
     np.testing.assert_allclose(rounded.mean(0), wanted, atol=0.03)
-    # Whole ones that are possible stay, whatever the chance.
+    # Possible whole margins stay unchanged, whatever the random number.
     assert (rounded[:, 2:] == np.asarray(wanted)[2:]).all()
     edge = possible_margin(jnp.float32(12.0), jnp.int32(24), jnp.float32(1 - 2**-24))
     assert int(edge) == 12

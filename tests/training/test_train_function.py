@@ -1,4 +1,4 @@
-"""Training as a function: it returns what was learnt, with a folder or without."""
+"""Test training as a function, with and without a run folder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_callback_or_ctrl_c_ends_it_after_its_iteration():
             signal.raise_signal(signal.SIGINT)
 
     asked = jaxzero.train(short_config(), on_iteration=ask)
-    assert len(asked.metrics) == 3  # the signal came when iteration 2 had asked who stops
+    assert len(asked.metrics) == 3  # the signal came after iteration 2 had checked for a stop
     told = jaxzero.train(short_config(), on_iteration=lambda metrics: metrics["iteration"] == 3)
     jax.tree.map(np.testing.assert_array_equal, asked.params, told.params)
 

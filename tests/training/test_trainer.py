@@ -1,4 +1,4 @@
-"""Whole runs: they learn, stop, resume bit for bit, and refuse what does not fit."""
+"""Test whole runs: they learn, stop, resume bit for bit, and refuse settings that do not fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from jaxzero.training.parallel import shard_actor
 from jaxzero.training.progress import Progress, resume
 from jaxzero.training.trainer import train
 
-# Another program than that of the short run, one for all that differs.
+# Settings that differ from the short run. They are used together, so they compile only once.
 OTHER = (
     *("--learner.optimizer=muon", "--evaluation.gate_threshold=0.01"),
     *("--selfplay.games_per_iteration=32", "--evaluation.evaluate_every=1"),
@@ -99,12 +99,12 @@ def test_a_commit_is_noted_with_a_plus_where_files_differ_from_it(tmp_path):
 
 
 def test_the_gate_keeps_the_best_weights_until_they_are_beaten(tmp_path):
-    """A threshold of 1 is never reached from fresh weights against themselves."""
+    """Weights that start equal to the best weights never reach a threshold of 1."""
     closed = short_config(*OTHER, "--evaluation.gate_threshold=1.0", "--iterations=2")
     assert train(closed, tmp_path / "closed")
     open_ = short_config(*OTHER, "--iterations=2")
     assert train(open_, tmp_path / "open")
-    # The best weights play: those that were refused have surprised nobody.
+    # The best weights play, so the surprise differs between refused and accepted weights.
     surprises = [read_metrics(tmp_path / name)[1] for name in ("closed", "open")]
     assert len({line["selfplay/policy_surprise"] for line in surprises}) == 2
     fresh = init_learner(Network(closed.game.board, closed.network), closed).params
@@ -120,7 +120,7 @@ def test_a_signal_that_comes_while_processes_agree_is_not_lost(monkeypatch):
     stop = Stop()
 
     class Agreed(np.ndarray):
-        def max(self):  # the thread of signals runs between any two instructions
+        def max(self):  # a signal can come between any two instructions
             stop.request(signal.SIGTERM)
             return 0
 
@@ -162,7 +162,7 @@ def test_what_is_open_is_closed_after_an_error(tmp_path, monkeypatch):
 
 
 def test_the_ring_is_copied_once_before_it_is_written(tmp_path, monkeypatch):
-    """Orbax copies NumPy arrays again; a JAX array that nobody overwrites it writes as it is."""
+    """Orbax copies NumPy arrays once more. It writes a JAX array without another copy."""
     config, given = short_config(), []
     actor = shard_actor(lambda: init_actor(config, 2), jax.devices()[:2])
     learner = init_learner(Network(config.game.board, config.network), config)
@@ -171,7 +171,7 @@ def test_the_ring_is_copied_once_before_it_is_written(tmp_path, monkeypatch):
     with Checkpoints(tmp_path) as checkpoints:
         checkpoints.save(1, learner, actor.replay, {"config": asdict(config)})
     _, replay = given
-    # Without fields that hold nothing: checkpoints of earlier versions do not know them.
+    # Empty fields are left out, because checkpoints of earlier versions do not have them.
     assert set(replay) == {
         *("drawn", "policy", "policy_is_set", "margin", "margin_known", "size", "cursor")
     }
@@ -205,7 +205,7 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def changed(whole, tmp_path_factory) -> Path:
-    """The short run after an iteration with other settings and one with its own."""
+    """Continue the short run with one iteration of other settings, then one of its own."""
     run_dir = Path(shutil.copytree(whole, tmp_path_factory.mktemp("changed") / "run"))
     kept = (*OTHER, "--evaluation.gate_threshold=1.0", "--iterations=7")
     for options in (kept, ["--iterations=8"]):
@@ -216,7 +216,7 @@ def changed(whole, tmp_path_factory) -> Path:
 def test_games_count_as_they_were_played_whatever_the_settings_are_now(changed):
     summary = json.loads((changed / "summary.json").read_text())
     assert summary["games"] == 7 * 16 + 32
-    # Each of 12 decisions has a root and 4 simulations, or as many as moves are left.
+    # Each of 12 decisions has a root and 4 simulations, or fewer if fewer moves are left.
     assert summary["evaluations"] == (7 * 16 + 32) * (12 + 9 * 4 + 3 + 2 + 1)
 
 
@@ -228,21 +228,21 @@ def test_a_gate_and_an_optimizer_can_begin_and_end_within_a_run(whole, changed):
     after = saved(short_config(), changed, 8).learner
     assert not after.best
     assert load_agent(changed).iteration == 8
-    # What played then plays, whatever the settings are now: no newer weights were let through.
+    # The agent has the weights that played in iteration 7: the gate accepted no newer weights.
     played = load_agent(changed, 7).agent.params
     for found in (with_it.best, played):
         jax.tree.map(np.testing.assert_array_equal, found, before.params)
-    # The optimizer of the checkpoint counts, and then that of the settings, which starts anew.
+    # The optimizer of iteration 8 is that of its settings, and it starts with a fresh state.
     counts = {int(leaf) for leaf in jax.tree.leaves(after.opt_state) if leaf.ndim == 0}
     assert counts == {short_config().learner.updates_per_iteration}
 
 
 def test_tiny_learns(tmp_path, monkeypatch):
-    """It beats random and what it was itself before learning."""
+    """The network beats random play, and it is better than before training."""
     network = Network(TINY.game.board, TINY.network)
     first, evaluator = init_learner(network, TINY), Evaluator(TINY, network)
     before, untrained = evaluator.play(first, 64)["random"], evaluator.score(first)
-    monkeypatch.setattr(trainer_module, "Evaluator", lambda *_: evaluator)  # compiled by now
+    monkeypatch.setattr(trainer_module, "Evaluator", lambda *_: evaluator)  # already compiled
     assert train(TINY, tmp_path / "tiny")
     summary = json.loads((tmp_path / "tiny" / "summary.json").read_text())
     after = summary["versus"]["random"]
