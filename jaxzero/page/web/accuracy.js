@@ -1,12 +1,12 @@
-/** How many moves of a game lost nothing, for each side and phase of the game. */
+/** The accuracy of a game: the percentage of moves that lost nothing, by side and phase. */
 
 import { html } from "./dom.js";
 import { t } from "./i18n.js";
 
-const SOMETHING = 0.5; // of the margin; expected losses scatter
+const SOMETHING = 0.5; // boxes of margin; smaller expected losses are noise
 const PHASES = ["all", "opening", "middle", "endgame"];
 
-/** Return the percentage of moves without loss as [{all, opening, middle, endgame}] by player; null: no moves. */
+/** Return the percentage of moves without loss as [{all, opening, middle, endgame}] by player; null where there are no moves. */
 export function accuracyOf(lines) {
   const counts = [0, 1].map(() => Object.fromEntries(PHASES.map((phase) => [phase, { good: 0, all: 0 }])));
   for (const line of lines.filter((each) => each?.lost != null)) {

@@ -1,4 +1,4 @@
-/** The analysis of the position shown: the request, drawings on the board, words on an edge. */
+/** The analysis of the position shown: the request, the drawings on the board, the text about an edge. */
 
 import { panelParts } from "./analysis_panel.js";
 import { api, isAbort } from "./api.js";
@@ -10,26 +10,26 @@ import { clear, drawChains, drawCosts, drawHint, drawLine, drawOwners, formatLos
 import { edgeName } from "./rules.js";
 import { settings } from "./settings.js";
 
-const REST = 150; // ms of rest before a request: stepping through a game asks only where it stops
+const REST = 150; // ms before a request; stepping quickly through a game sends only one
 
 /**
  * Create the analysis.
  *
- * `wanted()` tells whether to ask the server at all, `isShown()` whether to show the answer, `komi()` is the komi of the game, `nameOf` names
- * a player, `better()` is the edge that was better than a mistake just made, `linePlayer()` returns a function that
- * plays a line, or null, `notice` shows errors.
+ * `wanted()` returns whether to ask the server, `isShown()` whether to show the answer. `komi()` returns the komi of the game,
+ * `nameOf(player)` a name. `better()` returns an edge to mark as {edge, player}, or null: the edge that a person has touched, or
+ * the better one after a mistake. `linePlayer()` returns a function that plays a line, or null. `notice` shows errors.
  */
 export function createAnalysis({ record, board, notice, panel, wanted, isShown, komi, nameOf, better, linePlayer }) {
-  let latest = null; // the lines so far, the later replacing the earlier
-  let controller = null; // of the request that runs
-  let failed = false; // the request will be repeated
-  let complete = false; // nothing will come after `latest`
+  let latest = null; // the answer so far; later lines replace fields of earlier ones
+  let controller = null; // of the running request
+  let failed = false; // the request has failed and will be repeated
+  let complete = false; // `latest` is the final answer
   let key = ""; // of the position that `latest` belongs to
   let waiting = [];
   let hinted = null;
   let pointed = null; // the edge under the pointer or focus
 
-  /** Ask about the position shown, unless it is known; give up what nobody wants any more. */
+  /** Request the position shown, unless its answer is known or on its way. Stop a request that is no longer wanted. */
   function refresh() {
     if (!wanted()) stop();
     if (key === record.key() && (controller || failed || complete || !wanted())) render();
@@ -46,7 +46,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     render();
   }
 
-  /** End the request; what it has told so far stays. */
+  /** Abort the request. The answer so far stays. */
   function stop() {
     notice.settle("analysis");
     failed = false;
@@ -85,7 +85,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     if (enough(latest)) waiting.splice(0).forEach((finish) => finish(latest));
   }
 
-  /** Resolve with the analysis once it knows what edges lose, or with null after some ms. */
+  /** Resolve with the analysis once it has losses of edges, or with the answer so far after some ms; with null if stopped. */
   function known(milliseconds) {
     if (isKnown(latest)) return Promise.resolve(latest);
     return new Promise((finish) => {
@@ -124,7 +124,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     if (mark) drawHint(layers.marks, game, mark.edge, mark.player);
   }
 
-  /** Show the moves of a line on the board, none: what is shown without it. */
+  /** Show the moves of a line on the board. An empty line restores the usual drawings. */
   function showLine(line) {
     const { costs, marks } = board.layers();
     marks.replaceChildren();
@@ -133,7 +133,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     else draw();
   }
 
-  /** Say in words what the edge under the pointer or focus does; return where it is if that is all. */
+  /** Describe the edge under the pointer or focus. Return the text, or only the edge's place if it is not analysed. */
   function describe(edge) {
     pointed = edge;
     const found = edge === null || !isShown() ? null : latest?.edges?.find((each) => each.edge === edge);
@@ -156,7 +156,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     draw();
     panel.hidden = !isShown();
     if (panel.hidden) return;
-    if (panel.matches(":active")) return void setTimeout(render, 100); // a click on what is replaced does nothing
+    if (panel.matches(":active")) return void setTimeout(render, 100); // replacing a pressed button would lose its click
     const focused = panel.contains(document.activeElement) ? document.activeElement.id : "";
     panel.replaceChildren(...panelParts({ latest, record, komi, nameOf, busy: controller !== null, failed, showLine, onLine: linePlayer(), onSwitch: render }));
     if (focused) find(`#${focused}`, panel)?.focus();
@@ -176,8 +176,8 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
   };
 }
 
-const BEST = 3; // edges that are marked as the best
-const COSTLY = 0.75; // of the margin: edges that lose as much are marked too, rounded a box
+const BEST = 3; // number of edges marked as the best if the answer has no lines
+const COSTLY = 0.75; // boxes of margin; edges that lose this much (rounded: a box) are marked too
 
 /** Return the edges to mark: the best and the costly ones, or with `every` all of them. */
 function markedEdges({ edges = [], lines = [] }, every) {

@@ -1,4 +1,4 @@
-/** The panel of the analysis: how the game will end, the best lines, chains and control, what the colours mean. */
+/** The panel of the analysis: the expected result, the best lines, chains and control, the legend. */
 
 import { html, sideSign, svg } from "./dom.js";
 import { t } from "./i18n.js";
@@ -6,12 +6,12 @@ import { distributionChart, formatNumber, marginWords, outcomeOf, winBar } from 
 import { edgeName, replay } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
-const LESSONS = { safe: 2, chain: 3, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // that explain words
+const LESSONS = { safe: 2, chain: 3, "hard-hearted": 4, "half-hearted": 4, loony: 4, control: 5 }; // the lesson for each word
 
 /**
- * Return the parts of the panel. `latest` is the analysis so far, `busy` whether more will come,
- * `failed` whether it will be asked again; `showLine(edges)` shows moves on the board, `onLine(edges)`, if any,
- * plays them.
+ * Return the parts of the panel. `latest` is the analysis so far. `busy` tells whether more of it will arrive, `failed`
+ * whether a failed request will be repeated. `showLine(edges)` shows moves on the board; `onLine(edges)` plays them, or is
+ * null. `onSwitch()` is called after a switch has changed.
  */
 export function panelParts({ latest, record, komi, nameOf, busy, failed, showLine, onLine, onSwitch }) {
   const { game, position } = record;
@@ -73,7 +73,7 @@ export function panelParts({ latest, record, komi, nameOf, busy, failed, showLin
 }
 
 function badge(latest, busy) {
-  const proven = latest.exact?.value !== undefined; // stage exact may have proven bounds only
+  const proven = latest.exact?.value !== undefined; // the stage "exact" may have proven only bounds
   const { edges = [] } = latest;
   const n = edges.filter((edge) => edge.exact).length;
   const stage = ["exact", "done"].includes(latest.stage) ? "search" : latest.stage;
@@ -81,7 +81,7 @@ function badge(latest, busy) {
   return html("span", { class: `badge ${proven ? "exact" : ""} ${busy ? "busy" : ""}`, "data-testid": "stage" }, text);
 }
 
-/** Say how far the solver has come where it has not proven the position. */
+/** Return a note on how far the solver reaches if the finished analysis has not proven the position, else null. */
 function reachWords(latest, { drawn }, busy) {
   if (busy || latest.exact?.value !== undefined) return null;
   return words("muted", t("analysis.reach", { n: drawn.filter((each) => !each).length }));
@@ -104,7 +104,7 @@ function lesson(name, text) {
   return html("a", { href: `#lesson-${LESSONS[name]}` }, text);
 }
 
-let isLegendOpen = false; // the panel is built anew at every line of the analysis
+let isLegendOpen = false; // kept here because every line of the analysis rebuilds the panel
 
 function legend() {
   const sample = (kind) =>
@@ -115,7 +115,7 @@ function legend() {
       t(`class.${kind}`),
     );
   const step = (text, cost) => html("span", { class: `key cost-${cost}` }, text);
-  const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // as in overlay.js, rounded
+  const steps = ["★", "0.1+", "0.8+", "1.5+", "3+"]; // STEPS of overlay.js, rounded
   return html(
     "details",
     { class: "legends muted", open: isLegendOpen, ontoggle: ({ target }) => (isLegendOpen = target.open) },

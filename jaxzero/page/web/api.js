@@ -1,11 +1,11 @@
 /** Requests to the server: one answer or a stream of lines, both abortable. */
 
 const ready = new Set(); // boards whose engine is compiled
-const warming = new Map(); // requests to compile one, which others wait for too
+const warming = new Map(); // running requests to compile a board; callers share them
 
 /**
- * A request that failed. `kind` is "network" where no answer came, else "server"; it `passes` where
- * the same question may be answered later, as it is not the question that is wrong.
+ * A failed request. `kind` is "network" if the answer is missing or broken, else "server". `passes`
+ * is true if the same request may succeed later, because the request itself is not wrong.
  */
 class ApiError extends Error {
   constructor(kind, message, status = 0) {
@@ -25,7 +25,7 @@ async function send(path, options) {
     response = await fetch(`api/${path}`, options);
   } catch (error) {
     if (isAbort(error)) throw error;
-    ready.clear(); // another server may have taken its place
+    ready.clear(); // a new server may have replaced the old one
     throw new ApiError("network", String(error.message));
   }
   if (!response.ok) throw await readError(response);
@@ -37,7 +37,7 @@ async function readError(response) {
   try {
     message = (await response.json()).error ?? message;
   } catch {
-    // The body is no JSON: the status text has to do.
+    // The body is not JSON: keep the status text.
   }
   return new ApiError("server", message, response.status);
 }
@@ -56,7 +56,7 @@ async function json(response) {
   }
 }
 
-/** Call `onLine` with each JSON line of an answer as it arrives. */
+/** Call `onLine` with each JSON line of a response as it arrives. */
 async function readLines(response, onLine) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -95,8 +95,8 @@ export const api = {
 };
 
 /**
- * Have an engine compiled for a board, once; `onWarming(true)` where that may take a while. The
- * request ends when the last one who waits for it has given up.
+ * Compile an engine for a board once. `onWarming(true)` is called before the wait and
+ * `onWarming(false)` after it, unless the caller gave up. If all callers give up, the request ends.
  */
 export async function warm({ rows, cols, level }, signal, onWarming = () => {}) {
   const name = [`${rows}x${cols}`, level].join(" ").trim();
@@ -113,7 +113,7 @@ export async function warm({ rows, cols, level }, signal, onWarming = () => {}) 
     await Promise.race([request.answer, aborted(signal)]);
   } finally {
     request.waiting--;
-    // Whoever steps back and asks again at once goes on with the same request.
+    // End it later: a caller that gives up and asks again at once keeps the same request.
     setTimeout(() => request.waiting || end(name, request));
     if (!signal.aborted) onWarming(false);
   }
@@ -124,7 +124,7 @@ function end(name, request) {
   if (warming.get(name) === request) warming.delete(name);
 }
 
-/** Return a promise that rejects as soon as a signal says so. */
+/** Return a promise that rejects when a signal is aborted. */
 function aborted(signal) {
   return new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason);

@@ -1,4 +1,4 @@
-/** The page: ties the board, the game, the engine and the panels together. */
+/** The page: connects the board, the game, the engine and the panels. */
 
 import { createAnalysis } from "./analysis.js";
 import { api, warm } from "./api.js";
@@ -27,8 +27,8 @@ import { createTables } from "./tables.js";
 import { showTools } from "./toolbar.js";
 import { createTrainer, THEMES } from "./train.js";
 
-let info = null; // what the server offers; null as long as it has not answered
-let showNewGame = () => {}; // the dialog anew
+let info = null; // what the server offers; null until it answers
+let showNewGame = () => {}; // renders the open dialog for a new game again
 let view = "learn";
 
 const notice = createNotice(() => api.info());
@@ -61,7 +61,7 @@ const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
 const lessons = createLessons({ parent: find("#learn"), tell });
 const trainer = createTrainer({ parent: find("#learn"), notice });
-let learning = lessons; // or the trainer: what the view "learn" shows
+let learning = lessons; // what the view "learn" shows: the lessons or the trainer
 const tables = createTables({ record, play, editor, notice, showView, openView, focusBoard: () => board.focus() });
 const clock = createClock({ table: play.table, side: runningSide, onFlag: play.flag });
 const files = createFiles({
@@ -86,7 +86,7 @@ function playLine(edges) {
   for (const edge of edges) record.play([edge], true);
 }
 
-/** Return whether an edge drawn in the review belongs to the game: at its end, between people. */
+/** Return whether an edge drawn in the review continues the game: at the end of an unfinished game between people. */
 function continuesGame() {
   return record.at === record.game.moves.length && !tables.hasEngine() && !play.ended();
 }
@@ -98,11 +98,11 @@ function runningSide() {
   return runs ? record.position.player : null;
 }
 
-/** Go to a view by its address; where it is shown already, the game goes on. */
+/** Go to a view by its address. If the view is already shown, the game goes on. */
 function openView(name) {
   if (view !== name) location.hash = `#${name}`;
   else {
-    history.replaceState(null, "", `#${name}`); // the address may hold a game that was shared before
+    history.replaceState(null, "", `#${name}`); // the address may still hold a shared game
     if (name === "play") play.next();
   }
 }
@@ -110,7 +110,7 @@ function openView(name) {
 /** Show everything that depends on the position. */
 function showPosition(reason) {
   if (reason === "play") announce();
-  if (!play.state.busy) notice.moveOn(); // else it is the engine that moves on
+  if (!play.state.busy) notice.moveOn(); // a move of the engine does not remove the notice
   practice.refresh();
   clock.look(reason === "play");
   showState(reason === "play");
@@ -118,12 +118,12 @@ function showPosition(reason) {
   files.showNames();
   analysis.refresh();
   review.refresh();
-  if (reason !== "view") tables.keep(); // another tab may have stored its game since
+  if (reason !== "view") tables.keep(); // showing a view must not replace the stored game of another tab
 }
 
 function announce() {
   const { plies } = record.position;
-  const first = plies.findLastIndex((_, ply) => !record.game.joined?.includes(ply)); // of this click
+  const first = plies.findLastIndex((_, ply) => !record.game.joined?.includes(ply)); // the first ply of the last click
   const { edge, player } = plies[first];
   const closed = plies.slice(first).reduce((sum, ply) => sum + ply.closed.length, 0);
   sound(record.position.over ? "end" : closed ? "box" : "edge");
@@ -144,7 +144,7 @@ function showState(slowly = false) {
   const enabled = isReview() ? !position.over : play.mayMove();
   board.show(game, position, { last: lastTurn(position.plies), enabled, editing: editor.isOn(), slowly });
   find("#players").replaceChildren(...[0, 1].map(status.playerCard));
-  analysis.draw(); // what a person has marked
+  analysis.draw(); // redraws the edge that a person has marked
   const ended = !play.isOpen() && !isReview() && !editor.isOn() && record.at === game.moves.length;
   find("#status-words").textContent = status.statusWords();
   find("#status").classList.toggle("busy", status.isBusy());
@@ -159,23 +159,23 @@ function goTo(at, path) {
   else play.goTo(at);
 }
 
-/** Return whether the wheel or a key steps through the game; at both ends of it the page scrolls. */
+/** Return whether the wheel or a key can step this way through the game. At the ends of the game, the page scrolls instead. */
 function mayStep(way) {
   return isReview() && !editor.isOn() && !practice.isOn() && (way < 0 ? record.at > 0 : record.at < record.game.moves.length);
 }
 
-/** End setting up a position. The game that it replaced is offered back. */
+/** Close the editor of positions and offer the game that it replaced. */
 function closeEditor() {
   const wasOn = editor.isOn();
   editor.close();
   if (wasOn) tables.offerAside();
 }
 
-/** Set up a position, or end that. */
+/** Open the editor of positions, or close it if it is open. */
 function edit() {
   if (editor.isOn()) return closeEditor();
   const { moves, variations, comments } = record.root;
-  if (moves.length || variations?.length || Object.keys(comments ?? {}).length) tables.setAside(); // else nothing of it goes
+  if (moves.length || variations?.length || Object.keys(comments ?? {}).length) tables.setAside(); // else nothing to keep
   practice.end();
   openView("review");
   Object.assign(play.table, { clocks: null, flagged: undefined, names: [], rated: false });
@@ -198,7 +198,7 @@ function route() {
   const theme = name.replace(/^train-/, "");
   if (theme !== name && THEMES.includes(theme)) return showView("learn", theme, trainer);
   if (["play", "review"].includes(name)) return showView(name);
-  showView(/^(learn|lesson-.*|train.*)$/.test(name) || !settings.visited ? "learn" : "play"); // also a lesson or theme that is none
+  showView(/^(learn|lesson-.*|train.*)$/.test(name) || !settings.visited ? "learn" : "play"); // or no such lesson or theme
   if (name === "train") find("#themes").scrollIntoView();
 }
 
@@ -345,7 +345,7 @@ function listen() {
   listenToKeys(actions, () => view !== "learn");
   listenToWheel(["#board-host", "#graph"], mayStep, (way) => goTo(record.at + way));
   addEventListener("hashchange", route);
-  addEventListener("pagehide", () => play.table.clocks && tables.keep()); // the time that is left
+  addEventListener("pagehide", () => play.table.clocks && tables.keep()); // stores the time left on the clocks
 }
 
 applyTheme();

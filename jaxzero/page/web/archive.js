@@ -1,4 +1,4 @@
-/** The last games that ended here, and those set aside: kept on this machine, opened again, exported. */
+/** The archive of the last finished games, stored in this browser, and the list of games to open, practise or export. */
 
 import { download, find, html } from "./dom.js";
 import { fill } from "./dialogs.js";
@@ -16,11 +16,11 @@ function archived() {
   try {
     return JSON.parse(localStorage.getItem(KEY)) ?? [];
   } catch {
-    return []; // storage refused, or not ours
+    return []; // storage is refused, or the data is not ours
   }
 }
 
-/** Put a table into the archive, in the place of what it held of the same game; older games go. */
+/** Add a table to the archive, or merge it into the entry with the same id. The archive drops the oldest games. */
 export function addToArchive(table) {
   const all = archived();
   const old = all.find(({ id }) => id === table.id);
@@ -37,13 +37,13 @@ export function addToArchive(table) {
   }
 }
 
-/** Return whether the archive holds a game of this name with other moves: then it must not be replaced. */
+/** Return whether the archive has other moves under the id of a table. Such an entry must not be replaced. */
 export function isOther({ id, game }) {
   const old = archived().find((table) => table.id === id);
   return old !== undefined && keyOf(old.game) !== keyOf(game);
 }
 
-/** Add the games of an exported text. Returns how many of them are kept; null where it is no such text. */
+/** Add the games of an exported archive. Returns the number of these games that are kept, or null if the text is no archive. */
 export function importGames(text) {
   try {
     const games = JSON.parse(text);
@@ -56,7 +56,7 @@ export function importGames(text) {
   }
 }
 
-/** Return whether a table holds a possible game of two sides. */
+/** Return whether a table holds a possible game and two valid seats. */
 export function isPlayable(table) {
   try {
     return !findFault(table.game) && table.seats.length === 2 && table.seats.every(({ kind }) => kind === "person" || kind === "engine");
@@ -70,20 +70,20 @@ function isArchivable(table) {
   return id && Number.isFinite(date) && Array.isArray(names) && isPlayable(table) && slips.every(({ player }) => table.seats[player]);
 }
 
-/** Add what a review found to a game of the archive: {accuracy, slips}. */
+/** Add the result of a review, {accuracy, slips}, to a game of the archive. */
 export function addReview(id, found) {
   const table = archived().find((each) => each.id === id);
   if (table) addToArchive({ ...table, ...found });
 }
 
-/** Return the mistakes of persons in all games, with the game of each as `table`. */
+/** Return the mistakes of persons in all games. `table` of each mistake is its game. */
 export function archivedSlips() {
   const slipsOf = ({ slips = [], ...table }) =>
     slips.filter(({ player }) => table.seats[player].kind === "person").map((slip) => ({ ...slip, table }));
   return archived().flatMap(slipsOf);
 }
 
-/** Open the list of games. `onOpen(table)` shows one; `onPractise()` makes exercises of all mistakes. */
+/** Open the list of games. `onOpen(table)` opens a game; `onPractise()` starts a practice of all mistakes. */
 export function openArchive(onOpen, onPractise) {
   const dialog = find("#games-dialog");
   const games = [...stored().aside.toReversed(), ...archived()];

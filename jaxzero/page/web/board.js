@@ -6,30 +6,30 @@ import { t } from "./i18n.js";
 import { boxCount, edgeCount, NOBODY, placeOf } from "./rules.js";
 import { settings } from "./settings.js";
 
-const AT_DOT = 16; // a click this near to a dot could mean several edges: it means none
-const AT_CENTRE = 18; // likewise at the centre of a box
-const HOLD = 450; // ms that a finger stays to read about an edge
-const STILL = 10; // pixels that it may move meanwhile
-const DRAWING = 130; // ms between the edges of one click as they appear
-const SHOWING = 800; // ms for all of them at most
+const AT_DOT = 16; // units of the picture; a click this close to a dot is ambiguous and draws no edge
+const AT_CENTRE = 18; // the same at the centre of a box
+const HOLD = 450; // ms after which a touch describes an edge instead of drawing it
+const STILL = 10; // pixels that the finger may move during HOLD
+const DRAWING = 130; // ms between the edges of one click in the animation
+const SHOWING = 800; // ms for all edges of one click at most
 
 /**
  * Put a board into an element.
  *
- * `onEdge(edge, byTouch)` is called for a click, a touch or Enter on any edge; `onFocus(edge)` when an edge
- * has the focus or the pointer, with null when it is left; `onHold(edge)` when a finger stays on it.
- * `arrowsStep()` tells whether the arrow keys belong to the page, unless the board has the focus by
- * the keyboard. `prefix` keeps the names of two boards on one page apart.
+ * `onEdge(edge, byTouch)` is called for a click, a touch, Enter or Space on any edge. `onFocus(edge)` is called when an edge
+ * gets the focus or the pointer, and with null when it loses them. `onHold(edge)` is called when a finger stays on an edge.
+ * `arrowsStep()` returns whether the arrow keys belong to the page; a board with keyboard focus keeps them.
+ * `prefix` keeps the names of two boards on one page apart.
  */
 export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null, arrowsStep = () => false, prefix = "" }) {
   let size = null;
-  let shape = ""; // size, turn and flip of what is built
+  let shape = ""; // size, turn and flip of the picture as built
   let edges = [];
   let boxes = [];
   let picture = null;
   let layers = {};
   let current = 0; // the edge that the Tab key reaches
-  let byKeys = false; // it has the focus by the keyboard
+  let byKeys = false; // `current` got the focus by the keyboard
   let hold = null; // the finger on an edge: {timer, x, y, read}
 
   function build(board) {
@@ -110,7 +110,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     );
   }
 
-  /** A click reaches the nearest edge, but none where two or four are equally near. */
+  /** Return the clickable area of an edge: all points nearest to the edge, except those near a dot or the centre of a box. */
   function targetOf(edge) {
     const [x, y] = middleOf(size, edge);
     const flat = isFlat(edge);
@@ -133,7 +133,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     onFocus(edge);
   }
 
-  /** Begin to wait whether a finger stays: then it reads about the edge and does not draw it. */
+  /** Start the timer of a touch. A finger that stays reads about the edge and does not draw it. */
   function touch(edge, { pointerType, clientX: x, clientY: y }) {
     clearTimeout(hold?.timer);
     hold = null;
@@ -167,13 +167,13 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     event.stopPropagation();
   }
 
-  /** Return whether an edge is seen as a horizontal one. */
+  /** Return whether an edge is horizontal on the screen. */
   function isFlat(edge) {
     const [, y1, , y2] = endsOf(size, edge);
     return y1 === y2;
   }
 
-  /** Left and right stay in the row; down goes from a horizontal edge to its left side, then below. */
+  /** Return the next edge for an arrow key. Left and right stay in the row; up and down go to the next row of edges. */
   function neighbour(edge, way) {
     let [x, y] = middleOf(size, edge);
     if (way === "Left") x -= UNIT;
@@ -194,9 +194,8 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
   /**
    * Show a position.
    *
-   * `last` are edges to mark as drawn just now, `enabled` is false where the side to move is no
-   * person, `editing` makes drawn edges clickable as well, `slowly` lets new edges appear one after
-   * the other.
+   * `last` are the edges to mark as just drawn. `enabled` is false if no person can move. `editing` makes drawn
+   * edges clickable too. `slowly` lets new edges appear one after another.
    */
   function show(board, position, { last = [], enabled = true, editing = false, slowly = false } = {}) {
     if (shape !== shapeOf(board)) build(board);

@@ -5,7 +5,7 @@ import { find, html } from "./dom.js";
 export const CLOCKS = ["none", "1+0", "3+2", "10+5"]; // minutes + seconds for each turn
 const TICK = 100; // ms
 
-/** Return the clocks at the start of a game, or null where there are none. */
+/** Return the clocks at the start of a game, or null for a game without clocks. */
 export function clocksOf(name) {
   const [minutes, seconds] = name.split("+").map(Number);
   return name === "none" ? null : { left: [minutes * 60000, minutes * 60000], increment: seconds * 1000 };
@@ -17,9 +17,9 @@ export function clocksOf(name) {
  */
 export function createClock({ table, side, onFlag }) {
   let last = performance.now();
-  let before = null; // the side whose clock ran at the last look
+  let before = null; // the side whose clock ran at the last call of `look`
 
-  /** Let the time pass that has passed; `moved`: an edge was drawn just now. */
+  /** Subtract the time since the last call from the running clock. `moved` is true if an edge was just drawn. */
   function look(moved = false) {
     const now = performance.now();
     const passed = now - last;
@@ -49,7 +49,7 @@ export function createClock({ table, side, onFlag }) {
   return { look };
 }
 
-/** Return the place of a clock on the card of a player. */
+/** Return the element of a clock for the card of a player, or null without clocks. */
 export function clockFace(player, clocks) {
   return clocks ? html("span", { class: "clock", id: `clock-${player}`, role: "timer", "data-testid": `clock-${player}` }, words(clocks.left[player])) : null;
 }

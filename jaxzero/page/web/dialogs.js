@@ -1,10 +1,10 @@
-/** What dialogs are made of; the dialogs for the settings and the shortcuts. */
+/** Parts of dialogs, and the dialogs for the settings and the shortcuts. */
 
 import { find, html, icon } from "./dom.js";
 import { language, t } from "./i18n.js";
 import { applyTheme, remember, settings } from "./settings.js";
 
-/** Fill a dialog with a heading, a button that closes it and its parts. */
+/** Fill a dialog with a heading, a close button and its parts, and show it. */
 export function fill(dialog, name, ...parts) {
   const close = html("button", { class: "quiet", type: "button", "aria-label": t("close"), onclick: () => dialog.close() }, icon("close"));
   dialog.replaceChildren(
@@ -14,7 +14,7 @@ export function fill(dialog, name, ...parts) {
   dialog.setAttribute("aria-labelledby", `${name}-title`);
   if (dialog.open) return;
   dialog.showModal();
-  find("form :checked", dialog)?.focus(); // where Enter sends the form, not on the button that closes
+  find("form :checked", dialog)?.focus(); // here Enter submits the form; on the close button it would not
 }
 
 /** Return a row of choices. `options` are [value, words]. */

@@ -37,7 +37,7 @@ export function icon(name) {
   return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, path);
 }
 
-/** Put the icons into all elements that name one. */
+/** Put an icon into each element with a `data-icon` attribute. */
 export function placeIcons(root = document) {
   for (const element of findAll("[data-icon]", root)) {
     element.prepend(icon(element.dataset.icon));
@@ -45,14 +45,14 @@ export function placeIcons(root = document) {
   }
 }
 
-/** Save a content, a text or a Blob, as a file of some name. */
+/** Save a text or a Blob as a file with this name. */
 export function download(content, type, name) {
   const address = URL.createObjectURL(new Blob([content], { type }));
   html("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** Scroll until an element can be seen, no further. */
+/** Scroll only as far as needed to show an element. */
 export function reveal(element) {
   element.scrollIntoView({ block: "nearest" });
 }

@@ -1,4 +1,4 @@
-/** Setting up a position: a click draws an edge or takes it away. */
+/** The editor of positions: a click draws an edge or removes it. */
 
 import { edgeCount } from "./rules.js";
 

@@ -1,4 +1,4 @@
-/** Pictures of a position, and of a whole game in motion, as files that need nothing else. */
+/** Picture files of a position and animations of a whole game; they need no other file. */
 
 import { sideSign, svg } from "./dom.js";
 import { centreOf, coordinatesOf, dotsOf, endsOf, frameOf } from "./geometry.js";
@@ -6,12 +6,12 @@ import { edgeCount, NOBODY, replay } from "./rules.js";
 
 const INK = "#33404f";
 const SIDES = ["#1d6fc4", "#b8570a"];
-const TINTS = ["#d5e7fa", "#fce5c6", "#e6e3da"]; // of boxes of both sides, and of nobody's
-const PACE = 0.7; // seconds for an edge
-const PAUSE = 3; // seconds at the end, before the game begins again
-const SHARPNESS = 2; // pixels of the PNG for a unit of the picture
+const TINTS = ["#d5e7fa", "#fce5c6", "#e6e3da"]; // boxes of the first player, of the second, of nobody
+const PACE = 0.7; // seconds per edge
+const PAUSE = 3; // seconds at the end, before the animation repeats
+const SHARPNESS = 2; // pixels of the PNG per unit of the picture
 
-/** How to write a record as each format. */
+/** The picture formats by id; `make` returns the content of the file from a record. */
 export const PICTURES = {
   picture: { ending: "svg", type: "image/svg+xml", make: ({ game, position }) => textOf(draw(game, position)) },
   png: { ending: "png", type: "image/png", make: ({ game, position }) => toPng(draw(game, position)) },
@@ -33,7 +33,7 @@ async function toPng(picture) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
-/** Draw a position; where it is `moving`, its plies appear one after the other. */
+/** Draw a position. With `moving`, its plies appear one after another. */
 function draw(game, { drawn, owner, plies }, moving = false) {
   const { viewBox, width, height } = frameOf(game);
   const [x, y] = viewBox.split(" ");
@@ -75,13 +75,13 @@ function boxOf(game, box, owner) {
   return svg("g", {}, tint, sign);
 }
 
-/** Let a part of the picture be seen from one ply on. */
+/** Make a part of the picture visible from one ply on. */
 function appear(part, ply, plies) {
   part.append(change("opacity", 0, 1, ply, plies));
   return part;
 }
 
-/** Return what changes an attribute at one ply of a game that begins again for ever. */
+/** Return an endless animation that changes an attribute at one ply of the game. */
 function change(attributeName, before, after, ply, plies) {
   const duration = (plies + 1) * PACE + PAUSE;
   const keyTimes = `0;${((ply + 1) * PACE) / duration}`;

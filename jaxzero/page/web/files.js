@@ -1,4 +1,4 @@
-/** Loading, saving, copying and sharing a game; setting up a position. */
+/** Loading, saving, copying, sharing and naming a game. */
 
 import { api } from "./api.js";
 import { importGames } from "./archive.js";
@@ -7,14 +7,14 @@ import { PICTURES } from "./export_picture.js";
 import { hasText, t } from "./i18n.js";
 import { toFragment } from "./share.js";
 
-const MOST_TEXT = 60000; // letters; the server takes 64 KiB
+const MOST_TEXT = 60000; // characters; the server accepts 64 KiB
 const MOST_ARCHIVE = 5e6; // bytes of exported games
-const ENDINGS = { json: "json", openspiel: "txt", ccgc: "ccgc.json" }; // others: FORMAT.txt, as `--save` has them
+const ENDINGS = { json: "json", openspiel: "txt", ccgc: "ccgc.json" }; // else FORMAT.txt, as with `--save`
 
-/** `table` has the komi and the names, `nameOf(player)` is what a side is called here. */
+/** Create the file tools. `table` has the komi and the names; `nameOf(player)` returns the name of a side. */
 export function createFiles({ record, table, nameOf, notice, say, onLoad, onName }) {
-  let dragging = false; // a game of this page, which is not to be dropped on it
-  let formats = ["json"]; // that the server can write
+  let dragging = false; // a game is dragged out of this page; the page must not accept it as a drop
+  let formats = ["json"]; // formats that the server can write
 
   function setFormats(all) {
     formats = all;
@@ -33,7 +33,7 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
     if (possible.includes(chosen)) select.value = chosen;
   }
 
-  /** Show the names of the game in their fields. */
+  /** Show the players' names and the title of the game in their fields. */
   function showNames() {
     const texts = { "name-0": table.names[0], "name-1": table.names[1], "game-title": record.root.title };
     for (const [id, text = ""] of Object.entries(texts)) {
@@ -54,7 +54,7 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
     await read(await file.text());
   }
 
-  /** Load the game that a text holds, or that the link in it does. */
+  /** Load the contents of a text: exported games, a link to a game, or a record of a game. */
   async function read(text) {
     const imported = importGames(text);
     if (imported !== null) return say(t("games.imported", { n: imported }));
@@ -67,12 +67,12 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
       onLoad(game, names);
       say(t("files.loaded", { rows: game.rows, cols: game.cols, moves: game.moves.length }));
     } catch (error) {
-      // Whoever has gone on meanwhile wants no other game any more.
+      // Retry only while the position is the same: a person who has moved on wants no other game.
       notice.fail("read", error, () => record.key() === key && read(text));
     }
   }
 
-  /** Return the text of the format that is chosen; a Blob of a picture that is no text. */
+  /** Return the game in the chosen format: a text, or a Blob for a PNG. */
   async function written() {
     const picture = PICTURES[find("#format").value];
     if (picture) return picture.make(record);
@@ -119,9 +119,9 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
     }
   }
 
-  /** Let the button that saves be dragged out: to a folder where the browser can, else as text. */
+  /** Make the save button draggable: as a file into a folder if the browser supports it, else as text. */
   function offerDrags(button) {
-    let text = null; // written while the pointer comes near: a drag cannot wait for it
+    let text = null; // written when the pointer enters, because a drag cannot wait
     button.draggable = true;
     button.addEventListener("pointerenter", async () => {
       text = null;
@@ -188,7 +188,7 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
   return { setFormats, showFormats, showNames };
 }
 
-/** Return a game for the server: without what only the page knows of its lines. */
+/** Return a game for the server, without the fields that only the page uses (`joined`, `setUp`). */
 function withLines({ joined, setUp, variations = [], comments = {}, ...line }) {
   return { ...line, comments, variations: variations.map(withLines) };
 }

@@ -1,4 +1,4 @@
-/** Where the parts of a board are in its picture, which a person can turn and flip. */
+/** Positions of the parts of a board in its picture, turned and flipped as in the settings. */
 
 import { svg } from "./dom.js";
 import { placeOf } from "./rules.js";
@@ -7,14 +7,14 @@ import { settings } from "./settings.js";
 export const UNIT = 100; // length of an edge in the units of the picture
 export const MARGIN = 46;
 
-/** Return where a point is seen, after columns from the left and rows from the top. */
+/** Return where the picture shows a point; `col` and `row` count from the top left of the board. */
 function seen({ rows, cols }, col, row) {
   let [x, y, width, height] = [settings.flip ? cols - col : col, row, cols, rows];
   for (let turn = 0; turn < settings.turn; turn++) [x, y, width, height] = [height - y, x, height, width];
   return [x * UNIT, y * UNIT];
 }
 
-/** Return the width and the height of a board as it is seen. */
+/** Return the width and the height of a board in its picture. */
 export function sizeOf({ rows, cols }) {
   return (settings.turn % 2 ? [rows, cols] : [cols, rows]).map((side) => side * UNIT);
 }
@@ -52,7 +52,7 @@ export function dotsOf(board) {
 
 /** Number the rows and columns of dots: an edge is named after the first of its two dots. */
 export function coordinatesOf(board) {
-  const letters = 6 + 2.6 * Math.max(board.rows, board.cols); // as large on the screen for every board
+  const letters = 6 + 2.6 * Math.max(board.rows, board.cols); // about equal on the screen for all boards
   const label = (col, row, number) => {
     const [x, y] = seen(board, col, row);
     return svg("text", { x, y: y + letters / 3, "font-size": letters }, String(number));

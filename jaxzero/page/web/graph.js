@@ -8,7 +8,7 @@ import { marginWords } from "./outcome.js";
 const HEIGHT = 170;
 const PAD = { left: 30, right: 10, top: 12, bottom: 22 };
 
-/** Draw the graph into an element as wide as it is. `lines` are those of a review, by ply. */
+/** Draw the graph in the full width of an element. `lines` are the lines of a review by ply. */
 export function drawGraph(parent, { lines, plies, at, mistakes, nameOf, waiting, onJump }) {
   const known = lines.filter(Boolean);
   if (!known.length) {
@@ -59,7 +59,7 @@ function axes(width, reach, plies, { x, y }) {
   ].flat();
 }
 
-/** Mark a mistake where the margin is after the move; its area grows with what was lost of the margin. */
+/** Mark a mistake at the margin after the move. The area of the mark grows with the margin lost. */
 function slip(line, lines, { x, y }, nameOf) {
   const margin = (lines[line.ply + 1] ?? line).margin;
   return svg(

@@ -1,4 +1,4 @@
-/** The texts of the page as pairs, English and Chinese. A text has {names} of values, or is a function of them. */
+/** The texts of the page as pairs [English, Chinese]. A text has {names} of values, or is a function of the values. */
 
 import { findAll } from "./dom.js";
 import { settings } from "./settings.js";
@@ -24,7 +24,7 @@ export function t(key, values = {}) {
   return entry.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
-/** Put the texts of the language into all elements that name a text. */
+/** Set the texts of all elements with a `data-i18n...` attribute in the current language. */
 export function translate(root = document) {
   document.documentElement.lang = language() === "zh" ? "zh-CN" : "en";
   document.title = `jaxzero · ${t("title")}`;
@@ -37,7 +37,7 @@ export function translate(root = document) {
   }
 }
 
-/** Change the text of an element and leave its icon. */
+/** Change the text of an element and keep its icon. */
 export function setText(element, text) {
   const icon = element.querySelector(":scope > .icon");
   element.replaceChildren(...(icon ? [icon] : []), text);

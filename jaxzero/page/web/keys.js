@@ -20,14 +20,14 @@ const KEYS = {
 
 const TYPING = "input, select, textarea";
 
-/** Return what a key means: its Latin letter, or the one in its place where another script is typed. */
+/** Return the name of a key. With another script, it is the Latin letter at the same place on the keyboard. */
 function nameOf({ key, code }) {
   if (/^[\x20-\x7f]$/.test(key)) return key.toLowerCase();
   if (/^Key[A-Z]$/.test(code)) return code.slice(3).toLowerCase();
   return key;
 }
 
-/** Call the action of a key unless a dialog is open or a field has the focus; an action may decline. */
+/** Call the action of a key unless a dialog is open or a field has the focus. An action declines by returning false. */
 export function listenToKeys(actions, onTable) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -41,11 +41,11 @@ export function listenToKeys(actions, onTable) {
   });
 }
 
-const WHEEL_STEP = 60; // pixels of the wheel for one ply
+const WHEEL_STEP = 60; // pixels of the wheel per ply
 
-/** Call `step(way)` as the wheel turns over some parts, where `mayStep(way)`: 1 down, -1 up. */
+/** Call `step(way)` when the wheel turns over one of the parts and `mayStep(way)` is true; `way` is 1 down, -1 up. */
 export function listenToWheel(parts, mayStep, step) {
-  let turned = 0; // pixels that have not made a step yet
+  let turned = 0; // pixels turned since the last step
 
   function onWheel(event) {
     const way = Math.sign(event.deltaY);

@@ -5,8 +5,8 @@ export const bad = (answer, values) => ({ answer, values, mood: "bad" });
 const part = (answer, values) => ({ answer, values, mood: "part" });
 
 /**
- * The lessons. Each has a position, the first edges of a solution, and a judgement of the last move
- * of the learner, who is player 0: good ends the lesson, bad asks to start again, part goes on.
+ * The lessons: a position, the first edges of a solution, and a function that judges a move of the learner, who is
+ * player 0. "good" means solved, "bad" asks to start again, "part" or null lets the lesson go on.
  */
 export const LESSONS = [
   {
@@ -68,16 +68,16 @@ export const LESSONS = [
   },
 ];
 
-/** Judge a lesson in which some boxes are taken and the last ones are left with one edge. */
+/** Judge a lesson: take `taken` boxes, then leave the last `left` boxes to the other side with one edge. */
 function handsBack(taken, left) {
   return ({ closed, score, given, crossed }) => {
-    if (crossed) return null; // it is won or lost at the end
+    if (crossed) return null; // the final score decides
     if (!closed) return score[0] === taken && given === left ? part("cross") : bad("early");
     return score[0] > taken ? bad("bad") : part("part");
   };
 }
 
-/** Judge a lesson that is won after one right edge at its beginning. */
+/** Judge a lesson in which the first move must be the edge `first`; then the final score decides. */
 function winsFrom(first) {
   return ({ edge, ply }) => (ply ? null : edge === first ? part("part") : bad("bad"));
 }

@@ -14,7 +14,7 @@ import { themeList } from "./train.js";
 const REPLY = 650; // ms before each move of the other side
 
 export function createLessons({ parent, tell }) {
-  let number = null; // of the lesson shown; null: the list
+  let number = null; // index of the lesson shown; null for the start page
   let record = null;
   let board = null;
   let verdict = null;
@@ -136,7 +136,7 @@ export function createLessons({ parent, tell }) {
     timer = setTimeout(reply, REPLY);
   }
 
-  /** Show the position; a game that is over is won or lost, whoever made the last move. */
+  /** Show the position. If the game is over without a verdict, the score decides, whoever made the last move. */
   function settle() {
     const [own, other] = record.position.score;
     if (record.position.over && !ended()) verdict = own > other ? good("good") : bad("lost", { own, other });
@@ -144,7 +144,7 @@ export function createLessons({ parent, tell }) {
     showBoard();
   }
 
-  /** Judge a move of the learner before it is on the board. */
+  /** Judge a move of the learner before it is drawn. */
   function judge(edge) {
     const { game, position } = record;
     const own = position.plies.filter(({ player }) => player === 0);
@@ -159,7 +159,7 @@ export function createLessons({ parent, tell }) {
     });
   }
 
-  /** Let the other side answer where a lesson goes on, one edge at a time. */
+  /** If the lesson goes on, draw one edge for the other side, and repeat while it is to move. */
   function reply() {
     const stops = verdict?.mood === "bad" || (verdict?.mood === "good" && LESSONS[number].id !== "chain");
     if (stops || record.position.over || record.position.player === 0) return;
@@ -170,7 +170,7 @@ export function createLessons({ parent, tell }) {
 
   function showSolution() {
     if (ended() || record.position.over) restart();
-    if (!learnerMoves()) return; // the other side answers
+    if (!learnerMoves()) return; // it is the turn of the other side
     const { game, position } = record;
     const own = position.plies.filter(({ player }) => player === 0).length;
     const planned = LESSONS[number].solution[own];

@@ -1,4 +1,4 @@
-/** The list of moves as a tree: the game, its variations in brackets, comments, and what a review says. */
+/** The list of moves as a tree: the game, its variations, its comments, and the mistakes that a review found. */
 
 import { find, html, sideSign } from "./dom.js";
 import { t } from "./i18n.js";
@@ -7,7 +7,7 @@ import { costClass } from "./overlay.js";
 import { gameAlong } from "./record.js";
 import { edgeName, replay } from "./rules.js";
 
-/** Create the list. `slipAt(ply, game)` is the line of a review where a move was a mistake; `onMove(ply, path)`. */
+/** Create the list. `slipAt(ply, game)` returns a reviewed mistake or null; `onMove(ply, path)` shows a ply. */
 export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
   const list = find("#moves");
   const comment = find("#comment");
@@ -16,18 +16,18 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
   function render() {
     const focused = list.contains(document.activeElement);
     const fresh = html("ol", {}, lineItems(record.root, []));
-    // What is the same stays: a click on what is replaced while the button is down does nothing.
+    // Do not replace an equal list: replacing a pressed button would lose its click.
     if (fresh.innerHTML !== list.innerHTML) list.replaceChildren(...fresh.childNodes);
     const current = find('[aria-current="true"]', list);
     if (focused) current?.focus();
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
     find("#variation-tools").hidden = !record.inVariation;
     const isSame = commented === record.key();
-    if (!isSame || document.activeElement !== comment) comment.value = record.comment; // else somebody writes it
+    if (!isSame || document.activeElement !== comment) comment.value = record.comment; // else a person is typing it
     commented = record.key();
   }
 
-  /** Return the items of a line: its moves, and after each the variations in its place. */
+  /** Return the items of a line: its moves, and after each move its alternatives (variations). */
   function lineItems(line, path) {
     const game = gameAlong(record.root, path);
     const { plies } = replay(game);
@@ -69,7 +69,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
     return html("li", {}, button);
   }
 
-  /** Return the path whose lines have these places among the variations. */
+  /** Return the path from the index of each of its lines among the variations of the line before. */
   function pathAt(places) {
     let line = record.root;
     return places.map((place) => (line = line.variations[place]));

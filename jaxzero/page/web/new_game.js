@@ -1,4 +1,4 @@
-/** The dialog for a new game, which also lets other players play on from a position. */
+/** The dialog for a new game, or for playing on from a position with other players. */
 
 import { CLOCKS } from "./clock.js";
 import { fill, segments, switchOf } from "./dialogs.js";
@@ -9,9 +9,9 @@ import { LARGEST_SIDE } from "./rules.js";
 import { remember, settings } from "./settings.js";
 
 /**
- * Open the dialog for a new game, or with `here` for playing on from the position shown with other
- * players. `infoNow()` is the server's, or null as long as it is not known. Returns what shows the
- * dialog anew once it is.
+ * Open the dialog for a new game. With `here`, its initial choices, the dialog is for playing on from the position shown.
+ * `infoNow()` returns the server's info, or null until it is known. Returns a function that renders the dialog again, to be
+ * called when the info arrives.
  */
 export function openNewGame(infoNow, onStart, here = null) {
   const dialog = find("#new-dialog");
@@ -98,7 +98,7 @@ export function openNewGame(infoNow, onStart, here = null) {
   };
 }
 
-/** Let Enter send a form from a closed list too, as it does from other fields. */
+/** Let Enter on a closed list submit the form, as Enter on other fields does. */
 function sendByEnter(event) {
   const { key, target, currentTarget } = event;
   if (key !== "Enter" || target.tagName !== "SELECT" || !CSS.supports("selector(:open)") || target.matches(":open")) return;
@@ -164,8 +164,8 @@ function levelSlider(label, levels, value, onChange, testid) {
 }
 
 /**
- * Return how the dialog for playing on begins: with the players at the table; in a review the person
- * is the side to move.
+ * Return the initial choices of the dialog for playing on: the players at the table. In a review, a
+ * person plays the side to move against the engine.
  */
 export function setupHere(seats, mover, inReview) {
   const engines = seats.filter(({ kind }) => kind === "engine");

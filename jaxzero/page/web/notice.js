@@ -1,23 +1,23 @@
-/** What the page tells: a calm line at the edge of the window, short words, words for screen readers. */
+/** Messages of the page: a line of notices, short messages, and messages for screen readers. */
 
 import { find } from "./dom.js";
 import { setText, t } from "./i18n.js";
 
-const FIRST_REST = 1500; // ms before what failed is repeated; doubled each time
+const FIRST_REST = 1500; // ms before the first retry; doubled for each further retry
 const LONGEST_REST = 20000; // ms
-const CALM = 60000; // ms without a failure after which the next one is new
+const CALM = 60000; // ms without a failure after which FIRST_REST applies again
 
 /**
- * Create the line of notices. It shows one notice at a time: a failure before words before an offer.
+ * Create the line of notices. It shows one notice: a failure before a word before an offer.
  *
- * `answers()` resolves as soon as the server answers at all.
+ * `answers()` asks the server for anything and rejects if the server does not answer.
  */
 export function createNotice(answers) {
   const element = find("#notice");
   const button = find("#notice-retry");
   const notices = { failure: null, word: null, offer: null }; // {text, label, action, onClose} each
-  const failed = new Map(); // how to repeat what failed, by name
-  const hushed = new Set(); // names of failures that were closed: not told again
+  const failed = new Map(); // functions that repeat the failed requests, by name
+  const hushed = new Set(); // names of failures that a person has closed; not shown again
   let timer = 0;
   let rest = FIRST_REST;
   let lastFailure = 0;
@@ -36,9 +36,9 @@ export function createNotice(answers) {
     setText(button, t(label));
   }
 
-  /** Tell that a request failed. Returns whether the page will repeat it by itself. */
+  /** Report a failed request. Returns whether the page will repeat it automatically. */
   function fail(name, error, repeat) {
-    if (!error.kind) throw error; // a fault of this page, not of the server
+    if (!error.kind) throw error; // a bug of this page, not a failure of the server
     const text = t(`error.${error.kind}`, { message: error.message });
     if (!error.passes) {
       set("word", { text });
@@ -59,7 +59,7 @@ export function createNotice(answers) {
     for (const name of failed.keys()) hushed.add(name);
   }
 
-  /** Repeat what failed if the server answers again, else look later. */
+  /** Repeat the failed requests if the server answers again, else check again later. */
   async function look() {
     clearTimeout(timer);
     timer = 0;
@@ -82,7 +82,7 @@ export function createNotice(answers) {
     for (const repeat of repeats) repeat();
   }
 
-  /** Note that something which may have failed is done, or is not wanted any more. */
+  /** Forget a failed request, because it has succeeded since or is no longer wanted. */
   function settle(name) {
     if (failed.delete(name) && !failed.size) set("failure", null);
   }
@@ -102,16 +102,16 @@ export function createNotice(answers) {
   return {
     fail,
     settle,
-    /** Ask something: the button, which has this label, acts; closing declines. */
+    /** Offer an action by a button with this label. Closing the notice declines: it calls `onClose`. */
     offer: (text, label, action, onClose) => set("offer", { text: t(text), label, action, onClose }),
     withdraw: () => set("offer", null),
-    /** Tell something until the next thing is done; a button may act on it. */
+    /** Show a text until `moveOn` is called. With `action`, a button offers it. */
     tell: (text, label, action) => set("word", { text, label, action }),
     moveOn: () => set("word", null),
   };
 }
 
-/** Return a function that says something to eyes and to screen readers, for a short while. */
+/** Return a function that shows a text for a short time and announces it to screen readers. */
 export function createSpeaker() {
   const toast = find("#toast");
   let timer = 0;
@@ -124,7 +124,7 @@ export function createSpeaker() {
   };
 }
 
-/** Say something to screen readers only. */
+/** Announce a text to screen readers only. */
 export function tell(text) {
   find("#live").textContent = text;
 }

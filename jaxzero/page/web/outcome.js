@@ -1,4 +1,4 @@
-/** How a game will end: words, bar of chances and chart of margins, seen from the first player. */
+/** The expected end of a game from the view of the first player: words, bar of chances, chart of margins. */
 
 import { html, sideSign, svg } from "./dom.js";
 import { t } from "./i18n.js";
@@ -7,7 +7,7 @@ export function formatNumber(value) {
   return String(Math.round(value * 10) / 10);
 }
 
-/** Say a final margin, which is above zero where the first player has more. */
+/** Describe a final margin in words; the margin is positive if the first player is ahead. */
 export function marginWords(margin, nameOf) {
   const n = formatNumber(Math.abs(margin));
   if (n === "0") return t("margin.even");
@@ -16,9 +16,9 @@ export function marginWords(margin, nameOf) {
 }
 
 /**
- * Turn a line of the analysis, told from the side to move, into an outcome for the first player.
+ * Convert a line of the analysis, in the view of the side to move, into an outcome for the first player.
  *
- * Komi shifts every margin, so chances are added up from the distribution. Returns
+ * Komi shifts every margin, so the chances are sums over the shifted distribution. Returns
  * {words, bounds, final: [[margin, probability]], chances: [first, draw, second]} or null.
  */
 export function outcomeOf(line, position, komi, nameOf) {
@@ -40,7 +40,7 @@ export function outcomeOf(line, position, komi, nameOf) {
   };
 }
 
-/** Say proven bounds, unless they allow every outcome of the boxes that are left. */
+/** Describe the proven bounds in words; null if there are none or they exclude no result of the open boxes. */
 function boundsWords(exact, position, lead, nameOf) {
   if (exact?.lower === undefined) return null;
   const left = position.owner.filter((owner) => owner < 0).length;

@@ -1,12 +1,12 @@
-/** Drawings of the analysis on the board: costs of edges, chains, the line, a hint. */
+/** Drawings of the analysis on the board: losses of edges, owners of boxes, chains, a line, a hint. */
 
 import { sideSign, svg } from "./dom.js";
 import { centreOf, endsOf, middleOf, UNIT } from "./geometry.js";
 import { boxesBeside, replay } from "./rules.js";
 
-const STEPS = [0.1, 0.75, 1.5, 3]; // of the margin lost where the next colour begins
+const STEPS = [0.1, 0.75, 1.5, 3]; // boxes of margin lost where the next colour begins
 
-/** Return the colour class of what is lost of the margin: 0 is best, 4 is worst, null not known. */
+/** Return the CSS class of a loss of margin: cost-0 is best, cost-4 is worst, cost-none is not known. */
 export function costClass(lost) {
   if (lost === null || lost === undefined) return "cost-none";
   return `cost-${STEPS.filter((step) => lost >= step).length}`;
@@ -17,7 +17,7 @@ export function formatLost(lost) {
   return rounded < 0.1 ? "0" : `−${rounded}`;
 }
 
-/** Draw what each undrawn edge loses: colour and number; thickness is the share of visits. */
+/** Draw the loss of each edge as a colour and a number. The thickness shows the share of visits. */
 export function drawCosts(layer, board, edges, showNumbers) {
   const visits = Math.max(1, ...edges.map((edge) => edge.visits ?? 0));
   layer.replaceChildren(
@@ -28,7 +28,7 @@ export function drawCosts(layer, board, edges, showNumbers) {
 
 function drawCost(board, edge, share) {
   const [x1, y1, x2, y2] = endsOf(board, edge.edge);
-  const [dx, dy] = [0.17 * (x2 - x1), 0.17 * (y2 - y1)]; // a gap at the dots: not drawn yet
+  const [dx, dy] = [0.17 * (x2 - x1), 0.17 * (y2 - y1)]; // the gap at the dots shows that the edge is not drawn
   const line = svg("line", {
     x1: x1 + dx,
     y1: y1 + dy,
@@ -54,7 +54,7 @@ function drawNumber(board, edge) {
   );
 }
 
-/** Mark who is expected to get each open box: `owners` are 0 for the side to move, 1 for the other, null. */
+/** Mark the expected owner of each open box: 0 is the side to move, 1 is the other side, null has no mark. */
 export function drawOwners(layer, board, owners, mover) {
   const signs = owners.map((owner, box) => {
     if (owner === null) return null;
@@ -92,7 +92,7 @@ function drawChain(board, drawn, chain) {
   );
 }
 
-/** Draw moves that may follow as numbered ghost edges. */
+/** Draw the moves of a line as numbered ghost edges. */
 export function drawLine(layer, game, line) {
   const { plies } = replay({ ...game, moves: [...game.moves, ...line] });
   const shown = plies.slice(game.moves.length);

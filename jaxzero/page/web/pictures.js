@@ -5,7 +5,7 @@ import { centreOf, endsOf, UNIT } from "./geometry.js";
 
 const PAD = 24;
 
-/** Draw a position: `ink` are edges drawn before, `fresh` [edge, player], `boxes` [box, player]. */
+/** Draw a position: `ink` are old edges, `fresh` new edges [edge, player], `boxes` owned boxes [box, player]. */
 function miniature(board, { ink = [], fresh = [], boxes = [] }) {
   const width = board.cols * UNIT + 2 * PAD;
   const height = board.rows * UNIT + 2 * PAD;
@@ -43,7 +43,7 @@ function dots({ rows, cols }) {
 
 const TWO = { rows: 2, cols: 2 };
 
-/** The rules in four pictures: draw, close, move again, count. Edges as in rules.js. */
+/** The rules in four pictures: draw, close, move again, count. Edges have the numbers of rules.js. */
 export const RULES = [
   miniature.bind(null, TWO, { ink: [0, 9], fresh: [[2, 0]] }),
   miniature.bind(null, TWO, { ink: [0, 6, 2, 9], fresh: [[7, 0]], boxes: [[0, 0]] }),

@@ -19,12 +19,12 @@ const PERSON = { kind: "person" };
 /** Return the table for a new game, see `createPlay`. */
 export function setTable(setup) {
   const { rows, cols, variant, komi, clock } = setup;
-  const date = new Date().toLocaleDateString("sv"); // year-month-day, as the calendar here says
+  const date = new Date().toLocaleDateString("sv"); // local date, YYYY-MM-DD
   const game = { rows, cols, start: startEdges({ rows, cols }, variant), moves: [], title: "", date };
   return { game, komi, seats: seatsOf(setup), clocks: clocksOf(clock), rated: setup.adapts };
 }
 
-/** Return the date and the name of a new game. */
+/** Return the date and the id of a new game. */
 export function newName() {
   const date = Date.now();
   return { date, id: `${date}-${Math.random()}` };
@@ -44,20 +44,19 @@ export function levelName(id) {
   return hasText(`level.${id}`) ? t(`level.${id}`) : id;
 }
 
-/** Return the final score with komi, or the score so far. */
+/** Return the score with the komi added to the second player. */
 export function scoreWithKomi(position, komi) {
   return [position.score[0], position.score[1] + komi];
 }
 
 /**
- * Create the play at a table: {seats, komi, names, clocks, flagged, rated, date, id, loaded} and in
- * `record` the game. `flagged` is the side whose time is up, `rated` whether the end changes the
- * rating of the person, `date` when the game began, `id` its name in the archive, `loaded` the content
- * of a game that was loaded.
+ * Create the play at a table {seats, komi, names, clocks, flagged, rated, date, id, loaded}. `record` holds the game.
+ * `flagged` is the side that has run out of time. `rated` tells whether the result changes the rating of the person.
+ * `date` is the start of the game, and `id` its key in the archive. `loaded` is the content of a loaded game.
  */
 export function createPlay({ record, analysis, notice, say, warm, isShown, onState, onChain }) {
   const table = { seats: [PERSON, PERSON], komi: 0 };
-  // `marked` is an edge to draw by a second touch, or as soon as the engine has moved.
+  // `marked` is an edge that a second touch draws, or that is drawn after the engine's move.
   const state = { busy: false, warming: false, failed: false, standIn: false, running: true, hint: "", marked: null };
   let controller = new AbortController();
 
@@ -66,7 +65,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   const ended = () => replay(record.root).over || table.flagged !== undefined;
   const isOpen = () => !record.position.over && table.flagged === undefined;
   const mayMove = () => isOpen() && seat().kind === "person" && !state.busy;
-  /** Return whether the engine is to move and nothing makes it do so. */
+  /** Return whether the engine is to move but has not been asked, outside watched games. */
   const engineWaits = () => isOpen() && seat().kind === "engine" && !state.busy && !watching();
 
   function change(changes) {
@@ -83,7 +82,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     record.reset(newTable.game, newTable.at);
   }
 
-  /** Stop what the engine is doing: its answer belongs to a position that is gone. */
+  /** Cancel the request to the engine, because its answer belongs to an old position. */
   function halt() {
     controller.abort();
     controller = new AbortController();
@@ -91,10 +90,10 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     Object.assign(state, { busy: false, warming: false, failed: false, standIn: false, hint: "", marked: null });
   }
 
-  /** Let the engine move where it is its turn at the end of the game. */
+  /** Let the engine move if it is its turn and the last ply of the game is shown. */
   function next() {
     const atEnd = record.at === record.game.moves.length;
-    if (watching() && state.running && !atEnd) change({ running: false }); // somebody looks back
+    if (watching() && state.running && !atEnd) change({ running: false }); // a person looks at an earlier ply
     const waits = watching() && !state.running;
     settleRating();
     if (!isShown() || state.busy || waits || !atEnd || !isOpen()) return;
@@ -102,32 +101,32 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     else prepare();
   }
 
-  /** Have the engine compiled while a person still thinks. An error is told when it has to move. */
+  /** Compile the engine while a person thinks. An error is reported when the engine has to move. */
   function prepare() {
     const engine = table.seats.find(({ kind }) => kind === "engine");
     if (engine) warm({ ...record.game, level: engine.level }, controller.signal).catch(() => {});
   }
 
-  /** Let the engine draw the edges of this turn, also in the place of a person. */
+  /** Let the engine play this turn, also in place of a person. */
   async function engineTurn() {
     if (!isOpen()) return;
     if (seat().kind === "person") table.rated = false;
     const { marked } = state;
-    halt(); // two answers to one question would both be drawn
+    halt(); // otherwise two answers for one position would both be drawn
     const mine = (controller = new AbortController());
     const { signal } = mine;
     change({ busy: true, marked: seat().kind === "engine" ? marked : null });
     try {
       const edges = await askEngine(signal);
       for (const [index, edge] of edges.entries()) {
-        // Nothing waits after the last edge: then it is the turn of the other side.
+        // No pause follows the last edge, so the other side can move at once.
         if (watching()) await pause(SPEEDS[settings.speed - 1], signal);
         else if (index) await pause(DRAWING, signal);
         record.play([edge]);
       }
       const wished = state.marked;
       change({ busy: false, warming: false, marked: null });
-      analysis.refresh(); // a person may be to move, who wants a warning before a bad move
+      analysis.refresh(); // the teaching mode needs the analysis of the person's position
       if (wished !== null && mayMove()) press(wished);
       next();
     } catch (error) {
@@ -135,7 +134,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     }
   }
 
-  /** Tell that the engine could not be asked. It is asked again by itself where that can help. */
+  /** Report a failed request to the engine. The request is repeated automatically if that can help. */
   function fail(error, again) {
     state.failed = notice.fail("move", error, again);
     change({ busy: false, warming: false });
@@ -144,7 +143,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   async function askEngine(signal) {
     const game = record.shown();
     const { level } = seat().level ? seat() : (table.seats.find((each) => each.level) ?? { level: settings.setup.levels[0] });
-    // It goes on getting ready while a stand-in moves. What goes wrong is told by the move.
+    // The engine goes on compiling while a stand-in moves. The request for the move reports errors.
     warm({ ...game, level }, signal, (warming) => state.busy && change({ warming })).catch(() => {});
     const options = { level, seed: Math.floor(Math.random() * 2 ** 31) };
     const { edges, by } = await api.move(game, options, signal);
@@ -154,7 +153,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     return edges;
   }
 
-  /** Draw an edge for a person, or mark it: for a second touch, or while the engine moves. */
+  /** Draw an edge for a person. Mark it instead while the engine moves, or if a second touch must confirm it. */
   async function press(edge, byTouch = false) {
     if (record.position.drawn[edge] || state.checking || !isOpen()) return;
     const waits = state.busy && seat().kind === "engine" && !watching();
@@ -164,13 +163,13 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     state.marked = null;
     const { game } = record;
     if (settings.teaching && !(await isConfirmed(edge))) return;
-    if (record.game !== game || !mayMove() || !isShown()) return; // another game or view meanwhile
+    if (record.game !== game || !mayMove() || !isShown()) return; // the game or the view has changed
     state.hint = "";
     if (record.at < record.game.moves.length && record.game.moves[record.at] !== edge) table.rated = false; // moves are taken back
     const following = followChain(record.game, record.position.drawn, edge, settings.chains);
     record.play([edge, ...following]);
     if (following.length) onChain(following.length + 1);
-    if (engineWaits() && record.at < record.game.moves.length) return redo(); // the same move: the same answer
+    if (engineWaits() && record.at < record.game.moves.length) return redo(); // the same move gets the same answer
     next();
   }
 
@@ -181,7 +180,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     return confirmed;
   }
 
-  /** Show another ply. The engine stops there; at the end of the game it goes on. */
+  /** Show another ply. The engine stops; at the end of the game it continues. */
   function goTo(at) {
     const ply = Math.max(0, Math.min(at, record.game.moves.length));
     if (ply === record.at) return;
@@ -191,7 +190,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     next();
   }
 
-  /** Return whether somebody decided what to draw at a ply, not the engine and no click before it. */
+  /** Return whether a person chose the edge of a ply by a separate click. While watching, every ply counts. */
   function isDecision({ player }, ply) {
     return watching() || (table.seats[player].kind === "person" && !record.game.joined?.includes(ply));
   }
@@ -221,7 +220,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     record.goTo(record.root.moves.length, [...record.path]);
   }
 
-  /** Let the end of a rated game against a level change the rating of the person, once. */
+  /** Update the rating of the person once, after a rated game against a level. */
   function settleRating() {
     const person = table.seats.findIndex(({ kind }) => kind === "person");
     const rating = ratingOf(table.seats[1 - person]?.level);
@@ -242,7 +241,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     do await analysis.known(HINT_PATIENCE);
     while (analysis.bestEdge() === null && analysis.isRunning() && record.key() === key);
     change({ hinting: false });
-    analysis.refresh(); // which may have been asked for the hint alone
+    analysis.refresh(); // stops a request that served the hint alone
     if (record.key() !== key) return;
     const edge = analysis.bestEdge();
     const proven = analysis.latest()?.exact?.best?.includes(edge);
@@ -261,7 +260,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     next();
   }
 
-  /** Play one move of a game that is watched, and wait again. */
+  /** Play the next move of a watched game, or show it if it is already played, and pause. */
   async function step() {
     halt();
     change({ running: false });
@@ -278,13 +277,13 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     if (mine === controller) change({ busy: false, warming: false });
   }
 
-  /** Return the edge that a person has marked, and whose move it would be; else null. */
+  /** Return the edge that a person has marked and the player who would draw it as {edge, player}; else null. */
   function markedEdge() {
     const player = mayMove() ? record.position.player : table.seats.findIndex(({ kind }) => kind === "person");
     return state.marked === null ? null : { edge: state.marked, player };
   }
 
-  /** Take back the mark of an edge. Returns false where there is none. */
+  /** Remove the mark of an edge. Returns false if no edge is marked. */
   function unmark() {
     if (state.marked === null) return false;
     change({ marked: null });
@@ -293,7 +292,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching };
 }
 
-/** Wait some time. Rejects as soon as the signal says so. */
+/** Wait some ms. Rejects when the signal is aborted. */
 function pause(milliseconds, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, milliseconds);

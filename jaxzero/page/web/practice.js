@@ -1,4 +1,4 @@
-/** Learning from mistakes: the position before one, another try, and at once whether it is as good. */
+/** Practice of mistakes: show the position before a mistake, let the person try again, and judge the move. */
 
 import { find, html, reveal } from "./dom.js";
 import { t } from "./i18n.js";
@@ -7,18 +7,18 @@ import { edgeName } from "./rules.js";
 import { reasonsOf } from "./teach.js";
 
 const PATIENCE = 20000; // ms to wait for the analysis
-const AS_GOOD = 0.5; // of the margin lost at most; expected losses scatter
+const AS_GOOD = 0.5; // boxes of margin that a good move may lose; smaller expected losses are noise
 
 /**
- * Create the practice. A task is {ply, edge, lost} of the game on the table, with `table` where
- * that is another one, which `onTable(table)` puts there first.
+ * Create the practice. A task is a mistake {ply, edge, lost, best} of the game on the table. A task from another game
+ * also has `table`, and `onTable(table)` opens that game first.
  */
 export function createPractice({ record, analysis, onTable, onChange }) {
   const panel = find("#practice-panel");
   let tasks = [];
   let number = 0;
   let answer = null; // {mood, parts}
-  let place = null; // the key of the position of the task; null while it is put on the board
+  let place = null; // the key of the task's position; null until that position is on the board
 
   const isOn = () => tasks.length > 0;
   const isSolved = () => answer?.mood === "good";
@@ -41,7 +41,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     reveal(find("#board-host"));
   }
 
-  /** End where another position is shown than that of the task. */
+  /** End the practice if the position shown is not the position of the task. */
   function refresh() {
     if (place !== null && record.key() !== place) end();
   }
@@ -58,7 +58,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     onChange();
   }
 
-  /** Judge an edge that a person tries in the position of the task. */
+  /** Judge an edge that a person tries in the task. */
   async function press(edge) {
     const task = tasks[number];
     if (record.position.drawn[edge] || answer?.mood === "busy") return;
@@ -72,11 +72,11 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     reveal(panel);
   }
 
-  /** Return what the analysis says of an edge, with all that it knows; null where it does not answer. */
+  /** Return the analysis of an edge, with the whole analysis as `found`; null if no answer arrives in time. */
   async function ratingOf(edge, task) {
     const found = await analysis.known(PATIENCE);
     const rated = found?.edges?.find((each) => each.edge === edge);
-    const isJudged = rated && rated.lost !== null; // while the server compiles it knows the structure alone
+    const isJudged = rated && rated.lost !== null; // while the server compiles, the analysis has only the structure
     return isJudged && task === tasks[number] ? { ...rated, found } : null;
   }
 
@@ -119,7 +119,7 @@ export function createPractice({ record, analysis, onTable, onChange }) {
   return { isOn, start, press, end, refresh, render, statusWords: () => t("practice.status") };
 }
 
-/** Return the mistakes of a person where the other side is the computer, else all. */
+/** Return the mistakes of persons, or all mistakes if no person made one. */
 export function ownSlips(slips, seats) {
   const own = slips.filter(({ player }) => seats[player].kind === "person");
   return own.length ? own : slips;

@@ -1,6 +1,6 @@
 /** Ratings: how strong the levels are, and how a result changes the rating of a person (Elo 1978). */
 
-const STEP = 32; // most points for one game or problem
+const STEP = 32; // the largest change in points for one game or problem
 
 let levels = []; // [{id, rating}], as the server has measured them
 
@@ -12,15 +12,15 @@ export function ratingOf(id) {
   return levels.find((level) => level.id === id)?.rating;
 }
 
-/** Return the level whose rating is nearest; the third where none is known. */
+/** Return the id of the level with the nearest rating, or "2" if no rating is known. */
 export function levelNear(rating) {
   const distance = (level) => Math.abs(level.rating - rating);
   return levels.length ? levels.reduce((best, level) => (distance(level) < distance(best) ? level : best)).id : "2";
 }
 
-/** Return a rating after a result against another: 1 won, 0.5 drawn, 0 lost. */
+/** Return the new rating after a result against another rating: 1 won, 0.5 drawn, 0 lost. */
 export function ratedAfter(own, other, result) {
   const expected = 1 / (1 + 10 ** ((other - own) / 400));
   const change = STEP * (result - expected);
-  return own + Math.sign(change) * Math.max(1, Math.round(Math.abs(change))); // something at least
+  return own + Math.sign(change) * Math.max(1, Math.round(Math.abs(change))); // any change is at least one point
 }

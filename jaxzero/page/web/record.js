@@ -1,21 +1,20 @@
 /**
  * The game on the table as a tree of moves, and the position shown.
  *
- * A line is {moves, joined, comments, variations}; a variation is a line that also has `at`, the
- * number of moves before it. The game itself is the line from its first move on: {rows, cols, start,
- * title, date, setUp} and a line. `joined` are the plies that were drawn by the same click as the ply
- * before; `comments` are texts by the number of moves before them; `setUp` is true where a person has
- * set up the start. A path leads to a variation: the variations from the game to it.
+ * A line is {moves, joined, comments, variations}. A variation is a line that also has `at`, the number of moves
+ * before it. The game itself is the main line, which also has {rows, cols, start, title, date, setUp}. `joined` are
+ * the plies that were drawn by the same click as the ply before. `comments` are texts by the number of moves before
+ * them. `setUp` is true if a person has set up the start. A path is the list of variations from the game to a line.
  */
 
 import { replay } from "./rules.js";
 
-/** Return a text that differs for different games, whatever their titles and dates. */
+/** Return a text that identifies a game by its size, start and moves. */
 export function keyOf({ rows, cols, start, moves }) {
   return [rows, cols, start, moves].join("|");
 }
 
-/** Return the game along a path, without its other lines. */
+/** Return the game along a path as one line without variations and comments. */
 export function gameAlong(root, path) {
   const { variations, comments, ...game } = root;
   let { moves, joined = [] } = root;
@@ -56,8 +55,8 @@ export function createRecord(game) {
     },
 
     /**
-     * Draw edges at the ply shown. Where the line goes on otherwise, the rest of it is forgotten; with
-     * `keep` the edges are a variation.
+     * Draw edges at the ply shown. If the line continues with other moves, the edges replace these moves; with
+     * `keep`, the edges become a variation.
      */
     play(edges, keep = false) {
       const { at } = record;
@@ -75,7 +74,7 @@ export function createRecord(game) {
       return record.path.length > 0;
     },
 
-    /** Leave all variations for the game. */
+    /** Return from all variations to the game. */
     leaveVariation() {
       if (record.path.length) record.goTo(record.path[0].at, []);
     },
@@ -89,7 +88,7 @@ export function createRecord(game) {
       record.goTo(line.at, parent);
     },
 
-    /** Let the variation shown and what it branches from change places. */
+    /** Swap the variation shown with the rest of the line that it branches from. */
     promote() {
       const line = record.path.at(-1);
       const parent = record.path.slice(0, -1);
@@ -125,7 +124,7 @@ export function createRecord(game) {
       line.comments = text ? { ...others, [record.at]: text } : others;
     },
 
-    /** Return the game to keep for the next visit, and the ply of it to show: {game, at}. */
+    /** Return the game to store for the next visit and the ply to show, {game, at}. */
     kept() {
       return { game: record.root, at: record.path.length ? record.path[0].at : record.at };
     },
@@ -135,7 +134,7 @@ export function createRecord(game) {
       return upTo(record.root, record.at);
     },
 
-    /** Return the line shown up to the ply shown, as the server wants it. */
+    /** Return the line shown up to the ply shown, in the form that the server takes. */
     shown() {
       return { ...record.game, moves: record.game.moves.slice(0, record.at) };
     },
@@ -148,7 +147,7 @@ export function createRecord(game) {
 
   const lineOf = (depth) => (depth ? record.path[depth - 1] : record.root);
 
-  /** Return how deep in the path the line lies that led to a ply. */
+  /** Return the depth in the path of the line that contains the move before a ply. */
   function depthAt(at) {
     return record.path.filter((line) => line.at < at).length;
   }
@@ -161,7 +160,7 @@ export function createRecord(game) {
     choose([...record.path.slice(0, depth), line]);
   }
 
-  /** Go on with the line shown, and forget what came after the ply. */
+  /** Replace the moves of the line shown from a ply on. */
   function extend(at, edges) {
     const { path } = record;
     const old = lineOf(path.length);
@@ -187,7 +186,7 @@ export function createRecord(game) {
   return record;
 }
 
-/** Return a line without what comes after a ply. */
+/** Return a line up to a ply. */
 function upTo(line, at) {
   return {
     ...line,

@@ -1,4 +1,4 @@
-/** Reviewing a game: expected margins from the server, mistakes, the list of moves. */
+/** The review of a game: expected margins from the server, mistakes, the list of moves. */
 
 import { accuracyOf, accuracyTable } from "./accuracy.js";
 import { api, isAbort } from "./api.js";
@@ -11,19 +11,19 @@ import { keyOf } from "./record.js";
 import { edgeName } from "./rules.js";
 
 const EFFORT = { simulations: 64 };
-const REST = 500; // ms without a change before the server is asked
+const REST = 500; // ms without a change before the request
 
 export function createReview({ record, komi, notice, isShown, nameOf, tell, onNews, onMove, onComment, onReviewed }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
   let controller = null;
-  let waits = false; // for a compiler
+  let waits = false; // the server is still compiling
   const graph = find("#graph");
   const slipAt = (ply, game) => (lineAt(ply, game)?.mistake ? lineAt(ply, game) : null);
   const moves = createMoves({ record, nameOf, slipAt, onMove, onComment });
 
-  /** Ask the server about a game it has not seen yet. A variation keeps the review of its game. */
+  /** Request the review of a new game. A variation keeps the review of its game. */
   function refresh() {
     const { game } = record;
     const known = reviewed && keyOf(reviewed) === keyOf(game);
@@ -54,7 +54,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, tell, onNe
     }
   }
 
-  /** Give up the request; the next look at the review asks again. */
+  /** Abort the request. The next `refresh` repeats an incomplete review. */
   function stop() {
     notice.settle("review");
     controller?.abort();
@@ -76,7 +76,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, tell, onNe
     onNews();
   }
 
-  /** Return the line of a ply where its position belongs to a game, by default the one shown. */
+  /** Return the line of a ply if the reviewed game equals `game`, by default the game shown, up to that ply's move. */
   function lineAt(ply, game = record.game) {
     const begun = ({ rows, cols, start, moves }) => keyOf({ rows, cols, start, moves: moves.slice(0, ply + 1) });
     return reviewed && begun(reviewed) === begun(game) ? lines[ply] : undefined;
@@ -98,7 +98,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, tell, onNe
     tell(noteWords());
   }
 
-  /** Say what the move before the position shown lost, or "" where it was no mistake. */
+  /** Return a text about the move before the position shown if it was a mistake, else "". */
   function noteWords() {
     const slip = record.at ? lineAt(record.at - 1) : null;
     if (!slip?.mistake) return "";
@@ -106,7 +106,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, tell, onNe
     return t("review.best", { number: record.at, name: nameOf(slip.player), lost: formatNumber(slip.lost), edge });
   }
 
-  /** Return the edge that was better than a mistake just made, and whose move it was; else null. */
+  /** Return the edge that was better than a mistake just made and the player, {edge, player}; else null. */
   function better() {
     const slip = record.at && isShown() ? lineAt(record.at - 1) : null;
     if (!slip?.mistake || record.position.drawn[slip.best]) return null;

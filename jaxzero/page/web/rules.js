@@ -119,7 +119,7 @@ export function lastTurn(plies) {
   return plies.slice(first).map(({ edge }) => edge);
 }
 
-/** Return what makes a game impossible as {code, ...values}, or null. */
+/** Return the fault of an impossible game as {code, ...values}, or null. */
 export function findFault(game, largest = LARGEST_SIDE) {
   for (const side of ["rows", "cols"]) {
     const value = game[side];
@@ -138,7 +138,7 @@ export function findFault(game, largest = LARGEST_SIDE) {
   return null;
 }
 
-/** Return the edges that close the free boxes reached one after the other from some boxes. */
+/** Return the edges, [{edge, closes}], that take all free boxes reached from some boxes in turn. */
 function captureRun(board, drawn, boxes) {
   const now = Uint8Array.from(drawn);
   const run = [];
@@ -161,7 +161,7 @@ export function boxesGiven(board, drawn, edge) {
   return freeBoxes(board, after);
 }
 
-/** Return how many boxes the side to move can take without a pause. */
+/** Return how many boxes the side to move can take in a row. */
 export function freeBoxes(board, drawn) {
   const all = Array.from({ length: boxCount(board) }, (_, box) => box);
   return captureRun(board, drawn, all).reduce((sum, { closes }) => sum + closes, 0);
@@ -170,9 +170,9 @@ export function freeBoxes(board, drawn) {
 /**
  * Return the edges that follow a click on one edge of a free chain.
  *
- * Mode "all" takes every box of the chain. Mode "choice" stops where leaving the last two boxes of
- * a chain (four of a loop) to the other side is possible, because that is a decision. It takes all
- * when no other box is left.
+ * Mode "off" takes none. Mode "all" takes every box of the chain. Mode "choice" stops before the
+ * last two boxes of a chain (four of a loop), because leaving them to the other side is a
+ * decision. It takes all boxes if no other box is left.
  */
 export function followChain(board, drawn, edge, mode) {
   if (mode === "off" || !closedBy(board, drawn, edge).length) return [];
@@ -182,7 +182,7 @@ export function followChain(board, drawn, edge, mode) {
   const edges = run.map((step) => step.edge);
   for (const each of edges) after[each] = 1;
   if (mode === "all" || !run.length || after.every(Boolean)) return edges;
-  const decision = run.at(-1).closes === 2 ? 3 : 2; // a loop ends with two boxes by one edge
+  const decision = run.at(-1).closes === 2 ? 3 : 2; // the last edge of a loop closes two boxes
   return edges.length >= decision ? edges.slice(0, edges.length - decision) : edges;
 }
 

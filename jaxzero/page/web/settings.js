@@ -7,30 +7,30 @@ const DEFAULTS = {
   theme: "system",
   visited: false,
   chains: "choice", // one click on a free chain: "off", "choice" or "all", see followChain
-  chainsTold: false, // that one click takes more than one edge
+  chainsTold: false, // the page has explained why one click drew several edges
   teaching: false,
   analysis: false,
   numbers: true,
   chainsShown: true,
   everyEdge: false, // the analysis marks all edges, not only the best and the costly ones
-  ownersShown: false, // and who gets which box
+  ownersShown: false, // the analysis marks the expected owner of each box
   turn: 0, // quarter turns of the board, clockwise, after a flip
   flip: false,
   sound: false,
   speed: 3,
   setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], adapts: false, variant: "american", komi: 0, clock: "none" },
-  rating: 1000, // of the person, by games against levels
-  training: { rating: 1000, solved: 0, tried: 0 }, // of the person, by problems
+  rating: 1000, // rating of the person from games against levels
+  training: { rating: 1000, solved: 0, tried: 0 }, // rating of the person from problems
   effort: 20, // seconds of an analysis
   confirm: false, // a touch marks an edge, a second one draws it
   table: null, // the game on the table, see play.js
-  aside: [], // unfinished games that others have replaced, likewise, the newest last
+  aside: [], // unfinished games that other games have replaced; the newest is last
   lessons: [], // names of lessons that are done
 };
 
 let isRefused = false; // the storage is full, or a private window has none
 
-/** Return what is stored now, also by other tabs; without storage what this page remembers. */
+/** Return the stored settings, which other tabs may have changed. Without storage, return the settings of this page. */
 export function stored() {
   if (isRefused) return { ...settings };
   try {
@@ -41,7 +41,7 @@ export function stored() {
   }
 }
 
-/** Return the table that this tab stored, which another tab does not touch; else null. */
+/** Return the table that this tab has stored for itself, or null. Other tabs do not change it. */
 function ownTable() {
   try {
     return JSON.parse(sessionStorage.getItem(KEY));
@@ -56,12 +56,12 @@ settings.table = ownTable() ?? settings.table;
 export function remember(changes) {
   Object.assign(settings, changes);
   try {
-    // Another tab may have stored its game since: only what changes here is stored.
+    // Store only the changes: another tab may have stored its game since.
     localStorage.setItem(KEY, JSON.stringify({ ...stored(), ...changes }));
     if (changes.table) sessionStorage.setItem(KEY, JSON.stringify(changes.table));
     isRefused = false;
   } catch {
-    isRefused = true; // the page then forgets when it closes
+    isRefused = true; // the settings last until the page closes
   }
 }
 

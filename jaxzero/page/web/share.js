@@ -22,7 +22,7 @@ export function toFragment(game, komi = 0) {
   return `g=${parts.join(".")}`;
 }
 
-/** Return {game, komi} of a fragment. Throws an Error whose `fault` says what is wrong. */
+/** Return {game, komi} of a fragment. Throws an Error with a `fault` that names the problem. */
 export function fromFragment(fragment) {
   const [size, start = "", moves = "", komi = "0"] = fragment.replace(/^#?g=/, "").split(".");
   const sides = /^(\d)x(\d)$/.exec(size);

@@ -1,15 +1,15 @@
-/** Short quiet tones for what happens on the board, and a vibration where there is one. */
+/** Short quiet tones for events on the board, and vibrations on devices that can vibrate. */
 
 import { settings } from "./settings.js";
 
-const LOUDNESS = 0.06; // of 1
+const LOUDNESS = 0.06; // gain; 1 is full volume
 const LENGTH = 0.12; // seconds of a tone
 const TONES = { edge: [330], box: [523, 659], end: [523, 659, 784] }; // Hz, one after the other
 const SHAKES = { edge: [8], box: [20], end: [20, 60, 40] }; // ms on and off
 
 let audio = null;
 
-/** Let something be heard: "edge", "box" or "end". Browsers refuse it before the first gesture. */
+/** Play "edge", "box" or "end". Browsers refuse sound before the first gesture of the person. */
 export function sound(name) {
   if (!settings.sound || !navigator.userActivation?.hasBeenActive) return;
   navigator.vibrate?.(SHAKES[name]);

@@ -1,8 +1,8 @@
 /**
- * Keeps the page in the browser: it opens without the server, and two people can play.
+ * The service worker: keeps the page in the browser, so that two people can play without the server.
  *
- * The server writes two constants above this text: VERSION of the files, and FILES, which are
- * their paths. Both change with any file, and then the browser installs this worker again.
+ * The server writes two constants above this text: VERSION, the version of all files, and FILES,
+ * their paths. Both change if any file changes, and then the browser installs this worker again.
  */
 
 const CACHE = `jaxzero ${VERSION}`;
@@ -15,7 +15,7 @@ self.addEventListener("install", (event) => {
 
 self.addEventListener("activate", (event) => event.waitUntil(dropOldVersions()));
 
-/** The page itself comes from the server where it answers: only so it is the newest. */
+/** Take the page itself from the server if the server answers, so that the page is the newest. */
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.mode === "navigate") event.respondWith(fetch(request).catch(() => caches.match("./")));

@@ -1,4 +1,4 @@
-/** Which game is on the table: kept for the next visit, set aside, archived, taken back, begun. */
+/** The game on the table: store it for the next visit, set it aside, archive it, take it back, start a new one. */
 
 import { addToArchive, isOther, isPlayable } from "./archive.js";
 import { newName, seatsOf, setTable } from "./play.js";
@@ -9,24 +9,24 @@ import { fromFragment } from "./share.js";
 
 const MOST_ASIDE = 5; // games
 
-/** Return a text that differs for all that a person has done with a game. */
+/** Return a text that changes with every change that a person makes to a game. */
 export function contentOf({ rows, cols, start, moves, comments = {}, variations = [], title = "" }, names = []) {
   return JSON.stringify([rows, cols, start, moves, comments, variations, title, names]);
 }
 
-/** `openView(name)` goes to a view by its address, `showView(name)` shows one whatever the address. */
+/** `openView(name)` goes to a view by its address; `showView(name)` shows a view and keeps the address. */
 export function createTables({ record, play, editor, notice, showView, openView, focusBoard }) {
   const tableNow = () => ({ ...play.table, ...record.kept() });
 
   /** Remember the game on the table for the next visit; in the archive too, once it has ended. */
   function keep() {
-    if (isOther(tableNow())) Object.assign(play.table, newName()); // the game that has ended stays as it was
+    if (isOther(tableNow())) Object.assign(play.table, newName()); // the archived game stays unchanged
     const table = tableNow();
     remember({ table });
     if (isPlayed(table) && play.ended()) addToArchive(table);
   }
 
-  /** Return whether somebody played the game here; else it was only looked at. */
+  /** Return whether the game was played or changed here, and not only looked at. */
   function isPlayed(table) {
     return hasEngine() || contentOf(table.game, table.names) !== table.loaded;
   }
@@ -56,10 +56,10 @@ export function createTables({ record, play, editor, notice, showView, openView,
   function takeBack(table) {
     remember({ aside: stored().aside.filter((each) => !isSame(each, table)) });
     open(table, "play");
-    notice.withdraw(); // the offer was of the game that is back
+    notice.withdraw(); // the offer was for this game
   }
 
-  /** Put a table in the place of the one that is there, and show it. */
+  /** Replace the table and show the new one. */
   function open(table, view) {
     editor.close();
     setAside();
@@ -73,7 +73,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     offerAside();
   }
 
-  /** Let other players play on from the position shown. A game that loses moves by that is set aside. */
+  /** Let other players play on from the position shown. A game that would lose moves is set aside first. */
   function startHere(setup, inReview) {
     const seats = { seats: seatsOf(setup), names: [], rated: false };
     const isWhole = !record.inVariation && record.at === record.root.moves.length;
@@ -101,24 +101,24 @@ export function createTables({ record, play, editor, notice, showView, openView,
     offerAside();
   }
 
-  /** Show the game that a fragment holds. Throws an Error with a `fault` where it holds none. */
+  /** Show the game in a fragment. Throws an Error with a `fault` if the fragment holds no game. */
   function showShared(fragment) {
     const { game, komi } = fromFragment(fragment);
     showView("review");
     if (isOnTable(game, komi)) return;
     const address = location.hash;
     showLoaded(game, komi);
-    history.replaceState(null, "", address); // the address stays the one that can be shared
+    history.replaceState(null, "", address); // keep the address that can be shared
   }
 
-  /** Return whether the game on the table is a shared one or goes on from it, as with one's own link. */
+  /** Return whether the game on the table equals or continues a shared game, e.g. when a person opens their own link. */
   function isOnTable(shared, komi) {
     const { game, komi: own } = tableNow();
     const begun = { ...game, moves: game.moves.slice(0, shared.moves.length) };
     return keyOf(begun) === keyOf(shared) && own === komi;
   }
 
-  /** Put back the game of the last visit, unless it is not possible. */
+  /** Restore the game of the last visit if it is playable, else set up a new game. */
   function restore() {
     play.sit(isPlayable(settings.table) ? settings.table : setTable(settings.setup));
   }

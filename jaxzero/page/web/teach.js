@@ -1,14 +1,14 @@
-/** Teaching mode: a warning before a move that loses 2 or more of the margin, with the reason. */
+/** Teaching mode: a warning before a move that loses 2 or more boxes of margin, with the reasons. */
 
 import { edgeWords } from "./board.js";
 import { find, html } from "./dom.js";
 import { t } from "./i18n.js";
 import { boxesBeside, boxesGiven, closedBy, freeBoxes } from "./rules.js";
 
-const WORTH_A_WARNING = 2; // of the margin
-const PATIENCE = 5000; // ms to wait for the analysis before the move is played without a word
+const WORTH_A_WARNING = 2; // boxes of margin
+const PATIENCE = 5000; // ms to wait for the analysis before the move is played without a warning
 
-/** Ask before a costly move. Resolves with true where the move shall be played. */
+/** Warn before a costly move. Resolves with true if the move is to be played. */
 export async function confirmMove(edge, record, analysis) {
   const key = record.key();
   const found = await analysis.known(PATIENCE);
@@ -19,7 +19,7 @@ export async function confirmMove(edge, record, analysis) {
   return openWarning(record.game, rated, reasonsOf(record, rated, found.structure), better);
 }
 
-/** Return why a move is bad, in words. */
+/** Return the reasons why a move is bad, as texts. */
 export function reasonsOf(record, rated, structure) {
   const { game } = record;
   const { drawn } = record.position;

@@ -1,15 +1,15 @@
-/** The buttons below the board: which are there, and which can be used. */
+/** The buttons below the board: which are visible and which are enabled. */
 
 import { find, findAll, placeIcons } from "./dom.js";
 import { language, setText, t } from "./i18n.js";
 import { settings } from "./settings.js";
 
-/** Show what can be done; `ended` where the end of a game is shown that was played here. */
+/** Update the buttons. `ended` is true if the end of a game is shown outside the review. */
 export function showTools({ record, play, editor, ended }) {
   const { at, game, position } = record;
   const atEnd = at === game.moves.length;
   find("#ended").hidden = !ended;
-  find("#redo").hidden = ended; // there is nothing to redo and no hint: their place is used
+  find("#redo").hidden = ended; // no redo and no hint at the end; other buttons take their place
   find("#hint").hidden = ended || play.engineWaits();
   find("#let-move").hidden = !play.engineWaits();
   find("#undo").disabled = !play.mayUndo();

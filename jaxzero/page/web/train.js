@@ -35,8 +35,8 @@ function ratingWords() {
 
 export function createTrainer({ parent, notice }) {
   let theme = null;
-  let problem = null; // as the server gives it; null while it is asked for
-  let answer = null; // of the person: {edge or count, right, before}, before the rating until then
+  let problem = null; // the server's problem; null while it is requested
+  let answer = null; // of the person: {edge or count, right, before}; `before` is the rating before the answer
   let record = null;
   let board = null;
   let request = null;
@@ -159,7 +159,7 @@ export function createTrainer({ parent, notice }) {
     return Number(Object.keys(problem.answers).find((edge) => problem.answers[edge] === 0));
   }
 
-  /** Return whether the answer is right, and what would have been. */
+  /** Return a text that tells whether the answer is right and, if not, the right one. */
   function verdict() {
     if (problem.kind === "count") return t(answer.right ? "train.counted" : "train.miscounted", { n: problem.answers.count });
     if (answer.right) return t("train.right");
