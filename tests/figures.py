@@ -100,7 +100,7 @@ def figures() -> Iterator[Figure]:
     yield from of_small_networks()
     yield from of_suites()
     yield from of_the_early_suite()
-    yield from of_the_solver_on_a_cpu()
+    yield from of_5x5_on_a_cpu()
     yield from of_configs()
     yield from of_sizes()
     yield from of_cpu_benchmarks()
@@ -211,15 +211,19 @@ def of_the_early_suite() -> Iterator[Figure]:
     yield Figure(FINDINGS, f"| wrong, % | {' | '.join(cells)} |", source)
 
 
-def of_the_solver_on_a_cpu() -> Iterator[Figure]:
-    """Yield the scores of the network of `cpu_solver.yaml`."""
-    source = "docs/results/cpu_2_cores_5x5_solver.json"
-    found = json.loads((ROOT / source).read_text())["suite"]
-    for parts in found.values():
-        bands = " | ".join(share(part, interval=False) for part in parts["by_undrawn"].values())
-        yield Figure(TRAINING, f"| {bands} | {share(parts['all'])} |", source)
-    cells = " | ".join(share(parts["all"]).replace(" [", " % [", 1) for parts in found.values())
-    yield Figure(FINDINGS, f"| {cells} |", source)
+def of_5x5_on_a_cpu() -> Iterator[Figure]:
+    """Yield the scores of the networks of `cpu.yaml` and `cpu_solver.yaml`."""
+    for name in ("5x5", "5x5_solver"):
+        source = f"docs/results/cpu_2_cores_{name}.json"
+        found = json.loads((ROOT / source).read_text())["suite"]
+        for parts in found.values():
+            bands = " | ".join(share(part, interval=False) for part in parts["by_undrawn"].values())
+            yield Figure(TRAINING, f"| {bands} | {share(parts['all'])} |", source)
+        cells = " | ".join(share(parts["all"]).replace(" [", " % [", 1) for parts in found.values())
+        yield Figure(FINDINGS, f"| {cells} |", source)
+        searched = share(found["search:64"]["all"], interval=False)
+        before, after = ("cores: ", " %") if name == "5x5" else ("or ", " % with the exact solver")
+        yield Figure(README, before + searched + after, source)
 
 
 BERLEKAMP = (DotsAndBoxes(3, 3), DotsAndBoxes(3, 5), DotsAndBoxes(5, 5))
