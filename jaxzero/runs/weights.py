@@ -243,9 +243,10 @@ def noted_initial_weights(run_dir: Path) -> InitialWeights | None:
 
     Raises: InputError if the weights are no longer there.
     """
+    if finished_checkpoints(run_dir / CHECKPOINTS):
+        return None
     name, _ = initial_note(run_dir)
-    begun = not finished_checkpoints(run_dir / CHECKPOINTS)
-    return read_initial_weights(name) if name and begun else None
+    return read_initial_weights(name) if name else None
 
 
 def initial_note(run_dir: Path) -> tuple[str | None, Effort]:

@@ -134,6 +134,12 @@ def test_what_a_run_begins_with_is_found_from_any_folder(whole, tmp_path, monkey
     assert noted_initial_weights(tmp_path / "shipped").name == "2x2"
 
 
+def test_a_run_with_checkpoints_needs_no_note_of_its_beginning(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run" / "begun_with.json").write_text("damaged")
+    assert noted_initial_weights(tmp_path / "run") is None
+
+
 def test_a_run_does_not_hide_a_shipped_network_of_its_name(whole, tmp_path, monkeypatch):
     shutil.copytree(whole, tmp_path / "2x3")
     monkeypatch.chdir(tmp_path)
