@@ -100,13 +100,9 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
         with atomic_write(path) as temporary:
             temporary.write_bytes(traced.serialize())
         # Other versions of the code or of jax leave files: delete the least recently used ones.
-        for old in sorted(path.parent.glob("*.jax"), key=_last_used)[:-MOST_TRACED]:
+        for old in sorted(path.parent.glob("*.jax"), key=os.path.getmtime)[:-MOST_TRACED]:
             old.unlink()
     return jax.jit(traced.call)
-
-
-def _last_used(path: Path) -> float:
-    return path.stat().st_mtime
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import jax
 
 from jaxzero.config import Config
 from jaxzero.config.files import save_config
+from jaxzero.errors import RunError
 from jaxzero.host.interrupts import Stop
 from jaxzero.host.status import doing
 from jaxzero.measure.suite import suite_name
@@ -31,7 +32,6 @@ from jaxzero.runs.summary import (
 )
 from jaxzero.runs.weights import InitialWeights, note_initial_weights, noted_initial_weights
 from jaxzero.training.adjudicator import Adjudicator
-from jaxzero.training.divergence import divergence
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration
 from jaxzero.training.learner import playing_params
@@ -208,6 +208,25 @@ def train_in_memory(
                 break
     params = local_copy(playing_params(progress.learner))
     return Agent(parts.network, params, config.search), found
+
+
+@contextmanager
+def divergence(
+    config: Config, checkpoints: Checkpoints | None = None, resume_command: str = ""
+) -> Iterator[None]:
+    """Turn a FloatingPointError into a RunError that explains what is left and what to do."""
+    try:
+        yield
+    except FloatingPointError as error:
+        rate = config.learner.learning_rate
+        message = f"learner.learning_rate: {rate:g} made the training diverge: {error}."
+        if checkpoints is not None:
+            checkpoints.wait()
+            found = checkpoints.iterations()
+            left = f"checkpoint {found[-1]} stays" if found else "there was no checkpoint yet"
+            message += f" Nothing of this is saved, {left}. To go on with smaller steps: "
+            message += f"{resume_command} --learner.learning_rate {min(0.3 * rate, 1e-3):g}"
+        raise RunError(message) from error
 
 
 def _iteration_words(config: Config, progress: Progress) -> str:

@@ -17,7 +17,7 @@ import { createNotice, createSpeaker, tell } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
 import { createPractice, ownSlips } from "./practice.js";
 import { setLevels } from "./rating.js";
-import { createRecord } from "./record.js";
+import { createRecord, isAnnotated } from "./record.js";
 import { createReview } from "./review.js";
 import { lastTurn } from "./rules.js";
 import { applyTheme, nextTheme, remember, settings } from "./settings.js";
@@ -174,8 +174,7 @@ function closeEditor() {
 /** Open the editor of positions, or close it if it is open. */
 function edit() {
   if (editor.isOn()) return closeEditor();
-  const { moves, variations, comments } = record.root;
-  if (moves.length || variations?.length || Object.keys(comments ?? {}).length) tables.setAside(); // else nothing to keep
+  if (record.root.moves.length || isAnnotated(record.root)) tables.setAside(); // else nothing to keep
   practice.end();
   openView("review");
   Object.assign(play.table, { clocks: null, flagged: undefined, names: [], rated: false });

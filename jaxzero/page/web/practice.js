@@ -110,8 +110,8 @@ export function createPractice({ record, analysis, onTable, onChange }) {
         "div",
         { class: "row" },
         html("button", { onclick: solution, disabled: isSolved(), "data-testid": "practice-show" }, t("learn.show")),
-        html("button", { class: isSolved() ? "primary" : "", onclick: () => (last ? end() : show(number + 1)), "data-testid": "practice-next" }, t(last ? "practice.end" : "review.mistake")),
-        last ? null : html("button", { onclick: end, "data-testid": "practice-end" }, t("practice.end")),
+        html("button", { class: isSolved() ? "primary" : "", onclick: () => (last ? end() : show(number + 1)), "data-testid": "practice-next" }, t(last ? "done" : "review.mistake")),
+        last ? null : html("button", { onclick: end, "data-testid": "practice-end" }, t("done")),
       ),
     );
   }

@@ -186,6 +186,9 @@ export function createRecord(game) {
   return record;
 }
 
+/** Return whether a game has comments or variations. */
+export const isAnnotated = ({ comments = {}, variations = [] }) => variations.length > 0 || Object.keys(comments).length > 0;
+
 /** Return a line up to a ply. */
 function upTo(line, at) {
   return {

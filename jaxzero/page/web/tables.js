@@ -2,7 +2,7 @@
 
 import { addToArchive, isOther, isPlayable } from "./archive.js";
 import { newName, seatsOf, setTable } from "./play.js";
-import { keyOf } from "./record.js";
+import { isAnnotated, keyOf } from "./record.js";
 import { replay } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 import { fromFragment } from "./share.js";
@@ -41,7 +41,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     const { game } = table;
     const { plies } = replay(game);
     const byPerson = ({ player }) => table.seats[player].kind === "person";
-    const begun = game.setUp || game.variations?.length || Object.keys(game.comments ?? {}).length || (play.watching() ? plies.length : plies.some(byPerson));
+    const begun = game.setUp || isAnnotated(game) || (play.watching() ? plies.length : plies.some(byPerson));
     if (isPlayed(table) && !play.ended() && begun) remember({ aside: [...stored().aside, table].slice(-MOST_ASIDE) });
   }
 

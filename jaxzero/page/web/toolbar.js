@@ -22,7 +22,7 @@ export function showTools({ record, play, editor, ended }) {
   find("#watch").hidden = !play.watching();
   showWatch(play.state.running);
   find("#edit").setAttribute("aria-pressed", String(editor.isOn()));
-  setText(find("#edit"), t(editor.isOn() ? "practice.end" : "edit.open"));
+  setText(find("#edit"), t(editor.isOn() ? "done" : "edit.open"));
   for (const button of findAll(".analysis-switch")) button.setAttribute("aria-pressed", String(settings.analysis));
 }
 

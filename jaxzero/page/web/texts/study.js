@@ -45,7 +45,7 @@ export const STUDY = {
   "practice.proven": ["Right, and proven: no edge is better than {place}.", "正确，且已证明：没有比{place}更好的边。"],
   "practice.bad": ["{place}: you end {lost} boxes worse.", "{place}：最终少 {lost} 格。"],
   "practice.best": ["The best edge: {place} (marked).", "最佳边：{place}（已标出）。"],
-  "practice.end": ["Done", "完成"],
+  "done": ["Done", "完成"],
 
   "files.title": ["Load, save, share", "载入、保存、分享"],
   "files.open": ["Load", "载入"],
