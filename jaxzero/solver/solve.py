@@ -70,7 +70,8 @@ def solve_position(
     if solution.best:
         best = np.isin(np.arange(game.num_edges), solution.best)
         lower[best] = solution.value
-        upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 1)
+        # The boxes left are all won or lost, so values of moves lie an even number apart.
+        upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 2)
     return SolvedPosition(drawn, lower, upper, int(solution.lower))
 
 

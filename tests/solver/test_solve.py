@@ -10,6 +10,7 @@ from script_runner import run_here
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.solver import endgame
 from jaxzero.solver.solve import SolvedPosition, describe, parse_position, solve_position
 
 GAME = DotsAndBoxes(2, 2)
@@ -60,6 +61,13 @@ def test_a_bound_that_no_single_move_proves_is_kept():
     solved = SolvedPosition(np.zeros(GAME.num_edges, bool), -unknown, unknown, least=0)
     assert (solved.bounds, solved.value, solved.best) == ((0, 4), None, [])
     assert "between +0 and +4" in describe(GAME, solved)
+
+
+def test_a_move_that_is_not_best_is_worth_two_boxes_less_or_fewer(monkeypatch):
+    """If time ends before the other moves are solved, a lower bound of as much proves them."""
+    nothing = np.full(GAME.num_edges, -4), np.full(GAME.num_edges, 4)
+    monkeypatch.setattr(endgame, "move_bounds", lambda *_, **__: nothing)
+    assert set(solved_position(GAME, "").upper.tolist()) == {2, 0}
 
 
 def test_bounds_of_moves_agree_with_the_values_of_all_moves():
