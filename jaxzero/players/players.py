@@ -93,13 +93,17 @@ class Player:
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
         """Choose edges [B] for a batch, on device or host. Do not call it inside jit.
 
+        The edges of finished games mean nothing.
         Raises: InputError for a batch of another board and for an illegal edge.
         """
         drawn = np.array(state.drawn)  # arrays from the device are read-only
         if self.board and self.board.num_edges != drawn.shape[-1]:
             raise InputError(f"player: {self.name} plays {self.board}, not {drawn.shape[-1]} edges")
         if self.on_host:
-            edges = self.act(seeds(keys), drawn.copy())
+            going = ~drawn.all(axis=1)
+            edges = np.zeros(len(drawn), np.int32)
+            chosen = self.act(seeds(keys)[going], drawn[going])
+            edges[going] = self.checked(chosen, going.sum())
         elif self.one and len(drawn) == 1:
             edges = np.array([self.one(self.params, keys, drawn[0])])
         else:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 from referee import exact_values
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, box_sides_table
+from jaxzero.game import DotsAndBoxes, box_sides_table, initial_states
 from jaxzero.measure.arena import play_match
 from jaxzero.players.players import make_player
 from jaxzero.solver.alphabeta import choose_edges, move_values
@@ -64,6 +65,15 @@ def test_perfect_never_does_worse_than_the_value(opponent):
     assert min(result.first) >= -2  # the first player loses 2x3 by two
     assert min(result.second) >= 2
     assert result.margin > 0.5 or opponent == "perfect"
+
+
+@pytest.mark.parametrize("name", ["alphabeta:2", "perfect"])
+def test_a_batch_may_have_finished_games(name):
+    drawn = np.ones((2, GAME.num_edges), bool)
+    drawn[1, 5] = False
+    states = initial_states(GAME, 2)._replace(drawn=drawn)
+    keys = jax.random.split(jax.random.key(0), 2)
+    assert make_player(name, GAME).choose(keys, states)[1] == 5
 
 
 def test_where_the_solver_gives_up_perfect_is_careful():
