@@ -1,16 +1,13 @@
 """The game: rules, board, structure, records and text. Nothing here depends on learning."""
 
 from jaxzero.game.board import (
-    american_start,
     automorphisms,
     box_neighbours,
     box_sides_table,
     count_sides,
     edge_permutations,
     fullest_beside,
-    icelandic_start,
     replay,
-    swedish_start,
 )
 from jaxzero.game.rules import (
     DotsAndBoxes,
@@ -33,7 +30,6 @@ from jaxzero.game.text import edge_name, parse_edge, parse_edges, render
 __all__ = [
     "DotsAndBoxes",
     "State",
-    "american_start",
     "automorphisms",
     "box_neighbours",
     "box_sides",
@@ -45,7 +41,6 @@ __all__ = [
     "edge_name",
     "edge_permutations",
     "fullest_beside",
-    "icelandic_start",
     "initial_state",
     "initial_states",
     "is_over",
@@ -58,5 +53,4 @@ __all__ = [
     "replay",
     "split_edges",
     "step",
-    "swedish_start",
 ]

@@ -16,7 +16,7 @@ from jaxzero.errors import InputError, nearest
 from jaxzero.game.board import american_start, icelandic_start, swedish_start
 from jaxzero.game.recorded import LARGEST_SIDE, RecordedGame
 from jaxzero.game.rules import DotsAndBoxes
-from jaxzero.game.text import edge_name, parse_edges, plain
+from jaxzero.game.text import edge_at, edge_name, parse_edges, place_of, plain
 
 CCGC_BOARD = DotsAndBoxes(5, 5)
 STARTS = {"american": american_start, "swedish": swedish_start, "icelandic": icelandic_start}
@@ -211,14 +211,10 @@ def edges_of(
     """
     edges, drawn = [], set(start)
     for number, move in enumerate(moves, 1):
-        across = move.kind == "h"
-        rows, cols = (board.rows + 1, board.cols) if across else (board.rows, board.cols + 1)
-        if move.row >= rows or move.col >= cols if move.kind else move.row >= board.num_edges:
+        row = board.rows - (move.kind == "v") - move.row if upside_down else move.row
+        edge = edge_at(board, move.kind, row, move.col) if move.kind else move.row
+        if edge is None or edge >= board.num_edges:
             raise InputError(f"{move.place}: {move.text} is not on a {board} board")
-        edge = move.row
-        if move.kind:
-            row = rows - 1 - move.row if upside_down else move.row
-            edge = (0 if across else board.num_horizontal) + row * cols + move.col
         if edge in drawn:
             raise InputError(f"{move.place}: move {number}, {move.text}, is already drawn")
         edges.append(edge)
@@ -235,9 +231,9 @@ def with_turns_checked(game: RecordedGame, moves: list[Move]) -> RecordedGame:
     return game
 
 
-def write_moves(game: RecordedGame, name: str, header: bool = True) -> str:
+def write_moves(game: RecordedGame, name: str) -> str:
     """Return a game as text in the format `name`, one of MOVE_LISTS, below its header."""
-    lines = [*(_header(game) if header else ()), *MOVE_LISTS[name](game)]
+    lines = [*_header(game), *MOVE_LISTS[name](game)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -254,15 +250,9 @@ def _header(game: RecordedGame) -> Iterator[str]:
 
 def turns_of(game: RecordedGame) -> Iterator[tuple[int, list[tuple[str, int, int]]]]:
     """Yield the player and the edges (kind, row, column) of every turn."""
-    board, drawn = game.board, zip(game.players, game.moves, strict=False)
-
-    def place(edge: int) -> tuple[str, int, int]:
-        if edge < board.num_horizontal:
-            return "h", *divmod(edge, board.cols)
-        return "v", *divmod(edge - board.num_horizontal, board.cols + 1)
-
+    drawn = zip(game.players, game.moves, strict=False)
     for player, turn in groupby(drawn, key=lambda one: one[0]):
-        yield player, [place(edge) for _, edge in turn]
+        yield player, [place_of(game.board, edge) for _, edge in turn]
 
 
 def _openspiel_lines(game: RecordedGame) -> Iterator[str]:

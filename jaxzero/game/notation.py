@@ -140,17 +140,17 @@ def _read_ascii(text: str) -> RecordedGame:
     return page.game(board, [])
 
 
-def write_game(game: RecordedGame, name: str, header: bool = True) -> str:
+def write_game(game: RecordedGame, name: str) -> str:
     """Return a game as text for `read_game`, in the format `name`, one of FORMATS.
 
-    With `header`, lists of moves begin with their header lines. `ascii` holds only the position.
+    Lists of moves begin with their header lines. `ascii` holds only the position.
     Raises: InputError for an unknown format and for a game that the format cannot hold.
     """
     if name not in FORMATS:
         known = f"{nearest(name, FORMATS)} (known: {', '.join(FORMATS)})"
         raise InputError(f"format: {name[:40]!r} is unknown{known}")
     if name in MOVE_LISTS:
-        return write_moves(game, name, header)
+        return write_moves(game, name)
     return _WRITERS[name](game) + "\n"
 
 

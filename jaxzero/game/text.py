@@ -32,9 +32,22 @@ def edge_name(game: DotsAndBoxes, edge: int) -> str:
     """
     if not 0 <= edge < game.num_edges:
         raise IndexError(f"edge {edge} is not on a {game} board (0 to {game.num_edges - 1})")
+    return "{}{},{}".format(*place_of(game, edge))
+
+
+def place_of(game: DotsAndBoxes, edge: int) -> tuple[str, int, int]:
+    """Return the kind of an edge, `h` or `v`, its row and its column."""
     if edge < game.num_horizontal:
-        return "h{},{}".format(*divmod(edge, game.cols))
-    return "v{},{}".format(*divmod(edge - game.num_horizontal, game.cols + 1))
+        return "h", *divmod(edge, game.cols)
+    return "v", *divmod(edge - game.num_horizontal, game.cols + 1)
+
+
+def edge_at(game: DotsAndBoxes, kind: str, row: int, col: int) -> int | None:
+    """Return the number of the edge of a kind, `h` or `v`, at a place; None off the board."""
+    rows, cols = game.rows + (kind == "h"), game.cols + (kind == "v")
+    if not (0 <= row < rows and 0 <= col < cols):
+        return None
+    return (0 if kind == "h" else game.num_horizontal) + row * cols + col
 
 
 def plain(text: str) -> str:
@@ -82,14 +95,14 @@ def parse_edge(game: DotsAndBoxes, text: str) -> int:
         raise InputError(f"edge {shown} is neither a number nor a name such as h2,1 or v0,3")
     kind, row, col = (group for group in match.groups() if group)
     kind, row, col = kind.lower(), int(row), int(col)
-    rows, cols = (game.rows + 1, game.cols) if kind == "h" else (game.rows, game.cols + 1)
-    if row >= rows or col >= cols:
+    edge = edge_at(game, kind, row, col)
+    if edge is None:
+        rows, cols = game.rows - (kind == "v"), game.cols - (kind == "h")
         raise InputError(
             f"edge {kind}{row},{col} is not on a {game} board "
-            f"({kind} rows 0 to {rows - 1}, columns 0 to {cols - 1})"
+            f"({kind} rows 0 to {rows}, columns 0 to {cols})"
         )
-    offset = 0 if kind == "h" else game.num_horizontal
-    return offset + row * cols + col
+    return edge
 
 
 def render(

@@ -11,6 +11,7 @@ from typing import Any
 
 from jaxzero.errors import InputError, one_line
 from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.game.text import place_of
 from jaxzero.play.engine import Session
 from jaxzero.play.game import Record
 
@@ -83,6 +84,5 @@ def _edge_at(game: DotsAndBoxes, said: Any) -> int | None:
 
 def places(game: DotsAndBoxes) -> list[tuple[int, int]]:
     """Return the place (x, y) of every edge; x counts rows."""
-    rows, cols = range(game.rows), range(game.cols)
-    horizontal = [(2 * row, 2 * col + 1) for row in (*rows, game.rows) for col in cols]
-    return horizontal + [(2 * row + 1, 2 * col) for row in rows for col in (*cols, game.cols)]
+    found = (place_of(game, edge) for edge in range(game.num_edges))
+    return [(2 * row + (kind == "v"), 2 * col + (kind == "h")) for kind, row, col in found]

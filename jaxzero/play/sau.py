@@ -13,6 +13,7 @@ import numpy as np
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, edge_name
 from jaxzero.game.move_lists import sau_name
+from jaxzero.game.text import place_of
 from jaxzero.play.engine import Session
 
 WORDS = {"name?": 1, "new": 2, "move": 3, "error": 1, "end": 1, "quit": 1}  # words in each message
@@ -119,6 +120,4 @@ def sau_edges(game: DotsAndBoxes, said: list[str]) -> list[int]:
 
 def sau_names(game: DotsAndBoxes) -> list[str]:
     """Return the names of all edges in the order of their numbers."""
-    rows, cols = range(game.rows + 1), range(game.cols + 1)
-    horizontal = [sau_name("h", row, col) for row in rows for col in cols[:-1]]
-    return horizontal + [sau_name("v", row, col) for row in rows[:-1] for col in cols]
+    return [sau_name(*place_of(game, edge)) for edge in range(game.num_edges)]

@@ -13,7 +13,8 @@ import pytest
 from referee import Referee
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, edge_name, swedish_start
+from jaxzero.game import DotsAndBoxes, edge_name
+from jaxzero.game.board import swedish_start
 from jaxzero.game.move_lists import MOVE_LISTS, STARTS
 from jaxzero.game.notation import FORMATS, format_of, format_of_file, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
@@ -57,8 +58,9 @@ def test_what_is_written_is_read_again(name, rows, cols):
 @pytest.mark.parametrize("name", sorted(MOVE_LISTS))
 def test_lists_of_moves_are_read_without_a_header_and_from_any_keyboard(name):
     game = RecordedGame(3, 4, moves=random_game(3, 4, 1).moves)
-    bare, whole = write_game(game, name, header=False), write_game(game, name)
-    assert "#" not in bare
+    whole = write_game(game, name)
+    header, _, bare = whole.partition("\n")
+    assert header == "# 3x4" and "#" not in bare
     assert read_game(bare, game.board) == read_game(whole, game.board) == game
     with pytest.raises(InputError, match="a game on 3x4, not on 4x4"):
         read_game(whole, DotsAndBoxes(4, 4))
@@ -78,7 +80,7 @@ def test_openspiel_writes_the_same_moves(rows, cols):
         state.apply_action(action)
     game = read_game(" ".join(words))
     assert game == RecordedGame(rows, cols, moves=tuple(state.history()))
-    assert write_game(game, "openspiel", header=False).split() == words
+    assert write_game(game, "openspiel").split() == ["#", str(game.board), *words]
     plain = RecordedGame(rows, cols, moves=game.moves)
     for text in (", ".join(named(game)), "\n".join(named(game)), " ".join(named(game)).upper()):
         assert read_game(text) == plain
@@ -131,7 +133,7 @@ def test_sau_codingame_and_numbers_by_hand():
     assert named(read_game("# 2x2\nA1 R MSG B2 L is next\nB2 T")) == ["v1,1", "h0,1"]
     assert read_game("# 2x2\nA1R").moves == read_game("# 2x2\nB1L").moves
     game = RecordedGame(2, 2, moves=(11, 0, 7))
-    assert write_game(game, "numbers", header=False) == "11,0,7\n"
+    assert write_game(game, "numbers") == "# 2x2\n11,0,7\n"
     assert read_game("11, 0 ;7\n") == game
 
 
