@@ -60,6 +60,16 @@ def fullest_beside(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     return np.append(sides, outside, axis=-1)[..., box_neighbours(game)].max(axis=-1)
 
 
+def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Take all free boxes of positions [P, A] bool; return the quiet positions."""
+    sides, drawn = box_sides_table(game), drawn.copy()
+    while True:
+        row, box = np.nonzero(drawn[:, sides].sum(axis=-1) == 3)
+        if not len(row):
+            return drawn
+        drawn[row[:, None], sides[box]] = True
+
+
 def american_start(game: DotsAndBoxes) -> tuple[int, ...]:
     """Return no edge: the game begins on an empty board."""
     return ()

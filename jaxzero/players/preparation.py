@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes, fullest_beside
+from jaxzero.game.board import take_free_boxes
 from jaxzero.host.interrupts import ends_threads
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
@@ -188,16 +189,7 @@ def simple_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     """
     edges = np.flatnonzero(careful_edges(game, drawn[None])[0])
     if fullest_beside(game, drawn)[edges].max() == 2:  # every edge gives boxes away
-        lost = [_boxes_given(game, drawn, edge) for edge in edges]
-        edges = edges[np.equal(lost, min(lost))]
+        after = take_free_boxes(game, drawn | (np.arange(game.num_edges) == edges[:, None]))
+        lost = after.sum(axis=1)  # drawn edges once the opponent has taken the boxes given
+        edges = edges[lost == lost.min()]
     return edges
-
-
-def _boxes_given(game: DotsAndBoxes, drawn: np.ndarray, edge: int) -> int:
-    """Return the number of box-closing edges that follow an edge, drawn while there are any."""
-    drawn, count = drawn.copy(), 0
-    while edge is not None:
-        drawn[edge] = True
-        closing = np.flatnonzero(~drawn & (fullest_beside(game, drawn) == 3))
-        edge, count = (closing[0], count + 1) if len(closing) else (None, count)
-    return count

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, fullest_beside
-from jaxzero.game.board import box_sides_table
+from jaxzero.game.board import take_free_boxes
 from jaxzero.solver.endgame import TranspositionTable, cores, new_table, solve_many
 from jaxzero.training.adjudication import OF_ENDS, Adjudication, Answers, no_answers
 from jaxzero.training.parallel import own_devices, own_slices, shard_own
@@ -179,16 +179,6 @@ def play_on(
         safe = ~position & (fullest_beside(game, position) < 2)
         moves = np.where(careful & safe.any(axis=1, keepdims=True), safe, ~position)
     return position
-
-
-def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
-    """Take all free boxes of positions [P, A]; return the quiet positions."""
-    sides, drawn = box_sides_table(game), drawn.copy()
-    while True:
-        row, box = np.nonzero(drawn[:, sides].sum(axis=-1) == 3)
-        if not len(row):
-            return drawn
-        drawn[row[:, None], sides[box]] = True
 
 
 def _give_way() -> None:
