@@ -88,12 +88,13 @@ def _opening_sides(game: DotsAndBoxes, found: Structure) -> tuple[jax.Array, jax
 class Equivalence(NamedTuple):
     """Which edges of a quiet position count as one move."""
 
-    moves: jax.Array  # [A] bool, from `quiet_moves`
+    # [A] bool, edges as good as their move; the outer edges of a chain of two are not.
+    as_good: jax.Array
     canonical: jax.Array  # [A] int32, the move that represents each edge; outside chains itself
 
 
 def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
-    """Return the moves in the quiet position of one structure, and the move of every edge."""
+    """Return for every edge of the quiet position of one structure which move it counts as."""
     right, below, _ = _opening_sides(game, found)
     box = jnp.arange(game.num_boxes).reshape(game.rows, game.cols)
     row, col = box // game.cols, box % game.cols
@@ -103,7 +104,8 @@ def equivalence(game: DotsAndBoxes, found: Structure) -> Equivalence:
     opened = opening.ravel()[jnp.maximum(first, 0)]
     chained = ~found.quiet & (first >= 0)
     canonical = jnp.where(chained, opened, jnp.arange(game.num_edges)).astype(jnp.int32)
-    return Equivalence(quiet_moves(game, found), canonical)
+    in_pair = highest_beside(jnp.where(found.length == 2, 1, 0)) > 0
+    return Equivalence(~found.quiet & (quiet_moves(game, found) | ~in_pair), canonical)
 
 
 def fold(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
@@ -123,19 +125,16 @@ def fold(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
     return jnp.where(found.safe, weights, _at_openings(game, found, of_chain))
 
 
-def spread(
-    game: DotsAndBoxes, found: Structure, same: Equivalence, weights: jax.Array
-) -> jax.Array:
+def spread(game: DotsAndBoxes, found: Structure, weights: jax.Array) -> jax.Array:
     """Share the weight of every move evenly among its equally good edges: [A] to [A].
 
     `fold` undoes it. The result depends only on the shape of the position, so it commutes with the
     symmetries of the board.
     """
-    in_pair = highest_beside(jnp.where(found.length == 2, 1, 0)) > 0
-    as_good = ~found.quiet & (same.moves | ~in_pair)
+    as_good, canonical = equivalence(game, found)
     count = fold(game, found, as_good.astype(weights.dtype))
     share = weights / jnp.maximum(count, 1)
-    return jnp.where(as_good, share[same.canonical], 0)
+    return jnp.where(as_good, share[canonical], 0)
 
 
 class FreeBoxes(NamedTuple):
@@ -143,11 +142,6 @@ class FreeBoxes(NamedTuple):
 
     taken: jax.Array  # [] int32, all free boxes
     declined: jax.Array  # [] int32, free boxes that the mover can leave at the end: 0, 2 or 4
-
-
-def free_boxes(found: Structure) -> FreeBoxes:
-    """Return the free boxes of the position of one structure."""
-    return FreeBoxes(found.taken, found.declined)
 
 
 def once_quiet(found: Structure) -> Structure:

@@ -56,6 +56,7 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
         [above.ravel(), below[-1], jnp.concatenate([left, right[:, -1:]], axis=1).ravel()]
     )
     chained = unpack(two(after))
+    length, loop, first, joined = find_components(after)
     return Structure(
         taken=taken.count(),
         declined=_declined(before, after, taken),
@@ -63,7 +64,10 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
         safe=~quiet & ~(highest_beside(chained.astype(jnp.int32)) > 0),
         free=unpack(taken),
         open_sides=4 - sum(side.astype(jnp.int32) for side in (above, below, left, right)),
-        **find_components(after)._asdict(),
+        length=length,
+        loop=loop,
+        first=first,
+        joined=joined,
     )
 
 
@@ -145,17 +149,8 @@ def _declined(before: Sides, after: Sides, taken: BoxSet) -> jax.Array:
     return jnp.where(leaves_two, 2, jnp.where(leaves_four, 4, 0)).astype(jnp.int32)
 
 
-class Components(NamedTuple):
-    """The chains and loops of one position; the fields are those of `Structure`."""
-
-    length: jax.Array  # [rows, cols] int32
-    loop: jax.Array  # [rows, cols] bool
-    first: jax.Array  # [rows, cols] int32
-    joined: jax.Array  # [rows, cols] int32
-
-
-def find_components(drawn: Sides) -> Components:
-    """Find the chains and loops of a quiet position."""
+def find_components(drawn: Sides) -> tuple[jax.Array, ...]:
+    """Return `length`, `loop`, `first` and `joined` of a `Structure` for a quiet position."""
     game, chained, joint = drawn.above.game, two(drawn), ~two_or_more(drawn)
 
     def leading_to(boxes: BoxSet) -> Sides:
@@ -174,9 +169,6 @@ def find_components(drawn: Sides) -> Components:
     # The two ends of a chain have fewer than two links; a loop has no end.
     ends = chained - two_or_more(links)
     some = reduce(or_, to_joints)
-    return Components(
-        length=reached.count(),
-        loop=reached.any() & ~(reached & ends).any(),
-        first=reached.first(),
-        joined=(reached & some).count() + (reached & two_or_more(to_joints)).count(),
-    )
+    loop = reached.any() & ~(reached & ends).any()
+    joined = (reached & some).count() + (reached & two_or_more(to_joints)).count()
+    return reached.count(), loop, reached.first(), joined

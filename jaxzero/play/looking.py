@@ -14,7 +14,6 @@ import numpy as np
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
-from jaxzero.game.rules import highest_beside
 from jaxzero.game.structure import Structure, structure
 from jaxzero.host.programs import kept_program
 from jaxzero.network.features import margin_bins
@@ -93,11 +92,8 @@ def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndar
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
-    found = structure(game, drawn)
-    same = equivalence(game, found)
-    in_pair = highest_beside((found.length == 2).astype(jnp.int32)) > 0
-    is_move = ~found.quiet & (same.moves | ~in_pair)
-    return (jnp.where(is_move, same.canonical, -1),)
+    same = equivalence(game, structure(game, drawn))
+    return (jnp.where(same.as_good, same.canonical, -1),)
 
 
 def _look(

@@ -20,9 +20,7 @@ from jaxzero.game.quiet import (
     captured,
     closing_edge,
     declines,
-    equivalence,
     fold,
-    free_boxes,
     once_quiet,
     open_up,
     quiet_moves,
@@ -66,7 +64,7 @@ def prior(game: DotsAndBoxes, view: View, logits: jax.Array) -> jax.Array:
 
 def target(game: DotsAndBoxes, view: View, policy: jax.Array) -> jax.Array:
     """Turn a policy over moves into a policy over edges: [A] to [A]."""
-    return spread(game, view, equivalence(game, view), policy)
+    return spread(game, view, policy)
 
 
 def searched(state: State, view: View) -> State:
@@ -108,7 +106,7 @@ def play(game: DotsAndBoxes, state: State, move: jax.Array) -> tuple[State, View
 
 def root(state: State, view: View) -> Node:
     """Return the root of a search."""
-    return Node(state, free_boxes(view))
+    return Node(state, FreeBoxes(view.taken, view.declined))
 
 
 def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]:
@@ -117,7 +115,7 @@ def expand(game: DotsAndBoxes, node: Node, move: jax.Array) -> tuple[Node, View]
     Move -1 draws nothing and passes the turn.
     """
     faced, view = open_up(game, node.state, move)
-    return Node(searched(faced, view), free_boxes(view)), view
+    return Node(searched(faced, view), FreeBoxes(view.taken, view.declined)), view
 
 
 def outcome(game: DotsAndBoxes, node: Node, value: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -29,6 +29,9 @@ _NEAR_SYMMETRIC = 6  # edges; a symmetry is used if it adds at most this many to
 Result = TypeVar("Result")
 Work = tuple[np.ndarray, ...]  # the memory of a search: board, scratch, table and control words
 Search = Callable[..., Result]  # takes such memory
+# [4 * entries + marks] uint64, proven bounds of searched positions, of any boards. For one thread
+# at a time, or for threads that prove the same position together.
+TranspositionTable = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -41,25 +44,9 @@ class Solution:
     best: tuple[int, ...]  # every edge worth `value`; empty if time ended the search
 
 
-@dataclass(frozen=True)
-class TranspositionTable:
-    """Proven bounds of searched positions, of any boards.
-
-    For one thread at a time, or for threads that prove the same position together.
-    """
-
-    words: np.ndarray  # [4 * entries + marks] uint64
-
-
 def new_table(entries: int = 2**22) -> TranspositionTable:
-    """Return an empty table of `entries` positions, 32 bytes each.
-
-    Raises: InputError unless `entries` is a power of two, at least 2.
-    """
-    if entries < 2 or entries & (entries - 1):
-        raise InputError(f"entries: {entries} must be a power of two, at least 2")
-    words = null_window.ENTRY_WORDS * entries + null_window.MARKS
-    return TranspositionTable(np.zeros(words, np.uint64))
+    """Return an empty table of `entries` positions, a power of two from 2 on, 32 bytes each."""
+    return np.zeros(null_window.ENTRY_WORDS * entries + null_window.MARKS, np.uint64)
 
 
 def solve(
@@ -142,8 +129,8 @@ def solve_many(
         )
     values = np.zeros(len(drawn), np.int64)
     best, solved = np.zeros(drawn.shape, bool), np.zeros(len(drawn), bool)
-    undrawn, limit = ~drawn, _limit(node_limit)
-    work = _work(game, _board_words(game), table or new_table(2**18))
+    undrawn, limit = ~drawn, NO_LIMIT if node_limit is None else node_limit
+    work = _work(game, _board_words(game), new_table(2**18) if table is None else table)
 
     def search(*work: np.ndarray) -> None:
         null_window.solve_positions(undrawn, limit, bits, values, best, solved, *work)
@@ -198,7 +185,7 @@ def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> W
     """Return the memory of a search."""
     scratch = bitboards.LEAF_WORDS + (game.num_edges + 1) * bitboards.PLY_WORDS
     control = np.zeros(null_window.CONTROL_WORDS, np.int64)
-    return board, np.zeros(scratch, np.uint64), table.words, control
+    return board, np.zeros(scratch, np.uint64), table, control
 
 
 def cores() -> int:
@@ -274,12 +261,6 @@ def _symmetry_words(bits: np.ndarray, permutation: np.ndarray) -> np.ndarray:
     return table.reshape(-1)
 
 
-def _limit(node_limit: int | None) -> int:
-    if node_limit is not None and node_limit < 1:
-        raise InputError(f"node_limit: {node_limit} must be at least 1")
-    return NO_LIMIT if node_limit is None else node_limit
-
-
 def _run(
     search: Search[Result],
     work: Work,
@@ -292,7 +273,7 @@ def _run(
     Most searches are short and run in this thread. A longer search starts again in threads of its
     own and finds its earlier bounds in the table.
     """
-    limit, control = _limit(node_limit), work[-1]
+    limit, control = NO_LIMIT if node_limit is None else node_limit, work[-1]
     control[null_window.NODE_LIMIT] = min(limit, _INLINE_NODES)
     result = search(*work)
     if not control[null_window.STOP] or limit <= _INLINE_NODES:

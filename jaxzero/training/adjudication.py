@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxzero.config import Config
 from jaxzero.game import State, boxes_closed
-from jaxzero.game.quiet import FreeBoxes, declines, free_boxes, whole_value
+from jaxzero.game.quiet import FreeBoxes, declines, whole_value
 from jaxzero.training import targets
 from jaxzero.training.games import Games, first_player_margin
 from jaxzero.training.replay import Replay, add, relabel
@@ -105,7 +105,8 @@ def ends_of(config: Config, position: State, games: Games) -> Ends:
     if not config.selfplay.solver_below_edges:
         return first_player_margin(position)
     ahead = first_player_margin(games.state)
-    return Stops(position.drawn, ahead, games.state.player, free_boxes(games.view))
+    free = FreeBoxes(games.view.taken, games.view.declined)
+    return Stops(position.drawn, ahead, games.state.player, free)
 
 
 def no_ends(config: Config, games: int) -> Ends:

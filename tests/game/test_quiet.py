@@ -57,14 +57,14 @@ def prove(game: DotsAndBoxes) -> None:
     def claims(code: jax.Array) -> tuple[jax.Array, ...]:
         drawn = drawn_in(game, code)
         found = structure(game, drawn)
-        same = equivalence(game, found)
+        moves, canonical = quiet_moves(game, found), equivalence(game, found).canonical
         after = after_each_edge(game, drawn)
         there = jax.vmap(partial(structure, game))(after)
         behind = jax.vmap(partial(table_value, table))(there.quiet)
         worth = -whole_value(there, behind, declines(there, behind))
         equal = worth == -jax.vmap(partial(table_value, table))(after)
-        best = jnp.max(jnp.where(same.moves, worth, -game.num_boxes - 1))
-        stands = same.moves[same.canonical] & (worth <= worth[same.canonical])
+        best = jnp.max(jnp.where(moves, worth, -game.num_boxes - 1))
+        stands = moves[canonical] & (worth <= worth[canonical])
         return (
             drawn.all() | (best == table_value(table, drawn)),
             jnp.all(drawn | equal),
@@ -113,21 +113,21 @@ def test_one_edge_stands_for_each_chain_and_loop(rows, cols):
     def look(drawn):
         found = structure(game, structure(game, drawn).quiet)
         there = jax.vmap(partial(structure, game))(after_each_edge(game, found.quiet))
-        return found, equivalence(game, found), there
+        return found, quiet_moves(game, found), equivalence(game, found).canonical, there
 
-    found, same, there = jax.device_get(look(random_boards(game, 300, least=0.3)))
+    found, moves, canonical, there = jax.device_get(look(random_boards(game, 300, least=0.3)))
     choice = np.select([there.declined == 0, there.declined == 4], [0, 1], 2)
     for i in range(len(found.quiet)):
         first, length = found.first[i].ravel(), found.length[i].ravel()
         chains = np.unique(first[length > 0])
-        assert same.moves[i].sum() == found.safe[i].sum() + len(chains)
+        assert moves[i].sum() == found.safe[i].sum() + len(chains)
         for edge in np.flatnonzero(~found.quiet[i]):
-            one = same.canonical[i, edge]
+            one = canonical[i, edge]
             chain, its = (
                 {first[b] for b, sides in enumerate(boxes) if e in sides and length[b]}
                 for e in (edge, one)
             )
-            assert same.moves[i, one] and chain == its and (chain or one == edge)
+            assert moves[i, one] and chain == its and (chain or one == edge)
             assert there.taken[i, one] == there.taken[i, edge]
             np.testing.assert_array_equal(there.quiet[i, one], there.quiet[i, edge])
             assert choice[i, one] <= choice[i, edge]
@@ -142,9 +142,8 @@ def test_weights_are_spread_over_equal_edges_by_symmetry_and_folded_back():
     @jax.vmap
     def there_and_back(drawn, weights):
         found = structure(game, drawn)
-        same = equivalence(game, found)
-        weights = jnp.where(same.moves, weights, 0)
-        shared = spread(game, found, same, weights)
+        weights = jnp.where(quiet_moves(game, found), weights, 0)
+        shared = spread(game, found, weights)
         return weights, shared, fold(game, found, shared), found.quiet
 
     weights, shared, folded, quiet = there_and_back(drawn, weights)
