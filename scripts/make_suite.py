@@ -1,8 +1,10 @@
 """Make a suite: collect positions from games of several players and solve them.
 
-The positions are spread evenly over players and bands of undrawn edges. With --run_dir or
---weights this network plays too, as search:16. Results are saved at intervals beside the output
-file; the same command continues from there.
+A tenth of the moves after the opening is random. The positions are spread evenly over players and
+bands of undrawn edges, at most one of each game in a band. They have no free box, because rules
+answer the others, and their moves differ in value. With --run_dir or --weights this network plays
+too, as search:16. Results are saved at intervals beside the output file; the same command continues
+from there.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config import GameConfig
 from jaxzero.config.ranges import (
     BoardSide,
-    Fraction,
     NonNegativeInt,
     PositiveInt,
     SeedOfMany,
@@ -48,30 +49,6 @@ def suite_parser() -> ArgumentParser:
     )
     parser.add_argument(
         "--games", type=SuiteGames, default=256, help="games of each player against itself"
-    )
-    parser.add_argument(
-        "--noise",
-        type=Fraction,
-        default=0.0,
-        help="share of random moves after the opening, 0 to 1",
-    )
-    parser.add_argument(
-        "--quiet",
-        action="store_true",
-        help="collect only positions without a free box; closing rules answer the others, and "
-        "networks with search.nodes quiet evaluate no others",
-    )
-    parser.add_argument(
-        "--decisive",
-        action="store_true",
-        help="keep only positions whose moves differ in value; in the others no move is wrong",
-    )
-    parser.add_argument(
-        "--per_game",
-        type=NonNegativeInt,
-        default=0,
-        help="most positions of one game in a band of undrawn edges, so that positions are not "
-        "nearly the same; 0: all",
     )
     parser.add_argument(
         "--split",
@@ -127,7 +104,7 @@ def main(arguments: list[str]) -> None:
     most = check_bands(options)
 
     from jaxzero.game import DotsAndBoxes
-    from jaxzero.measure.make_suite import Games, collect, make_suites, solve_all
+    from jaxzero.measure.make_suite import collect, make_suites, solve_all
     from jaxzero.measure.suite import format_counts, write_suite
     from jaxzero.players.players import make_player, make_players
     from jaxzero.solver.endgame import check_board
@@ -143,12 +120,11 @@ def main(arguments: list[str]) -> None:
                 f"{source.field}: {source.name} plays {loaded.config.game.board}, not {game}"
             )
         players["search:16"] = make_player("search:16", game, loaded.agent)
-    games = Games(options.games, options.noise, options.quiet, options.per_game)
-    undrawn = options.fewest, most
-    print(f"Playing {options.games} games each: {', '.join(players)} ...", flush=True)
+    games, undrawn = options.games, (options.fewest, most)
+    print(f"Playing {games} games each: {', '.join(players)} ...", flush=True)
     candidates = collect(game, players, games, options.per_stratum, undrawn, options.seed)
     found = solve_all(game, candidates.drawn, options.node_limit, store)
-    suites = make_suites(game, candidates, found, options.decisive, options.split)
+    suites = make_suites(game, candidates, found, options.split)
     for path, suite in zip(paths, suites.values(), strict=True):
         write_suite(suite, path)
         print(f"\n{path}\n{format_counts(suite)}")

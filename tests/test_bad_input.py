@@ -440,7 +440,7 @@ def test_damaged_suites_and_solved_positions(tmp_path):
     drawn = np.eye(game.num_edges, dtype=bool)
     moves = np.where(drawn, ILLEGAL, 1).astype(np.int8)
     suite, store = (tmp_path / f"{name}.npz" for name in ("suite", "store"))
-    write_suite(Suite("", game, drawn, moves, np.full(len(drawn), "greedy")), suite)
+    write_suite(Suite("", game, drawn, moves), suite)
     solved = {row.tobytes(): (move, True) for row, move in zip(drawn, moves, strict=True)}
     write_store(store, game, 10, solved)
     check_damage(suite, lambda: read_suite(suite, "s", game), 150)

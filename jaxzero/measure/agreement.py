@@ -17,7 +17,6 @@ from jaxzero.players.agent import Agent
 from jaxzero.players.players import make_player
 from jaxzero.players.single import choose_many
 
-NOISE = 0.1  # share of random moves in the games of `greedy` that give the positions
 BANDS = 15  # most bands of undrawn edges
 
 
@@ -48,7 +47,7 @@ def sample(game: DotsAndBoxes, count: int, seed: int) -> dict[str, np.ndarray]:
     A band has at most one position of each game. No two positions are images of each other.
     """
     games = 2 * count
-    boards = self_play(game, make_player("greedy", game), games, seed, NOISE)
+    boards = self_play(game, make_player("greedy", game), games, seed)
     source = np.tile(np.arange(games), len(boards) // games)
     left, quiet, seen = (~boards).sum(axis=1), is_quiet(game, boards), set()
     width = 4 * -(-game.num_edges // (4 * BANDS))
@@ -56,7 +55,7 @@ def sample(game: DotsAndBoxes, count: int, seed: int) -> dict[str, np.ndarray]:
     for low in range(1, game.num_edges + 1, width):
         rows = np.flatnonzero(quiet & (left >= low) & (left < low + width))
         rows = np.random.default_rng((seed, low)).permutation(rows)
-        if chosen := new_positions(game, boards, rows, source, 1, seen)[:count]:
+        if chosen := new_positions(game, boards, rows, source, seen)[:count]:
             bands[f"{low}-{min(low + width - 1, game.num_edges)}"] = boards[chosen]
     return bands
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,16 +29,7 @@ from jaxzero.solver.endgame import cores, move_bounds, new_table
 
 SAVE_SECONDS = 20.0  # between two saves of results
 HALVES = ("tuning", "test")
-
-
-@dataclass(frozen=True)
-class Games:
-    """Settings of the games that give the positions."""
-
-    count: int  # games of each player against itself
-    noise: float = 0.0  # share of random moves after the opening
-    quiet: bool = False  # collect only positions without a free box
-    per_game: int = 0  # most positions of one game in a band; 0: all
+NOISE = 0.1  # share of random moves after the opening
 
 
 class Candidates(NamedTuple):
@@ -50,7 +39,6 @@ class Candidates(NamedTuple):
     """
 
     drawn: np.ndarray  # [P, A] bool
-    origin: np.ndarray  # [P] str, the player whose games the position comes from
     half: np.ndarray  # [P] int, 0 tuning, 1 test; one half for all positions of a game
 
 
@@ -64,13 +52,14 @@ class Solved(NamedTuple):
 def collect(
     game: DotsAndBoxes,
     players: Mapping[str, Player],
-    games: Games,
+    games: int,
     per_stratum: Sequence[int],
     undrawn: tuple[int, int],
     seed: int,
 ) -> Candidates:
-    """Return positions that all differ, even under the symmetries of the board.
+    """Return quiet positions that all differ, even under the symmetries of the board.
 
+    Each player plays `games` games against itself. A band has at most one position of each game.
     A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. Each
     stratum of a band gives half of the number of its band in `per_stratum`, or fewer if the games
     have fewer. The last number applies to all further bands.
@@ -81,22 +70,20 @@ def collect(
     wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
     found, seen = [], set()
     for number, (name, player) in enumerate(players.items()):
-        with doing(f"playing {games.count} games of {name} against itself"):
-            boards = self_play(game, player, games.count, seed + number, games.noise)
-        source = np.tile(np.arange(games.count), len(boards) // games.count)
-        half = np.random.default_rng((seed, number)).permutation(games.count)[source] % 2
+        with doing(f"playing {games} games of {name} against itself"):
+            boards = self_play(game, player, games, seed + number)
+        source = np.tile(np.arange(games), len(boards) // games)
+        half = np.random.default_rng((seed, number)).permutation(games)[source] % 2
         left = (~boards).sum(axis=1)
         for (low, high), count in zip(bands, wanted, strict=True):
             rng = np.random.default_rng((seed, number, low))
             rows = np.flatnonzero((left >= low) & (left <= high))
-            if games.quiet:
-                rows = rows[is_quiet(game, boards[rows])]
-            rows = rng.permutation(rows)
-            fresh = new_positions(game, boards, rows, source, games.per_game, seen)
+            rows = rng.permutation(rows[is_quiet(game, boards[rows])])
+            fresh = new_positions(game, boards, rows, source, seen)
             for side in range(len(HALVES)):
                 chosen = [row for row in fresh if half[row] == side]
                 chosen = enumerate(chosen[: count // 2 + (side < count % 2)])
-                found += [(low, rank, boards[row], name, side) for rank, row in chosen]
+                found += [(low, rank, boards[row], side) for rank, row in chosen]
     if not found:
         raise InputError(f"fewest: {fewest} to most: {most}: no game has such a position")
     _, _, *columns = zip(*sorted(found, key=lambda entry: entry[:2]), strict=True)
@@ -110,22 +97,15 @@ def bands_between(fewest: int, most: int) -> list[tuple[int, int]]:
 
 
 def new_positions(
-    game: DotsAndBoxes,
-    boards: np.ndarray,
-    rows: np.ndarray,
-    source: np.ndarray,
-    per_game: int,
-    seen: set,
+    game: DotsAndBoxes, boards: np.ndarray, rows: np.ndarray, source: np.ndarray, seen: set
 ) -> list[int]:
     """Return the rows with positions that are not in `seen` under any symmetry; add them to it.
 
-    Only the first `per_game` rows of each game count (0: all). `source` maps rows to games.
+    Only the first row of each game counts. `source` maps rows to games.
     """
-    permutations, counts, fresh = automorphisms(game), Counter(), []
-    for row in rows.tolist():
-        counts[source[row]] += 1
-        if per_game and counts[source[row]] > per_game:
-            continue
+    permutations, fresh = automorphisms(game), []
+    firsts = np.unique(source[rows], return_index=True)[1]
+    for row in rows[np.sort(firsts)].tolist():
         image = min(board.tobytes() for board in boards[row][permutations])
         if image not in seen:
             seen.add(image)
@@ -133,13 +113,11 @@ def new_positions(
     return fresh
 
 
-def self_play(
-    game: DotsAndBoxes, player: Player, games: int, seed: int, noise: float = 0.0
-) -> np.ndarray:
+def self_play(game: DotsAndBoxes, player: Player, games: int, seed: int) -> np.ndarray:
     """Return every position of games that a player plays against itself: [T * games, A] bool.
 
     The first sixth of the moves is random, so that deterministic players play different games. A
-    share `noise` of the later moves is random.
+    share NOISE of the later moves is random.
     """
     opening = game.num_edges // 6
     state = initial_states(game, games)
@@ -154,7 +132,7 @@ def self_play(
         else:
             key = jax.random.fold_in(jax.random.key(seed), ply)
             edge = np.array(player.choose(jax.random.split(key, games), state))
-            strays = np.flatnonzero(rng.random(games) < noise)
+            strays = np.flatnonzero(rng.random(games) < NOISE)
         for stray in strays:
             edge[stray] = rng.choice(np.flatnonzero(~drawn[stray]))
         state = advance(state, jnp.asarray(edge, jnp.int32))
@@ -246,16 +224,15 @@ def make_suites(
     game: DotsAndBoxes,
     candidates: Candidates,
     found: Solved,
-    decisive: bool,
     split: bool,
 ) -> dict[str, Suite]:
     """Return the suites `tuning` and `test`, or with `split` False one suite without a name.
 
-    Unsolved positions are left out. With `decisive`, positions in which all moves have the same
-    value are left out too. Every suite counts sampled, unsolved and kept positions by band.
+    Unsolved positions are left out, and positions in which all moves have the same value: no move
+    is wrong there. Every suite counts sampled, unsolved and kept positions by band.
     """
-    whole = Suite("", game, candidates.drawn, found.moves, candidates.origin)
-    kept = found.solved & (whole.decisive | (not decisive))
+    whole = Suite("", game, candidates.drawn, found.moves)
+    kept = found.solved & whole.decisive
     halves = {name: candidates.half == side for side, name in enumerate(HALVES)}
     suites = {}
     for name, mask in (halves if split else {"": np.ones(len(kept), bool)}).items():
@@ -264,6 +241,6 @@ def make_suites(
             [(part & inside).sum() for part in (sampled, unsolved, rows)]
             for inside in whole.bands.values()
         ]
-        columns = (whole.drawn[rows], whole.moves[rows], whole.origin[rows])
+        columns = (whole.drawn[rows], whole.moves[rows])
         suites[name] = Suite(name, game, *columns, np.array(counts, np.int32))
     return suites

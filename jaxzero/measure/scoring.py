@@ -104,7 +104,7 @@ def named_answers(suite: Suite, name: str, agent: Agent, seed: int = 0) -> Answe
 
 
 def score(suite: Suite, answers: Answers) -> dict:
-    """Return scores over `all` positions, and scores of each part `by_undrawn` and `by_origin`.
+    """Return scores over `all` positions, and scores of each band `by_undrawn`.
 
     Raises: ValueError if an answer is a drawn edge.
     """
@@ -129,12 +129,8 @@ def score(suite: Suite, answers: Answers) -> dict:
             )
         return result
 
-    bands, origin = suite.bands.items(), suite.origin
-    return {
-        "all": scores(np.ones(len(suite), bool)),
-        "by_undrawn": {name: scores(mask) for name, mask in bands if mask.any()},
-        "by_origin": {str(name): scores(origin == name) for name in np.unique(origin)},
-    }
+    bands = {name: scores(mask) for name, mask in suite.bands.items() if mask.any()}
+    return {"all": scores(np.ones(len(suite), bool)), "by_undrawn": bands}
 
 
 def _worth(suite: Suite, answers: Answers) -> np.ndarray:

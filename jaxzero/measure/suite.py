@@ -39,7 +39,6 @@ class Suite:
     game: DotsAndBoxes
     drawn: np.ndarray  # [P, A] bool, edges on the board
     moves: np.ndarray  # [P, A] int8, exact value of every move for its mover, boxes, or ILLEGAL
-    origin: np.ndarray  # [P] str, the player whose games the position comes from
     # [BANDS, 3] int32: positions sampled, not solved, kept. None if they were not sampled.
     counts: np.ndarray | None = None
 
@@ -99,8 +98,7 @@ def choose_suite(name: str, game: DotsAndBoxes, half: str = "tuning") -> Suite |
         return suite
     # A random subset: every n-th position could be of one kind, such as even plies.
     rows = np.sort(np.random.default_rng(0).permutation(len(suite))[:TABLE_POSITIONS])
-    columns = {key: getattr(suite, key)[rows] for key in ("drawn", "moves", "origin")}
-    return replace(suite, **columns)
+    return replace(suite, drawn=suite.drawn[rows], moves=suite.moves[rows])
 
 
 def suite_name(name: str, game: DotsAndBoxes, half: str = "tuning") -> str:
@@ -148,17 +146,11 @@ def load_suite(name: str, game: DotsAndBoxes) -> Suite:
 
 def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
     """Read a stored suite. Raises: InputError for an unreadable file or another board."""
-    kinds = {"origins": "U1", "origin": "u1", "counts": "i2"}
-    file = read_positions("suite", path, name, game, kinds, optional=("counts",))
-    origin, counts = file["origin"], file.get("counts")
-    if origin.shape != file["drawn"].shape[:1]:
-        raise InputError(f"suite: {path} has origins of other positions")
-    if origin.size and origin.max() >= len(file["origins"]):
-        raise InputError(f"suite: origin {origin.max()} in {path} has no name")
+    file = read_positions("suite", path, name, game, {"counts": "i2"}, optional=("counts",))
+    counts = file.get("counts")
     if counts is not None and counts.shape != (len(BANDS), 3):
         raise InputError(f"suite: counts in {path} are not those of the bands")
-    moves = file["moves"].astype(np.int8)
-    return Suite(name, game, file["drawn"], moves, file["origins"][origin], counts)
+    return Suite(name, game, file["drawn"], file["moves"].astype(np.int8), counts)
 
 
 def read_positions(
@@ -196,10 +188,7 @@ def read_positions(
 
 def write_suite(suite: Suite, path: Path) -> None:
     """Write a suite to a compressed file."""
-    origins, origin = np.unique(suite.origin, return_inverse=True)
-    others = {"origins": origins, "origin": origin.astype(np.uint8)}
-    if suite.counts is not None:
-        others["counts"] = suite.counts
+    others = {} if suite.counts is None else {"counts": suite.counts}
     write_positions(path, suite.game, suite.drawn, suite.moves, others)
 
 
@@ -227,7 +216,7 @@ def berlekamp_suite(game: DotsAndBoxes) -> Suite:
         raise InputError(f"suite: berlekamp has no problem on a {game} board (3x3, 3x5 and 5x5)")
     drawn = np.stack([endgame.drawn_edges(game, problem["drawn"]) for problem in problems])
     moves = np.stack([endgame.move_values(game, board) for board in drawn]).astype(np.int8)
-    return Suite("berlekamp", game, drawn, moves, np.array([p["problem"] for p in problems]))
+    return Suite("berlekamp", game, drawn, moves)
 
 
 def check_table(game: DotsAndBoxes) -> None:
@@ -264,4 +253,4 @@ def table_suite(game: DotsAndBoxes, positions: int = 4096) -> Suite:
     drawn = np.asarray(draw(keys, np.arange(positions) % game.num_edges))
     known = endgame.new_table(2**18)
     moves = np.stack([endgame.move_values(game, board, known) for board in drawn])
-    return Suite("table", game, drawn, moves.astype(np.int8), np.full(positions, "random"))
+    return Suite("table", game, drawn, moves.astype(np.int8))

@@ -10,7 +10,6 @@ from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.measure import make_suite
 from jaxzero.measure.make_suite import (
     Candidates,
-    Games,
     Solved,
     collect,
     is_quiet,
@@ -29,21 +28,21 @@ SMALL = DotsAndBoxes(2, 2)
 
 def test_suites_are_collected_solved_and_stored(tmp_path):
     players = {name: make_player(name, GAME) for name in ("random", "greedy")}
-    candidates = collect(GAME, players, Games(256), [20], undrawn=(9, 16), seed=0)
+    candidates = collect(GAME, players, 256, [16], undrawn=(9, 16), seed=0)
     left = (~candidates.drawn).sum(axis=1)
     assert left.min() >= 9 and left.max() <= 16
-    assert len(left) == 80 and set(candidates.origin) == set(players)
+    assert len(left) == 64
     solved = solve_all(GAME, candidates.drawn, 10**6, tmp_path / "solved.npz")
-    suite = make_suites(GAME, candidates, solved, decisive=False, split=False)[""]
-    assert len(suite) == 80
+    suite = make_suites(GAME, candidates, solved, split=False)[""]
+    assert 40 < len(suite) < 64 and suite.decisive.all()
     write_suite(suite, tmp_path / "new.npz")
     again = read_suite(tmp_path / "new.npz", "new", GAME)
-    for name in ("drawn", "moves", "origin", "counts"):
+    for name in ("drawn", "moves", "counts"):
         np.testing.assert_array_equal(getattr(again, name), getattr(suite, name))
 
 
 def test_every_band_has_its_number_and_a_lower_one_takes_the_first():
-    settings = GAME, {"random": make_player("random", GAME)}, Games(256)
+    settings = GAME, {"greedy": make_player("greedy", GAME)}, 256
     many, few = (collect(*settings, numbers, (9, 16), seed=0) for numbers in ([40, 21], [10]))
     band = (~many.drawn).sum(axis=1) >= 13
     assert (~band).sum() == 40 and band.sum() == 21
@@ -59,8 +58,7 @@ def test_positions_may_be_quiet_alone():
     drawn[2, [0, 2]] = True
     drawn[3] = True
     assert is_quiet(SMALL, drawn).tolist() == [True, False, True, False]
-    games = Games(count=64, noise=0.3, quiet=True)
-    found = collect(GAME, {"greedy": make_player("greedy", GAME)}, games, [30], (4, 16), seed=0)
+    found = collect(GAME, {"greedy": make_player("greedy", GAME)}, 64, [30], (4, 16), seed=0)
     assert len(found.drawn) > 60 and is_quiet(GAME, found.drawn).all()
 
 
@@ -70,28 +68,27 @@ def test_images_of_a_position_are_one():
     images = board[automorphisms(GAME)]
     other = ~board
     boards = np.concatenate([images, [other]])
-    rows, source = np.arange(len(boards)), np.zeros(len(boards), int)
-    assert new_positions(GAME, boards, rows, source, 0, set()) == [0, len(images)]
+    rows = np.arange(len(boards))
+    assert new_positions(GAME, boards, rows, rows, set()) == [0, len(images)]
 
 
 def test_the_halves_hold_different_games():
-    """On a large board, one random position contains another only if both are of one game."""
+    """On a large board, a position contains another only if both are of one game."""
     board = DotsAndBoxes(5, 5)
-    players, games = {"random": make_player("random", board)}, Games(count=20, per_game=2)
-    found = collect(board, players, games, [1000], (25, 40), 0)
+    found = collect(board, {"greedy": make_player("greedy", board)}, 20, [1000], (25, 40), 0)
     before = (found.drawn[:, None] <= found.drawn[None]).all(axis=-1)
     same_game = before | before.T
     left = (~found.drawn).sum(axis=1)
     for low in range(25, 41, 4):
         band = (left >= low) & (left < low + 4)
-        assert (same_game[np.ix_(band, band)].sum(axis=1) == games.per_game).all()
+        assert (same_game[np.ix_(band, band)].sum(axis=1) == 1).all()
     first = found.half == 0
-    assert first.sum() == (~first).sum() and not same_game[np.ix_(first, ~first)].any()
+    assert min(first.sum(), (~first).sum()) > 30 and not same_game[np.ix_(first, ~first)].any()
 
 
 def test_a_stopped_solver_goes_on_where_it_was(tmp_path, monkeypatch):
     players = {"random": make_player("random", GAME)}
-    drawn = collect(GAME, players, Games(64), [12], (9, 16), seed=0).drawn
+    drawn = collect(GAME, players, 64, [12], (9, 16), seed=0).drawn
     whole = solve_all(GAME, drawn, 10**6, tmp_path / "whole.npz")
     store, calls, solver = tmp_path / "solved.npz", [], make_suite.move_bounds
 
@@ -134,14 +131,13 @@ def test_what_is_left_out_is_counted():
     drawn[:2, 1:5] = True  # 7 undrawn edges; the others have 11
     moves = np.where(drawn, ILLEGAL, 0).astype(np.int8)
     moves[[0, 2, 3], 11] = -1
-    candidates = Candidates(drawn, np.full(4, "a"), np.array([0, 0, 0, 1]))
+    candidates = Candidates(drawn, np.array([0, 0, 0, 1]))
     solved = Solved(moves, np.array([True, True, False, True]))
-    suites = make_suites(SMALL, candidates, solved, decisive=True, split=True)
+    suites = make_suites(SMALL, candidates, solved, split=True)
     assert [len(suites[half]) for half in ("tuning", "test")] == [1, 1]
     bands = [BANDS.index((1, 8)), BANDS.index((9, 12))]
     assert suites["tuning"].counts[bands].tolist() == [[2, 0, 1], [1, 1, 0]]
     assert suites["test"].counts[bands].tolist() == [[0, 0, 0], [1, 0, 1]]
     lines = [line.split() for line in format_counts(suites["tuning"]).splitlines()]
     assert lines[2:] == [["9-12", "1", "1", "0"], ["all", "3", "1", "1"]]
-    whole = make_suites(SMALL, candidates, solved, decisive=False, split=False)[""]
-    assert len(whole) == 3
+    assert len(make_suites(SMALL, candidates, solved, split=False)[""]) == 2

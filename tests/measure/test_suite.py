@@ -53,7 +53,7 @@ def small() -> Suite:
 def test_scores_by_hand():
     drawn = np.array([[True, False, False, False], [True, True, False, False]])
     moves = np.array([[ILLEGAL, 3, 1, -1], [ILLEGAL, ILLEGAL, -2, -2]], np.int8)
-    suite = Suite("hand", DotsAndBoxes(1, 1), drawn, moves, np.array(["a", "b"]))
+    suite = Suite("hand", DotsAndBoxes(1, 1), drawn, moves)
     answers = Answers(np.array([3, 2]), value=np.array([1.0, -2.5]))
     scores = score(suite, answers)
     assert scores["all"] == {
@@ -68,8 +68,6 @@ def test_scores_by_hand():
         "value_error": 1.25,
         "sign_accuracy": 1.0,
     }
-    assert scores["by_origin"]["b"]["optimal_share"] == 1.0
-    assert scores["by_origin"]["b"]["wrong_share"] is None
     assert scores["by_undrawn"]["1-8"]["positions"] == 2
 
 
@@ -80,7 +78,7 @@ def test_scores_by_hand():
 def test_a_result_is_thrown_away_where_there_is_one(best, chosen, thrown):
     drawn = np.array([[True, True, False, False]])
     moves = np.array([[ILLEGAL, ILLEGAL, best, chosen]], np.int8)
-    suite = Suite("hand", DotsAndBoxes(1, 1), drawn, moves, np.array(["a"]))
+    suite = Suite("hand", DotsAndBoxes(1, 1), drawn, moves)
     assert score(suite, Answers(np.array([3])))["all"]["thrown_share"] == thrown
 
 

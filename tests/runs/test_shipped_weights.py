@@ -51,8 +51,7 @@ def test_they_score_what_their_record_says(name, part):
         bands = recorded["by_undrawn"]
         band = max(bands, key=lambda name: bands[name]["positions"])
         rows, expected = suite.bands[band], bands[band]
-    parts = {key: getattr(suite, key)[rows] for key in ("drawn", "moves", "origin")}
-    suite = replace(suite, **parts)
+    suite = replace(suite, drawn=suite.drawn[rows], moves=suite.moves[rows])
     measured = score(suite, agent_answers(suite, loaded.agent, 0))["all"]
     for key in ("positions", "optimal_share", "boxes_lost"):
         assert measured[key] == pytest.approx(expected[key], abs=5 / len(suite))
