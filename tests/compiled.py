@@ -1,4 +1,7 @@
-"""Share compiled functions among tests: without jit, jax compiles every operation separately."""
+"""Share among tests functions that are compiled once, small networks and random positions.
+
+Without jit, jax compiles every operation separately.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from tablebase import build_table, move_values, table_value
 
+from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
 from jaxzero.network.network import Network
+from jaxzero.players.agent import Agent
 from jaxzero.search.search import Evaluate, Evaluation
 
 
@@ -60,3 +65,20 @@ def any_params(network: Network):
         return (about + spread * rng.normal(size=leaf.shape)).astype(leaf.dtype)
 
     return jax.tree_util.tree_map_with_path(fill, shapes)
+
+
+@cache
+def tiny_agent(game: DotsAndBoxes, channels: int = 16, **settings) -> Agent:
+    """Return an agent that compiles fast; `settings` are those of its search."""
+    config = NetworkConfig(trunk="dense", channels=channels, blocks=1, features="raw")
+    network = Network(game, config)
+    return Agent(network, any_params(network), SearchConfig(**settings))
+
+
+def random_positions(
+    game: DotsAndBoxes, count: int, fewest: int, most: int, seed: int = 0
+) -> np.ndarray:
+    """Return random positions [count, A] bool with `fewest` to `most` undrawn edges."""
+    rng = np.random.default_rng(seed)
+    ranks = rng.permuted(np.tile(np.arange(game.num_edges), (count, 1)), axis=1)
+    return ranks >= rng.integers(fewest, most + 1, (count, 1))

@@ -41,6 +41,7 @@ class Referee:
         return closed
 
 
+@cache
 def exact_values(game: DotsAndBoxes):
     """Return a function from drawn edges to (value, {edge: value of the move}), by minimax.
 

@@ -143,13 +143,10 @@ def test_what_is_no_network_is_refused(name: Any):
         jaxzero.load(name)
 
 
-def test_agents_and_edges_of_another_board_are_named(engine):
+def test_agents_of_another_board_are_named(engine):
     other = DotsAndBoxes(1, 2)
     for name in ("policy", "search:4", "expert:1"):
         with pytest.raises(InputError, match=f"^player: '{name}' has a network of 2x2, not of 1x2"):
             make_player(name, other, engine.agent)
     with pytest.raises(InputError, match=r"^agent: "):
         agent_answers(table_suite(other), engine.agent, 0)
-    for edge in (-1, 12, 10**9):
-        with pytest.raises(InputError):
-            Record(GAME).draw(edge)

@@ -149,6 +149,7 @@ players: greedy needs | evaluate.py --weights 2x2 --players greedy
 players: greedy have | evaluate.py --weights 2x2 --weights2 2x2 --suite table --players greedy
 players: policy | make_suite.py --players greedy,policy --out new.npz
 player: human | play.py --player human
+player: perfect | play.py --rows 8 --cols 8
 player2: expert:1 | play.py --mode ai --player greedy --player2 expert:1
 suite: README.md | evaluate.py --weights 2x2 --suite README.md
 suite: name | evaluate.py --weights 2x2

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 from contextlib import redirect_stdout
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -74,16 +75,26 @@ def test_every_command_runs_in_order(command, clone):
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/playing.md"])
-def test_python_examples_run_and_print_what_stands_below_them(page):
+def examples_of(page: str) -> list[tuple[str, str]]:
+    """Return the Python blocks of a page, each with the output shown below it."""
     below = r"```python\n(.*?)```\n(?:\nprints\n\n```\n(.*?)```)?"
-    examples = re.findall(below, (ROOT / page).read_text(), re.DOTALL)
-    assert examples
-    for code, shown in examples:
-        with redirect_stdout(io.StringIO()) as out:
-            exec(code, {})
-        assert out.getvalue() and (not shown or out.getvalue() == shown)
+    return re.findall(below, (ROOT / page).read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [
+        ("docs/playing.md", 0),
+        *product(["docs/adapters.md"], range(3)),  # the fourth needs a library that is no extra
+        pytest.param("docs/playing.md", 1, marks=pytest.mark.slow),
+        pytest.param("README.md", 0, marks=pytest.mark.slow),
+    ],
+)
+def test_python_examples_run_and_print_what_stands_below_them(page, number, capsys):
+    code, shown = examples_of(page)[number]
+    exec(code, {})
+    printed = capsys.readouterr().out
+    assert printed and (page == "README.md" or printed == shown)
 
 
 def words_of(printed: str) -> list[str]:

@@ -12,12 +12,9 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pgx
 import pytest
 from referee import Referee
-
-pytest.importorskip("pgx", reason="needs the extra jaxzero[adapters]")
-
-import pgx
 
 from jaxzero.adapters.pgx import DotsAndBoxesEnv
 from jaxzero.errors import InputError

@@ -29,12 +29,6 @@ from jaxzero.game.structure import structure
 CHUNK = 1 << 13
 
 
-def sizes(*quick: tuple[int, int], slow: tuple[tuple[int, int], ...] = ()):
-    """Parametrise a test by boards; the boards in `slow` add little and are marked slow."""
-    more = [pytest.param(*size, marks=pytest.mark.slow) for size in slow]
-    return pytest.mark.parametrize(("rows", "cols"), [*quick, *more])
-
-
 def random_boards(game: DotsAndBoxes, count: int, least: float = 0.0) -> jax.Array:
     rng = np.random.default_rng(game.num_edges)
     return jnp.asarray(rng.random((count, game.num_edges)) < np.linspace(least, 1, count)[:, None])
@@ -81,9 +75,9 @@ def prove(game: DotsAndBoxes) -> None:
             assert claim.all()
 
 
-@sizes((1, 5), (2, 3))
-def test_the_value_follows_from_the_quiet_position(rows, cols):
-    game = DotsAndBoxes(rows, cols)
+@pytest.mark.parametrize("size", [(1, 5), (2, 3)])
+def test_the_value_follows_from_the_quiet_position(size):
+    game = DotsAndBoxes(*size)
     table = build_table(game)
 
     @jax.jit
@@ -97,15 +91,14 @@ def test_the_value_follows_from_the_quiet_position(rows, cols):
 
 
 # 2x3 has chains like 1x4 and loops like 2x2.
-@sizes((1, 1), (2, 3), slow=((1, 4), (2, 2), (3, 3)))
-def test_the_best_quiet_move_has_the_value_of_the_position(rows, cols):
-    prove(DotsAndBoxes(rows, cols))
+@pytest.mark.parametrize("size", [(1, 1), (2, 3)])
+def test_the_best_quiet_move_has_the_value_of_the_position(size):
+    prove(DotsAndBoxes(*size))
 
 
-@sizes((4, 4), slow=((2, 3), (5, 5)))
-def test_one_edge_stands_for_each_chain_and_loop(rows, cols):
+def test_one_edge_stands_for_each_chain_and_loop():
     """All edges of one move open the same boxes; the canonical edge gives the least choice."""
-    game = DotsAndBoxes(rows, cols)
+    game = DotsAndBoxes(4, 4)
     boxes = boxes_of(game)
 
     @jax.jit
@@ -155,9 +148,8 @@ def test_weights_are_spread_over_equal_edges_by_symmetry_and_folded_back():
         np.testing.assert_allclose(image, even[:, permutation])
 
 
-@sizes((3, 3), slow=((1, 5), (5, 5)))
-def test_decisions_about_free_boxes_are_carried_out_edge_by_edge(rows, cols):
-    game = DotsAndBoxes(rows, cols)
+def test_decisions_about_free_boxes_are_carried_out_edge_by_edge():
+    game = DotsAndBoxes(3, 3)
     look = analyse(game)
     choose = jax.jit(jax.vmap(partial(closing_edge, game)))
     drawn = random_boards(game, 400, least=0.4)
@@ -186,9 +178,9 @@ def test_decisions_about_free_boxes_are_carried_out_edge_by_edge(rows, cols):
         np.testing.assert_array_equal(left.taken, start.declined if decline else 0)
 
 
-@sizes((2, 2), (5, 5), slow=((1, 1), (3, 4)))
-def test_games_have_the_decisions_they_can_have(rows, cols):
-    game = DotsAndBoxes(rows, cols)
+@pytest.mark.parametrize("size", [(2, 2), (5, 5)])
+def test_games_have_the_decisions_they_can_have(size):
+    game = DotsAndBoxes(*size)
 
     def play(key):
         def decide(carry):
@@ -205,5 +197,5 @@ def test_games_have_the_decisions_they_can_have(rows, cols):
     counts = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), 200)))
     assert counts.min() == fewest_decisions(game)
     assert counts.max() <= most_decisions(game)
-    if (rows, cols) == (5, 5):
+    if size == (5, 5):
         assert counts.max() > fewest_decisions(game)  # there were loops

@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import any_params
+from compiled import tiny_agent
 from referee import Referee
 
-from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import most_decisions
@@ -24,8 +23,6 @@ from jaxzero.measure.arena import (
     play_match,
     wilson_interval,
 )
-from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
 from jaxzero.players.players import Player, greedy_edge, make_player
 
 GAME = DotsAndBoxes(2, 2)
@@ -127,9 +124,7 @@ def counting(player: Player) -> tuple[Player, list[int]]:
 def test_captures_follow_from_the_decision_that_they_belong_to():
     """The moves equal those of a player that searches at every edge, with fewer searches."""
     game, games = DotsAndBoxes(3, 3), 32
-    network = Network(game, NetworkConfig(trunk="dense", channels=16, blocks=1))
-    agent = Agent(network, any_params(network), SearchConfig(nodes="quiet", simulations=4))
-    player = make_player("search:4", game, agent)
+    player = make_player("search:4", game, tiny_agent(game, nodes="quiet"))
     at_every_edge, (once, asked) = replace(player, decide=None), counting(player)
     openings = after_openings(game, draw_openings(game, games // 2, 4, seed=6))
     numbers = np.arange(games)

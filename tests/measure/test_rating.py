@@ -9,9 +9,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from compiled import any_params
+from compiled import tiny_agent
 
-from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.measure import strength
@@ -25,14 +24,11 @@ from jaxzero.measure.rating import (
     pair_seed,
     play_pairs,
 )
-from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
 from jaxzero.players.players import Player, make_player
 
 GAME = DotsAndBoxes(2, 2)
 RANDOM, GREEDY = (make_player(name, GAME) for name in ("random", "greedy"))
-NETWORK = Network(GAME, NetworkConfig(trunk="dense", channels=4, blocks=1, features="raw"))
-AGENT = Agent(NETWORK, any_params(NETWORK), SearchConfig(nodes="quiet"))
+AGENT = tiny_agent(GAME, nodes="quiet")
 PLANTED = {"a": 0.0, "b": 80.0, "c": 150.0, "d": -120.0, "e": 300.0}
 
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from compiled import any_params
+from compiled import tiny_agent
 
-from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_permutations
 from jaxzero.measure.make_suite import is_quiet
@@ -32,8 +31,6 @@ from jaxzero.measure.suite import (
     suite_names,
     table_suite,
 )
-from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
 from jaxzero.players.players import make_player
 from jaxzero.solver.endgame import ILLEGAL, solve_many
 
@@ -98,8 +95,7 @@ def test_perfect_play_scores_perfectly_and_random_does_not(small):
 
 
 def test_an_agent_answers_every_position_and_its_like_share_the_program(small):
-    network = Network(SMALL, NetworkConfig(trunk="dense", channels=16, blocks=1, features="raw"))
-    agent = Agent(network, any_params(network), SearchConfig(nodes="all"))
+    agent = tiny_agent(SMALL, nodes="all")
     other = replace(agent, params=jax.tree.map(np.zeros_like, agent.params))
     warm = replace(agent, temperature=0.5)
     programs = []

@@ -6,14 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from compiled import any_params
+from compiled import tiny_agent
 
-from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import DotsAndBoxes, count_sides, parse_edge, replay
-from jaxzero.network.network import Network
 from jaxzero.play import analysis
 from jaxzero.play.analysis import by_structure
-from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
 from jaxzero.solver.endgame import Solution
 
@@ -86,15 +83,9 @@ def test_lines_of_few_edges_are_worth_what_they_say_and_owners_get_the_value(see
         assert len(kinds) == len({*kinds})
 
 
-def agent_of(**settings) -> Agent:
-    """Return an agent that compiles fast."""
-    config = NetworkConfig(trunk="dense", features="raw", channels=16, blocks=1)
-    network = Network(DotsAndBoxes(2, 2), config)
-    return Agent(network, any_params(network), SearchConfig(nodes="all", **settings))
-
-
 def test_a_network_of_any_search_engine_is_analysed():
-    agent, other = agent_of(), agent_of(engine="mctx")
-    drawn = np.arange(agent.network.game.num_edges) < 3
+    game = DotsAndBoxes(2, 2)
+    agent, other = (tiny_agent(game, nodes="all", engine=name) for name in ("rounds", "mctx"))
+    drawn = np.arange(game.num_edges) < 3
     for ours, theirs in zip(think(agent, drawn, 8), think(other, drawn, 8), strict=True):
         np.testing.assert_array_equal(ours, theirs)

@@ -14,7 +14,7 @@ from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
 from jaxzero.game.notation import read_game
 from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.play.game import Record, Side, choose
-from jaxzero.play.modes import choose_game, choose_player, report_match
+from jaxzero.play.modes import choose_game, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game, value_lines
 from jaxzero.players.players import Player, make_player
 from jaxzero.players.preparation import STAND_INS, Answer
@@ -212,16 +212,6 @@ def test_a_game_to_go_on_with_has_the_board_asked_for():
     ):
         with pytest.raises(InputError, match=f"^{field}"):
             choose_game(*given, [])
-
-
-def test_players_that_do_not_exist_are_named():
-    for field, name, board in (
-        ("player2", "greedi", PAIR),
-        ("player", "policy", PAIR),  # without a network
-        ("player", "perfect", DotsAndBoxes(8, 8)),
-    ):
-        with pytest.raises(InputError, match=f"^{field}: '{name}' "):
-            choose_player(field, None if name == "perfect" else name, board, None)
 
 
 def test_a_stand_in_answers_once_for_a_player_that_compiles_and_one_line_says_so():

@@ -7,46 +7,29 @@ from functools import cache
 
 import numpy as np
 import pytest
-from compiled import any_params
+from compiled import random_positions, tiny_agent
 
-from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.measure.arena import play_match
-from jaxzero.network.network import Network
 from jaxzero.play.modes import NamedAgent, choose_player
 from jaxzero.players import expert
-from jaxzero.players.agent import Agent
 from jaxzero.players.players import make_player
 from jaxzero.players.single import Thought
 from jaxzero.solver import endgame
 from jaxzero.solver.cancellation import cancelled_by
 
 GAME = DotsAndBoxes(2, 2)
-SETTINGS = SearchConfig(nodes="quiet")
-
-
-@cache
-def agent(game: DotsAndBoxes = GAME) -> Agent:
-    network = Network(game, NetworkConfig(trunk="dense", channels=4, blocks=1, features="raw"))
-    return Agent(network, any_params(network), SETTINGS)
+AGENT = tiny_agent(GAME, 4, nodes="quiet")
 
 
 @cache
 def hurried() -> expert.Expert:
     """Return a compiled expert whose time allows only the shortest search."""
-    made = agent()
-    hurried = expert.new_expert(made, 1e-3)
+    hurried = expert.new_expert(AGENT, 1e-3)
     expert.prepare(hurried)
     assert expert.longest(hurried, 1.0) == expert.SIMULATIONS[0]
     return hurried
-
-
-def positions(count: int) -> np.ndarray:
-    """Return random positions [count, A] bool with at least one move left."""
-    rng = np.random.default_rng(0)
-    ranks = rng.permuted(np.tile(np.arange(GAME.num_edges), (count, 1)), axis=1)
-    return ranks >= rng.integers(1, GAME.num_edges + 1, (count, 1))
 
 
 def unhurried(monkeypatch, seconds: float = 60.0) -> expert.Expert:
@@ -57,7 +40,7 @@ def unhurried(monkeypatch, seconds: float = 60.0) -> expert.Expert:
 
 
 def test_a_proven_position_is_played_perfectly_as_the_network_prefers(monkeypatch):
-    made, boards = unhurried(monkeypatch), positions(80)
+    made, boards = unhurried(monkeypatch), random_positions(GAME, 80, 1, GAME.num_edges)
     edges = expert.choose_edges(made, np.zeros(len(boards), np.uint32), boards)
     chosen = 0
     for drawn, edge in zip(boards, edges, strict=True):
@@ -77,7 +60,7 @@ def test_where_nothing_can_be_proven_the_network_chooses(board, monkeypatch):
         monkeypatch.setattr(expert.endgame, "can_solve", lambda _game: False)
     else:
         monkeypatch.setattr(expert, "PROVEN_UNDRAWN", 0)
-    for drawn in positions(20):
+    for drawn in random_positions(GAME, 20, 1, GAME.num_edges):
         assert expert.decide(made, drawn) == made.think(16, drawn).edge
 
 
@@ -89,7 +72,7 @@ def test_a_stopped_proof_leaves_out_what_is_refuted(monkeypatch):
         problem.bounds[0] = endgame.solve(GAME, drawn).value  # the upper bound stays open
 
     monkeypatch.setattr(expert.proof, "prove_value", prove_half)
-    for drawn in positions(20):
+    for drawn in random_positions(GAME, 20, 1, GAME.num_edges):
         worth = endgame.move_values(GAME, drawn)
         assert worth[expert.decide(made, drawn)] == worth.max()
 
@@ -128,9 +111,7 @@ def test_the_longest_search_is_one_that_fits():
 
 def test_it_plays_matches_and_in_the_terminal(monkeypatch):
     monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
-    player = choose_player(
-        "player", "expert:0.5", GAME, NamedAgent("weights", "x", agent(), 0, GAME)
-    )
+    player = choose_player("player", "expert:0.5", GAME, NamedAgent("weights", "x", AGENT, 0, GAME))
     result = play_match(GAME, player, make_player("perfect:0.5", GAME), 8, 2, 0)
     assert result.points > 0.5
 
@@ -138,9 +119,4 @@ def test_it_plays_matches_and_in_the_terminal(monkeypatch):
 @pytest.mark.parametrize("argument", ["", ":", ":0", ":-1", ":abc", ":nan", ":inf", ":3601"])
 def test_bad_times_are_refused(argument):
     with pytest.raises(InputError, match=f"^player: 'expert{argument}' .* expert:1$"):
-        make_player(f"expert{argument}", GAME, agent())
-
-
-def test_it_needs_a_network():
-    with pytest.raises(InputError, match=r"^player: .expert:1. "):
-        make_player("expert:1", GAME)
+        make_player(f"expert{argument}", GAME, AGENT)

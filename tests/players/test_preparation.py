@@ -7,6 +7,7 @@ import threading
 import jax
 import numpy as np
 import pytest
+from compiled import random_positions
 
 import jaxzero
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
@@ -26,21 +27,10 @@ PATIENCE = 60  # seconds until a test fails instead of hanging
 LARGE = DotsAndBoxes(4, 3)
 
 
-def positions(game: DotsAndBoxes, least: int, most: int, count: int) -> list[np.ndarray]:
-    """Return random positions with `least` to `most` edges undrawn."""
-    rng, found = np.random.default_rng(game.num_edges), []
-    for _ in range(count):
-        drawn = np.ones(game.num_edges, bool)
-        undrawn = rng.integers(least, min(most, game.num_edges) + 1)
-        drawn[rng.permutation(game.num_edges)[:undrawn]] = False
-        found.append(drawn)
-    return found
-
-
 @pytest.mark.parametrize("sides", [(1, 1), (1, 2), (2, 2), (4, 3)], ids=str)
 def test_values_of_few_edges_are_those_of_the_solver(sides):
     game = DotsAndBoxes(*sides)
-    for drawn in positions(game, 1, MOST_UNDRAWN, 10):
+    for drawn in random_positions(game, 10, 1, min(MOST_UNDRAWN, game.num_edges)):
         np.testing.assert_array_equal(small_values(game, drawn), move_values(game, drawn))
         assert exact_answer(game, drawn).by == "exact"
 
@@ -57,33 +47,14 @@ def test_a_stand_in_plays_whole_games_by_the_rules_and_gives_little():
     assert answer.by == "rules" and edge_name(LARGE, answer.edge) in ("h0,0", "v0,0")
 
 
-@pytest.fixture
-def gate():
-    """Yield an event that compilation waits for; set the event at the end of the test."""
-    made = threading.Event()
-    yield made
-    made.set()
-
-
-def test_a_stand_in_answers_until_it_is_compiled(gate):
-    drawn, what = np.zeros(LARGE.num_edges, bool), object()
-
-    def ask(seconds: float = 0.0):
-        return first_answer(LARGE, drawn, what, lambda: gate.wait(PATIENCE), None, seconds)
-
-    assert [ask().by for _ in range(3)] == ["rules"] * 3
-    gate.set()
-    assert ask(PATIENCE) is None and ask() is None
-
-
 def test_nothing_compiles_where_the_solver_answers():
-    for drawn in positions(LARGE, 1, MOST_UNDRAWN, 5):
+    for drawn in random_positions(LARGE, 5, 1, MOST_UNDRAWN):
         assert first_answer(LARGE, drawn, "never", pytest.fail).by == "exact"
     assert not PREPARATION.is_done(LARGE, "never")
 
 
 def test_who_is_asked_for_does_not_play_what_is_exact_once_it_is_ready():
-    drawn = positions(LARGE, 3, 3, 1)[0]
+    (drawn,) = random_positions(LARGE, 1, 3, 3)
     PREPARATION.begin(LARGE, "ready", lambda: None)
     assert PREPARATION.wait(LARGE, "ready", PATIENCE)
     assert first_answer(LARGE, drawn, "ready", pytest.fail) is None
@@ -94,20 +65,9 @@ def test_what_fails_is_done_so_that_the_answer_itself_meets_it():
     assert PREPARATION.wait(LARGE, "fails", PATIENCE)
 
 
-def test_what_nobody_wants_is_not_compiled(gate, monkeypatch):
+def test_who_gives_up_late_leaves_what_others_have_asked_for_since(monkeypatch):
     monkeypatch.setattr("jaxzero.players.preparation.AT_ONCE", 1)
-    queue, compiled = Preparation(), []
-    queue.begin(LARGE, "first", lambda: gate.wait(PATIENCE))
-    with queue.wanted(LARGE, "given up", lambda: compiled.append("given up")):
-        pass
-    queue.begin(LARGE, "second", lambda: compiled.append("second"))
-    gate.set()
-    assert queue.wait(LARGE, "second", PATIENCE) and compiled == ["second"]
-
-
-def test_who_gives_up_late_leaves_what_others_have_asked_for_since(gate, monkeypatch):
-    monkeypatch.setattr("jaxzero.players.preparation.AT_ONCE", 1)
-    queue = Preparation()
+    queue, gate = Preparation(), threading.Event()
     with queue.wanted(LARGE, "asked twice", lambda: None):
         assert queue.wait(LARGE, "asked twice", PATIENCE)
         monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))  # evicts it

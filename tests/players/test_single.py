@@ -7,19 +7,16 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-from compiled import any_params
+from compiled import tiny_agent
 
-from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import DotsAndBoxes, initial_states
-from jaxzero.network.network import Network
 from jaxzero.players import expert, recent, single
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import make_player
 
 GAME = DotsAndBoxes(1, 2)
-NETWORK = Network(GAME, NetworkConfig(trunk="dense", channels=8, blocks=1, features="raw"))
 EMPTY = np.zeros(GAME.num_edges, bool)
 
 
@@ -27,7 +24,7 @@ EMPTY = np.zeros(GAME.num_edges, bool)
 def agent(monkeypatch) -> Agent:
     """Return an agent without compiled programs."""
     monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))
-    return Agent(NETWORK, any_params(NETWORK), SearchConfig())
+    return tiny_agent(GAME)
 
 
 def test_a_board_has_one_program_of_a_search(agent, monkeypatch):

@@ -15,6 +15,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from compiled import random_positions, worths
 from referee import exact_values
 
 from jaxzero.errors import InputError
@@ -26,20 +27,13 @@ PROBLEMS = json.loads(files("jaxzero.measure").joinpath("data/berlekamp.json").r
 EMPTY_BOARDS = {
     **dict.fromkeys(((1, 1), (1, 3), (1, 5), (1, 7)), -1),
     **dict.fromkeys(((1, 2), (1, 4), (1, 6)), 0),
-    **{(2, 2): 2, (2, 3): -2, (2, 4): 2, (2, 5): -2, (3, 3): -3, (3, 4): 0},
+    **{(2, 2): 2, (2, 3): -2, (2, 4): 2, (2, 5): -2, (3, 3): -3},
 }
-minimax = cache(exact_values)
+BEST_OPENINGS = {(1, 4): 1, (2, 2): 8, (2, 3): 17, (2, 4): 18, (2, 5): 27, (3, 3): 24}
 
 
 def every_position(game: DotsAndBoxes) -> np.ndarray:
     return np.arange(2**game.num_edges)[:, None] >> np.arange(game.num_edges) & 1 == 1
-
-
-def random_positions(game: DotsAndBoxes, count: int, undrawn: int, seed: int = 0) -> np.ndarray:
-    """Return random positions [count, A] bool with at most `undrawn` undrawn edges."""
-    rng = np.random.default_rng(seed)
-    ranks = rng.permuted(np.tile(np.arange(game.num_edges), (count, 1)), axis=1)
-    return ranks >= rng.integers(0, undrawn + 1, (count, 1))
 
 
 def careful_position(game: DotsAndBoxes, undrawn: int, rng: np.random.Generator) -> np.ndarray:
@@ -71,7 +65,7 @@ def assert_equals_minimax(game: DotsAndBoxes, positions: np.ndarray) -> None:
     values, best, solved = endgame.solve_many(game, positions, table=TABLE)
     assert solved.all()
     for drawn, value, best_edges in zip(positions, values, best, strict=True):
-        expected, worth = minimax(game)(np.flatnonzero(drawn))
+        expected, worth = exact_values(game)(np.flatnonzero(drawn))
         assert value == expected
         assert set(np.flatnonzero(best_edges)) == {e for e in worth if worth[e] == value}
 
@@ -89,9 +83,10 @@ def test_all_positions_of_tiny_boards(size):
 )
 def test_random_positions(size, undrawn):
     game = DotsAndBoxes(*size)
-    assert_equals_minimax(game, random_positions(game, 100, undrawn))
-    for drawn in random_positions(game, 10, undrawn, seed=6):
-        values, (_, worth) = endgame.move_values(game, drawn), minimax(game)(np.flatnonzero(drawn))
+    assert_equals_minimax(game, random_positions(game, 100, 0, undrawn))
+    for drawn in random_positions(game, 10, 0, undrawn, seed=6):
+        values = endgame.move_values(game, drawn)
+        _, worth = exact_values(game)(np.flatnonzero(drawn))
         assert {e: values[e] for e in np.flatnonzero(~drawn)} == worth
         assert (values[drawn] == endgame.ILLEGAL).all()
 
@@ -122,22 +117,27 @@ def test_loops_closed_chains_and_stars():
         assert endgame.solve(game, drawn).value == rows - 6
 
 
-# 3x4 and 4x3 take seconds and test nothing that smaller boards do not test.
-LARGE = pytest.param((3, 4), marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("size", [*sorted(EMPTY_BOARDS)[:-1], LARGE], ids=str)
-def test_values_of_empty_boards(size):
+@pytest.mark.parametrize("size", sorted(EMPTY_BOARDS), ids=str)
+def test_values_and_best_openings_of_empty_boards(size):
     for turned in {size, size[::-1]}:
-        assert endgame.solve(DotsAndBoxes(*turned), []).value == EMPTY_BOARDS[size]
+        solution = endgame.solve(DotsAndBoxes(*turned), [])
+        assert solution.value == EMPTY_BOARDS[size]
+        assert len(solution.best) == BEST_OPENINGS.get(size, len(solution.best))
 
 
-def test_best_openings_of_known_boards():
-    assert endgame.solve(DotsAndBoxes(2, 2), []).best == (0, 1, 4, 5, 6, 8, 9, 11)
-    assert endgame.solve(DotsAndBoxes(1, 4), []).best == (10,)
-    assert len(endgame.solve(DotsAndBoxes(2, 3), []).best) == 17
-    assert {*range(22)} - {*endgame.solve(DotsAndBoxes(2, 4), []).best} == {5, 6, 14, 19}
-    assert len(endgame.solve(DotsAndBoxes(3, 3), []).best) == 24
+def test_the_table_of_the_tests_equals_the_solver():
+    small, larger = DotsAndBoxes(2, 2), DotsAndBoxes(2, 3)
+    for game, positions in (
+        (small, every_position(small)),
+        (larger, random_positions(larger, 10_000, 0, larger.num_edges)),
+    ):
+        values, best, _ = endgame.solve_many(game, positions, table=TABLE)
+        moves = np.asarray(worths(game)(positions))
+        assert (moves[positions] == endgame.ILLEGAL).all()
+        over = positions.all(axis=1)
+        np.testing.assert_array_equal(np.where(over, 0, moves.max(axis=1)), values)
+        expected = (moves == moves.max(axis=1, keepdims=True)) & ~positions
+        np.testing.assert_array_equal(expected, best)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p["problem"])
@@ -204,7 +204,7 @@ def test_loony_endgames(size):
 @pytest.mark.parametrize("size", [(3, 3), (4, 5)], ids=str)
 def test_symmetric_positions_have_the_same_solution(size):
     game = DotsAndBoxes(*size)
-    positions = random_positions(game, 20, 20, seed=3)
+    positions = random_positions(game, 20, 0, 20, seed=3)
     values, best, _ = endgame.solve_many(game, positions)
     for permutation in edge_permutations(game):
         turned_values, turned_best, _ = endgame.solve_many(game, positions[:, permutation])

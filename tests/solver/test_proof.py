@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from compiled import random_positions
 
 from jaxzero.game import DotsAndBoxes
 from jaxzero.solver import endgame, proof
@@ -16,20 +17,14 @@ from jaxzero.solver.cancellation import cancelled_by
 
 GAME, LARGE = DotsAndBoxes(3, 3), DotsAndBoxes(5, 5)
 NOTHING = np.zeros(LARGE.num_edges, bool)
-
-
-def positions(count: int) -> np.ndarray:
-    """Return random positions [count, A] bool with 1 to 16 undrawn edges."""
-    rng = np.random.default_rng(0)
-    ranks = rng.permuted(np.tile(np.arange(GAME.num_edges), (count, 1)), axis=1)
-    return ranks >= rng.integers(1, 17, (count, 1))
+POSITIONS = random_positions(GAME, 60, 1, 16)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("guess", [-20.0, -0.6, 3.0, 20.0])
 def test_any_guess_ends_with_the_value(guess, threads):
     table = endgame.new_table(2**12)
-    for drawn in positions(60):
+    for drawn in POSITIONS:
         problem = proof.new_problem(GAME, drawn, table, threads)
         proof.prove_value(problem, guess)
         assert problem.value == endgame.solve(GAME, drawn).value
@@ -38,7 +33,7 @@ def test_any_guess_ends_with_the_value(guess, threads):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_edges_tried_in_any_order_end_with_the_value_and_true_bounds(threads):
     table, rng = endgame.new_table(2**12), np.random.default_rng(2)
-    for drawn in positions(60):
+    for drawn in POSITIONS:
         problem = proof.new_problem(GAME, drawn, table, threads)
         order = rng.permutation(np.flatnonzero(~drawn)).tolist()
         proof.prove_value(problem, rng.uniform(-20, 20), order)
@@ -59,7 +54,7 @@ def test_of_edges_that_nothing_is_proven_of_the_least_refuted_comes_first():
 
 def test_the_first_edge_that_is_worth_enough_is_found():
     table, rng = endgame.new_table(2**12), np.random.default_rng(1)
-    for drawn in positions(60):
+    for drawn in POSITIONS:
         worth = endgame.move_values(GAME, drawn)
         order = rng.permutation(np.flatnonzero(~drawn)).tolist()
         problem = proof.new_problem(GAME, drawn, table)
