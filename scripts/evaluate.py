@@ -194,7 +194,8 @@ def main(arguments: list[str]) -> None:
         suite = load_suite(options.suite, board)
     if options.suite or options.players:
         players = scored_players(names, board, loaded.agent, 2 if source2 else 1)
-        refuse_searches("players", players, BATCH if options.suite else options.games, board)
+        positions = BATCH if options.suite else 0
+        refuse_searches("players", players, options.games, board, positions)
     if options.agreement:
         positions = at_once(options.agreement, options.simulations)
         refuse_search("simulations", options.simulations, 2, board, positions)

@@ -16,7 +16,7 @@ import jaxzero
 from jaxzero.api import Engine
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, initial_state, render
-from jaxzero.measure.scoring import agent_answers
+from jaxzero.measure.scoring import player_answers
 from jaxzero.measure.suite import table_suite
 from jaxzero.play.game import Record
 from jaxzero.players.players import make_player
@@ -148,5 +148,5 @@ def test_agents_of_another_board_are_named(engine):
     for name in ("policy", "search:4", "expert:1"):
         with pytest.raises(InputError, match=f"^player: '{name}' has a network of 2x2, not of 1x2"):
             make_player(name, other, engine.agent)
-    with pytest.raises(InputError, match=r"^agent: "):
-        agent_answers(table_suite(other), engine.agent, 0)
+    with pytest.raises(InputError, match=r"^player: policy plays 2x2, not 1x2$"):
+        player_answers(table_suite(other), make_player("policy", GAME, engine.agent))

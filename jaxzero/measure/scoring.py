@@ -6,31 +6,19 @@ compares the answers with perfect play. `compare` compares the answers of two pl
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
-import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import State
 from jaxzero.measure.arena import Z_95, wilson_interval
 from jaxzero.measure.suite import Suite
-from jaxzero.network.network import Network, inference_copy
-from jaxzero.players.agent import Agent
-from jaxzero.players.choosing import by_policy, by_search, choose
-from jaxzero.players.players import Player, make_player
-from jaxzero.search.search import network_evaluator
+from jaxzero.players.players import Player
 from jaxzero.solver.endgame import ILLEGAL
 
-BATCH = 512  # positions in one call of a network
-
-# (params, drawn [B, A]) to edges [B] and values in boxes [B]
-AnswerFunction = Callable[[chex.ArrayTree, jax.Array], tuple[jax.Array, jax.Array]]
+BATCH = 512  # positions that a player answers at once
 
 
 @dataclass(frozen=True)
@@ -41,63 +29,26 @@ class Answers:
     value: np.ndarray | None = None  # [P] float, expected remaining margin, boxes
 
 
-@lru_cache(maxsize=8)
-def compile_answers(network: Network, settings: SearchConfig, simulations: int) -> AnswerFunction:
-    """Return the compiled answer function of a network; 0 simulations: no search."""
-    game = network.game
-    settings = replace(settings, simulations=max(1, simulations))
-    evaluate = network_evaluator(network, settings)
-
-    @jax.jit
-    def answer(params: chex.ArrayTree, drawn: jax.Array):
-        params = inference_copy(network, params, len(drawn))
-        zeros = jnp.zeros(len(drawn), jnp.int32)
-        state = State(drawn, zeros, zeros)
-        if simulations:
-            chooser = by_search(game, settings, evaluate, params)
-        else:
-            chooser = by_policy(network, settings, params)
-        return tuple(choose(game, settings, chooser, state))
-
-    return answer
-
-
-def answer_suite(suite: Suite, answer: AnswerFunction, params: chex.ArrayTree) -> Answers:
-    """Answer every position of a suite with a compiled answer function."""
-    parts = []
-    for first in range(0, len(suite), BATCH):
-        rows = suite.drawn[first : first + BATCH]
-        padded = np.ones((BATCH, suite.game.num_edges), bool)
-        padded[: len(rows)] = rows
-        parts.append([part[: len(rows)] for part in jax.device_get(answer(params, padded))])
-    return Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def agent_answers(suite: Suite, agent: Agent, simulations: int) -> Answers:
-    """Answer a suite with an agent; 0 simulations: without search. Raises: InputError."""
-    if agent.network.game != suite.game:
-        raise InputError(f"agent: plays {agent.network.game}, the suite is of {suite.game}")
-    answer = compile_answers(agent.network, agent.settings, simulations)
-    return answer_suite(suite, answer, agent.params)
-
-
 def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
-    """Answer a suite with any player, by moves without values."""
-    keys = jax.random.split(jax.random.key(seed), len(suite))
-    zeros = jnp.zeros(len(suite), jnp.int32)
-    return Answers(player.choose(keys, State(jnp.asarray(suite.drawn), zeros, zeros)))
+    """Answer a suite with a player, in batches; only a network gives values.
 
-
-def named_answers(suite: Suite, name: str, agent: Agent, seed: int = 0) -> Answers:
-    """Answer a suite with the player that `name` describes. Raises: InputError for a bad name.
-
-    `seed` is for players that choose at random.
+    `seed` is for players that choose at random. Raises: InputError for a player of another board.
     """
-    player = make_player(name, suite.game, agent)
-    kind, _, simulations = name.partition(":")
-    if kind in ("policy", "search"):
-        return agent_answers(suite, agent, int(simulations or 0))
-    return player_answers(suite, player, seed)
+    if player.board not in (None, suite.game):
+        raise InputError(f"player: {player.name} plays {player.board}, not {suite.game}")
+    keys, parts = jax.random.split(jax.random.key(seed), len(suite)), []
+    zeros = np.zeros(BATCH, np.int32)
+    for first in range(0, len(suite), BATCH):
+        rows = np.arange(first, min(first + BATCH, len(suite)))
+        drawn = np.ones((BATCH, suite.game.num_edges), bool)  # finished games fill the last batch
+        drawn[: len(rows)] = suite.drawn[rows]
+        asked = keys[np.resize(rows, BATCH)], State(drawn, zeros, zeros)
+        if player.whole:  # jit compiles once for each function object
+            found = jax.device_get(jax.jit(player.whole)(player.params, *asked))
+        else:
+            found = (player.choose(*asked),)
+        parts.append([part[: len(rows)] for part in found])
+    return Answers(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def score(suite: Suite, answers: Answers) -> dict:

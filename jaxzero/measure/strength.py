@@ -22,7 +22,7 @@ from jaxzero.measure.rating import (
     ladder_pairs,
     play_pairs,
 )
-from jaxzero.measure.scoring import named_answers, score
+from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.suite import choose_suite
 from jaxzero.measure.suite_report import format_scores
 from jaxzero.players.agent import Agent
@@ -140,22 +140,24 @@ def measure_weights(
     suite = choose_suite("auto", loaded.config.game.board, half="test")
     if suite is not None:
         record["suite_name"], record["suite"] = suite.name, {}
-        for player in ("policy", f"search:{simulations}"):
-            with doing(f"scoring {player} on suite {suite.name}"):
-                answers = named_answers(suite, player, loaded.agent)
-                record["suite"][player] = score(suite, answers)
+        for name in ("policy", f"search:{simulations}"):
+            with doing(f"scoring {name} on suite {suite.name}"):
+                player = make_player(name, suite.game, loaded.agent)
+                record["suite"][name] = score(suite, player_answers(suite, player))
         print(format_scores(record["suite"]))
     return loaded, record
 
 
-def refuse_searches(field: str, names: Iterable[str], games: int, game: DotsAndBoxes) -> None:
+def refuse_searches(
+    field: str, names: Iterable[str], games: int, game: DotsAndBoxes, positions: int = 0
+) -> None:
     """Raise an InputError if a search of a player in `names` needs too much memory."""
     for name in names:
         kind, _, simulations = name.partition(":")
         if kind == "level":
             kind, _, simulations = find_level(simulations).player.partition(":")
         if kind == "search":
-            refuse_search(field, int(simulations), games, game)
+            refuse_search(field, int(simulations), games, game, positions)
 
 
 def refuse_search(

@@ -12,10 +12,10 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host.files import make_folder, save_figure
 from jaxzero.host.status import doing
-from jaxzero.measure.scoring import Answers, compare, named_answers, score
+from jaxzero.measure.scoring import Answers, compare, player_answers, score
 from jaxzero.measure.suite import Suite, format_counts
 from jaxzero.players.agent import Agent
-from jaxzero.players.players import LEARNT, make_players, name_shown
+from jaxzero.players.players import LEARNT, make_player, make_players, name_shown
 
 # Scores: key, heading of the table, format. A share NAME has its 95 % interval in NAME_interval.
 COLUMNS = {
@@ -44,7 +44,8 @@ def score_suite(
         for player in names:
             if (name := name_shown(player, network, len(networks))) not in answers:
                 with doing(f"{player} answers suite {suite.name}"):
-                    answers[name] = named_answers(suite, player, agent, seed)
+                    made = make_player(player, suite.game, agent)
+                    answers[name] = player_answers(suite, made, seed)
     pairs = [(player, names[0]) for player in names[1:]]
     if len(networks) > 1:
         learnt = [player for player in names if player.startswith(LEARNT)]

@@ -77,6 +77,8 @@ class Player:
     A player that searches only quiet positions also has `decide`, with the arguments of `act`.
     `decide` returns move and value [B] of the quiet positions. `quiet_game.edge_to_draw` derives
     all edges up to this move from them.
+    A player that asks a network for every move also has `whole`, with the arguments of `act`. It
+    returns edge and value [B] of the positions themselves.
     `one(params, keys [1], drawn [A] bool)` returns the same edge as `act` for one position. Players
     share its program.
     The key or seed of a game is its only randomness, so a game does not depend on its batch.
@@ -87,6 +89,7 @@ class Player:
     params: chex.ArrayTree = field(default=(), repr=False)
     on_host: bool = False
     decide: Decide | None = None
+    whole: Decide | None = None
     board: DotsAndBoxes | None = None  # the only board it plays; None: any board
     one: Callable[[chex.ArrayTree, jax.Array, np.ndarray], int] | None = None
 
@@ -219,7 +222,7 @@ def _level_player(name: str, level: Level, game: DotsAndBoxes, agent: Agent) -> 
         edges = replace(player, params=params).choose(keys, state)
         return int(with_random_moves(level.random_share, keys, state, edges)[0])
 
-    return replace(player, act=act, decide=None, one=one)
+    return replace(player, act=act, decide=None, whole=None, one=one)
 
 
 def _number(argument: str) -> float:
@@ -311,7 +314,7 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
     if searches:
         settings = replace(settings, simulations=simulations)
     varied = searches and (agent.temperature or settings.engine != "rounds")
-    act, of_turn = _deciders(agent.network, settings, agent.temperature, searches)
+    act, of_turn, whole = _deciders(agent.network, settings, agent.temperature, searches)
 
     def alone(params: chex.ArrayTree, keys: jax.Array, drawn: np.ndarray) -> int:
         own, noise = replace(agent, params=params, settings=settings), None
@@ -326,6 +329,7 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
         act,
         agent.params,
         decide=of_turn if settings.nodes == "quiet" else None,
+        whole=whole,
         one=None if varied else alone,
     )
 
@@ -333,8 +337,8 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
 @lru_cache(maxsize=8)
 def _deciders(
     network: Network, settings: SearchConfig, temperature: float, searches: bool
-) -> tuple[Act, Decide]:
-    """Return `act` and `decide` of a network player; equal players share them and programs."""
+) -> tuple[Act, Decide, Decide]:
+    """Return `act`, `decide` and `whole` of a network player; equal players share programs."""
     game = network.game
 
     def chooser_of(params: chex.ArrayTree, keys: jax.Array) -> Chooser:
@@ -343,15 +347,18 @@ def _deciders(
             return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
 
         pick = at_random if temperature else None
+        params = inference_copy(network, params, len(keys))
         if not searches:
             return by_policy(network, settings, params, pick)
-        evaluate = network_evaluator(network, settings)
-        return by_search(game, settings, evaluate, inference_copy(network, params, len(keys)), pick)
+        return by_search(game, settings, network_evaluator(network, settings), params, pick)
+
+    def whole(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
+        return choose(game, settings, chooser_of(params, keys), state)
 
     def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
-        return choose(game, settings, chooser_of(params, keys), state).edge
+        return whole(params, keys, state).edge
 
     def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
         return decide(game, settings, chooser_of(params, keys), state)[0]
 
-    return act, of_turn
+    return act, of_turn, whole

@@ -6,13 +6,11 @@ import time
 from dataclasses import replace
 from functools import cached_property
 
-import chex
-
 from jaxzero.config import Config
 from jaxzero.errors import as_field
 from jaxzero.host.status import doing
 from jaxzero.measure.arena import MatchResult, play_match
-from jaxzero.measure.scoring import BATCH, answer_suite, compile_answers, score
+from jaxzero.measure.scoring import BATCH, player_answers, score
 from jaxzero.measure.strength import refuse_search
 from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
 from jaxzero.network.network import Network
@@ -38,7 +36,11 @@ class Evaluator:
         simulations = settings.simulations
         self.player_name = f"search:{simulations}" if simulations else "policy"
         # Made once: the weights change, but the compiled programs stay.
-        self._player = make_player(self.player_name, game, Agent(network, {}, config.search))
+        agent = Agent(network, {}, config.search)
+        self._scored = {
+            name: make_player(name, game, agent) for name in ("policy", self.player_name)
+        }
+        self._player = self._scored[self.player_name]
         with as_field("evaluation.suite", "suite", settings.suite):
             check_suite(settings.suite, game)
         matches = bool(self._opponents or settings.gate_threshold)
@@ -46,10 +48,6 @@ class Evaluator:
         games = settings.games if matches else 0
         solved = BATCH * (suite_name(settings.suite, game) != "none")
         refuse_search("evaluation.simulations", simulations, games, game, solved)
-        kinds = {"policy": 0, self.player_name: simulations}
-        self._answering = {
-            name: compile_answers(network, config.search, count) for name, count in kinds.items()
-        }
 
     def is_due(self, iteration: int) -> bool:
         """Return whether an iteration ends with an evaluation."""
@@ -72,7 +70,7 @@ class Evaluator:
             words += f"  gate {accepted} {gate['gate/points']:.1%}"
         if scores:
             wrong = (f"{1 - parts['all']['optimal_share']:.1%}" for parts in scores.values())
-            words += f"  wrong moves {', '.join(wrong)} ({', '.join(scores)})"
+            words += f"  wrong moves of all positions {', '.join(wrong)} ({', '.join(scores)})"
         metrics = {"evaluation/seconds": time.perf_counter() - began}
         return metrics | as_metrics(results, scores) | gate, words
 
@@ -91,11 +89,10 @@ class Evaluator:
         """Return the scores on the suite for policy and search; empty without a suite."""
         if self._suite is None:
             return {}
-        params: chex.ArrayTree = local_copy(playing_params(learner))
-        scores = {}
-        for name, answer in self._answering.items():
+        params, scores = local_copy(playing_params(learner)), {}
+        for name, player in self._scored.items():
             with doing(f"scoring {name} on solved positions"):
-                answers = answer_suite(self._suite, answer, params)
+                answers = player_answers(self._suite, replace(player, params=params))
                 scores[name] = score(self._suite, answers)
         return scores
 

@@ -15,9 +15,7 @@ from jaxzero.game import DotsAndBoxes, edge_permutations
 from jaxzero.measure.make_suite import is_quiet
 from jaxzero.measure.scoring import (
     Answers,
-    agent_answers,
     compare,
-    compile_answers,
     paired_difference,
     player_answers,
     score,
@@ -98,17 +96,13 @@ def test_an_agent_answers_every_position_and_its_like_share_the_program(small):
     agent = tiny_agent(SMALL, nodes="all")
     other = replace(agent, params=jax.tree.map(np.zeros_like, agent.params))
     warm = replace(agent, temperature=0.5)
-    programs = []
-    for simulations, name in ((0, "policy"), (2, "search:2")):
-        answers = agent_answers(small, agent, simulations)
-        scores = score(small, answers)["all"]
+    for name in ("policy", "search:2"):
+        players = [make_player(name, SMALL, one) for one in (agent, other, warm)]
+        scores = score(small, player_answers(small, players[0]))["all"]
         assert scores["positions"] == 240 and 0 <= scores["value_error"] < SMALL.num_boxes
-        acts = [make_player(name, SMALL, one).act for one in (agent, other, warm)]
-        assert acts[0] is acts[1] is not acts[2]
-        alike = [compile_answers(one.network, one.settings, simulations) for one in (agent, other)]
-        assert alike[0] is alike[1]
-        programs += alike
-    assert programs[0] is not programs[-1]
+        for program in ("act", "whole"):
+            alike = [getattr(player, program) for player in players]
+            assert alike[0] is alike[1] is not alike[2]
 
 
 def test_training_scores_every_ply_of_a_table_alike():

@@ -122,6 +122,8 @@ def test_named_searches_that_are_too_large_are_refused(monkeypatch):
     strength.refuse_searches("players", ["policy", "alphabeta:3", "search:64"], 512, board)
     with pytest.raises(InputError, match=r"^players: 16384 takes 3.* for 256 games at once"):
         strength.refuse_searches("players", ["greedy", "search:16384"], 512, board)
+    with pytest.raises(InputError, match=r"^players: 16384 takes .* for 512 games at once"):
+        strength.refuse_searches("players", ["search:16384"], 512, board, positions=512)
     monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: GIB // 32)
     with pytest.raises(InputError, match=r"^players: 256 takes"):
         strength.refuse_searches("players", ["level:beginner", "level:master"], 512, board)

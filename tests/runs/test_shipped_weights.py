@@ -10,9 +10,10 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 from jaxzero.config import SearchConfig
-from jaxzero.measure.scoring import agent_answers, score
+from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.strength import measure_weights
 from jaxzero.measure.suite import choose_suite
+from jaxzero.players.players import make_player
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
     check_shapes,
@@ -52,7 +53,8 @@ def test_they_score_what_their_record_says(name, part):
         band = max(bands, key=lambda name: bands[name]["positions"])
         rows, expected = suite.bands[band], bands[band]
     suite = replace(suite, drawn=suite.drawn[rows], moves=suite.moves[rows])
-    measured = score(suite, agent_answers(suite, loaded.agent, 0))["all"]
+    player = make_player("policy", game, loaded.agent)
+    measured = score(suite, player_answers(suite, player))["all"]
     for key in ("positions", "optimal_share", "boxes_lost"):
         assert measured[key] == pytest.approx(expected[key], abs=5 / len(suite))
 
