@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,16 +22,6 @@ from jaxzero.search import quiet_game
 MOST_AT_ONCE = 8192  # games, to bound the memory of a match
 TRIES = 32  # samples of an opening before a repeated opening is accepted
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
-
-
-class Shares(NamedTuple):
-    """Divide numbered rows of work among processes; every process calls both functions."""
-
-    own: Callable[[int], np.ndarray]  # (count) -> row numbers [K] of this process
-    join: Callable[[np.ndarray, int], np.ndarray]  # (own rows [K, ...], count) -> all rows
-
-
-ALONE = Shares(np.arange, lambda rows, _count: rows)
 
 
 @dataclass(frozen=True)
@@ -158,13 +147,12 @@ def play_match(
     opening_plies: int,
     seed: int,
     at_once: int = 0,
-    shares: Shares = ALONE,
 ) -> MatchResult:
     """Play `games` (even) games in pairs with swapped seats from the same random opening.
 
     An opening has 0 to `opening_plies` uniformly random moves. Pairs get different openings while
     enough exist. `at_once` games advance together (0: as many as possible). The result does not
-    depend on `at_once` and `shares`, because the number of a game seeds its randomness. Exception:
+    depend on `at_once`, because the number of a game seeds its randomness. Exception:
     the table of `perfect` outlives a game and can help where its solver runs out of nodes.
     Raises: InputError for an odd number of games or none, for a player of another board, and for
     an illegal edge.
@@ -189,12 +177,11 @@ def play_match(
     positions = after_openings(game, openings)
     play_key = jax.random.key(seed)
     at_once = min(at_once or games, MOST_AT_ONCE)
-    own = shares.own(games)
     parts = [
-        play_games(game, players, positions, play_key, own[begin:][:at_once])
-        for begin in range(0, len(own), at_once)
+        play_games(game, players, positions, play_key, np.arange(games)[begin:][:at_once])
+        for begin in range(0, games, at_once)
     ]
-    margins, moves = (shares.join(np.concatenate(x), games) for x in zip(*parts, strict=True))
+    margins, moves = (np.concatenate(x) for x in zip(*parts, strict=True))
     seats = np.arange(games) % 2
     played = np.concatenate([seats[:, None], np.repeat(positions.drawn, 2, axis=0), moves], axis=1)
     repeats = games - len(np.unique(played, axis=0))

@@ -18,7 +18,7 @@ import numpy as np
 from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import State
-from jaxzero.measure.arena import ALONE, Z_95, Shares, wilson_interval
+from jaxzero.measure.arena import Z_95, wilson_interval
 from jaxzero.measure.suite import Suite
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players.agent import Agent
@@ -62,18 +62,15 @@ def compile_answers(network: Network, settings: SearchConfig, simulations: int) 
     return answer
 
 
-def answer_suite(
-    suite: Suite, answer: AnswerFunction, params: chex.ArrayTree, shares: Shares = ALONE
-) -> Answers:
+def answer_suite(suite: Suite, answer: AnswerFunction, params: chex.ArrayTree) -> Answers:
     """Answer every position of a suite with a compiled answer function."""
-    drawn, parts = suite.drawn[shares.own(len(suite))], []
-    for first in range(0, len(drawn), BATCH):
-        rows = drawn[first : first + BATCH]
+    parts = []
+    for first in range(0, len(suite), BATCH):
+        rows = suite.drawn[first : first + BATCH]
         padded = np.ones((BATCH, suite.game.num_edges), bool)
         padded[: len(rows)] = rows
         parts.append([part[: len(rows)] for part in jax.device_get(answer(params, padded))])
-    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Answers(*(shares.join(column, len(suite)) for column in columns))
+    return Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def agent_answers(suite: Suite, agent: Agent, simulations: int) -> Answers:

@@ -11,7 +11,7 @@ import chex
 from jaxzero.config import Config
 from jaxzero.errors import as_field
 from jaxzero.host.status import doing
-from jaxzero.measure.arena import MatchResult, Shares, play_match
+from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.measure.scoring import BATCH, answer_suite, compile_answers, score
 from jaxzero.measure.strength import refuse_search
 from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
@@ -19,16 +19,15 @@ from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
 from jaxzero.players.players import make_player, make_players
 from jaxzero.training.learner import Learner, accept_candidate, playing_params
-from jaxzero.training.parallel import join_shares, local_copy, own_share
+from jaxzero.training.parallel import local_copy
 
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
-PROCESSES = Shares(own_share, join_shares)
 
 
 class Evaluator:
     """Measures the network of a run: matches, solved positions, and the gate.
 
-    Several processes divide the games and positions; all of them must call the same methods.
+    Every process measures everything; what the first one finds counts.
     """
 
     def __init__(self, config: Config, network: Network):
@@ -44,7 +43,7 @@ class Evaluator:
             check_suite(settings.suite, game)
         matches = bool(self._opponents or settings.gate_threshold)
         # The final matches play as many games at once as those during the run, see `_match`.
-        games = len(own_share(settings.games)) if matches else 0
+        games = settings.games if matches else 0
         solved = BATCH * (suite_name(settings.suite, game) != "none")
         refuse_search("evaluation.simulations", simulations, games, game, solved)
         kinds = {"policy": 0, self.player_name: simulations}
@@ -96,7 +95,7 @@ class Evaluator:
         scores = {}
         for name, answer in self._answering.items():
             with doing(f"scoring {name} on solved positions"):
-                answers = answer_suite(self._suite, answer, params, PROCESSES)
+                answers = answer_suite(self._suite, answer, params)
                 scores[name] = score(self._suite, answers)
         return scores
 
@@ -113,7 +112,8 @@ class Evaluator:
         return accept_candidate(learner) if accepted else learner, metrics
 
     def _match(self, first, second, games: int) -> MatchResult:
-        # As many games at once as during training, so the final match compiles no new program.
+        # As many games at once as during training: the final match needs no more memory, and no
+        # new program if `games` divides `final_games`.
         with doing(f"playing {games} games against {second.name}"):
             return play_match(
                 self._game,
@@ -122,8 +122,7 @@ class Evaluator:
                 games,
                 self._settings.random_opening_moves,
                 self._seed,
-                at_once=len(own_share(self._settings.games)),
-                shares=PROCESSES,
+                at_once=self._settings.games,
             )
 
 

@@ -87,26 +87,6 @@ def gather(values: list[float]) -> np.ndarray:
     return multihost_utils.process_allgather(row.view(np.uint32)).view(np.float64)
 
 
-def own_share(count: int) -> np.ndarray:
-    """Return which of `count` > 0 rows of work this process does: [K], K equal in all processes.
-
-    If the rows do not divide evenly, some rows are done more than once.
-    """
-    processes = jax.process_count()
-    return (jax.process_index() + processes * np.arange(-(-count // processes))) % count
-
-
-def join_shares(rows: np.ndarray, count: int) -> np.ndarray:
-    """Join the rows [K, ...] that each process did by `own_share`: all rows [count, ...].
-
-    All processes must call it.
-    """
-    if jax.process_count() == 1:
-        return rows
-    everywhere = np.asarray(multihost_utils.process_allgather(rows))  # [P, K, ...]
-    return everywhere.swapaxes(0, 1).reshape(-1, *rows.shape[1:])[:count].astype(rows.dtype)
-
-
 def on_first(action: Callable[[], object]) -> None:
     """Call `action` in the first process; raise its InputError in all processes."""
     message = ""
