@@ -42,8 +42,7 @@ def train_parser() -> ArgumentParser:
     parser.add_argument(
         "--weights",
         help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
-        "run; from another board a conv or graph network of the same settings is taken over whole, "
-        "of others the arrays of equal shape",
+        "run. Arrays that fit are taken over; from another board, if the network is conv or graph",
     )
     parser.add_argument(
         "--max_minutes",

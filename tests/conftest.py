@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 from dataclasses import replace
 from importlib.metadata import version
@@ -80,6 +81,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first, so that no worker starts a long file near the end."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(LONGEST)))
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory) -> Path:
+    """Train a complete short run of six iterations; return its folder."""
+    from short_run import short_config
+
+    from jaxzero.training.trainer import train
+
+    run_dir = tmp_path_factory.mktemp("whole") / "run"
+    assert train(short_config(), run_dir)
+    return run_dir
+
+
+@pytest.fixture
+def run(whole, tmp_path) -> Path:
+    """Copy the complete short run, so that a test can damage it."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
 
 
 @pytest.fixture(autouse=True, scope="session")

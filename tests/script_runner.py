@@ -17,14 +17,26 @@ import pytest
 from jaxzero.cli import run_script
 
 ROOT = Path(__file__).parent.parent
-# Tests that start processes share this run, so later processes find its program in the cache.
-TINY = (
-    "--config configs/tiny.yaml --iterations 2 --network.channels 16 --search.simulations 4 "
-    "--selfplay.games_per_iteration 16 --learner.updates_per_iteration 2 --learner.batch_size 32 "
-    "--evaluation.opponents random --evaluation.suite none --evaluation.simulations 0 "
-    "--evaluation.final_games 8 --evaluation.evaluate_every 0 --replay.capacity 500 "
-    "--network.features raw"
+# The iteration of all short runs of `configs/tiny.yaml`: later processes find it in the cache.
+ITERATION = (
+    "--network.features=raw",
+    "--network.channels=16",
+    "--search.simulations=4",
+    "--search.evaluation_batch=1000000",  # whole rounds, as on a GPU: they compile faster
+    "--selfplay.games_per_iteration=16",
+    "--learner.batch_size=32",
+    "--learner.updates_per_iteration=3",
+    "--replay.capacity=500",
 )
+BASE = (
+    *ITERATION,
+    "--evaluation.opponents=random",
+    "--evaluation.suite=none",
+    "--evaluation.simulations=0",
+    "--evaluation.final_games=8",
+    "--evaluation.evaluate_every=0",
+)
+TINY = f"--config configs/tiny.yaml --iterations 2 {' '.join(BASE)}".replace("=", " ")
 
 
 class Ended(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
+from script_runner import ROOT
 
 from jaxzero.cli import config_of, config_parser, load_config, parse
 from jaxzero.config import Config
@@ -21,8 +21,8 @@ from jaxzero.config.files import (
 )
 from jaxzero.errors import InputError
 
-CONFIGS = sorted(Path("configs").glob("*.yaml"))
-TINY = "configs/tiny.yaml"
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+TINY = str(ROOT / "configs/tiny.yaml")
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -62,6 +62,7 @@ WRONG = {
     "search.engine: mctx": "--search={engine: mctx, nodes: quiet}",
     "search.evaluation_batch: 8": "--search={engine: mctx, nodes: all, evaluation_batch: 8}",
     "selfplay.late_start_moves: 5": "--selfplay.late_start_moves=5",
+    "selfplay.late_start_until: 0.5": "--selfplay.late_start_until=0.5",
 }
 
 
@@ -83,7 +84,7 @@ def test_games_must_begin_before_they_end():
 def test_most_decisions_of_a_falling_start_are_stored():
     # The solver leaves 14 decisions, so a lane of 12 games has 28 steps: 3/4 * 28 / 12 = 1.75.
     stops = "--selfplay.solver_below_edges=26", "--selfplay.late_start_moves=8"
-    assert load_config("configs/cpu_4x4.yaml", *stops).positions_per_game == 2
+    assert load_config(ROOT / "configs/cpu_4x4.yaml", *stops).positions_per_game == 2
 
 
 @pytest.mark.parametrize("name", RENAMED)

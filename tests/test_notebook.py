@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import nbformat
 from nbclient import NotebookClient
-from script_runner import ROOT
+from script_runner import ITERATION, ROOT
 
 SETTINGS = '{"evaluation.simulations": 0}'
-SHORT = (
-    '{"evaluation.simulations": 0, "iterations": 20, "evaluation.evaluate_every": 20, '
-    '"network.features": "raw", "network.channels": 16, "search.simulations": 4}'
-)
+SHORT = dict(option.removeprefix("--").split("=") for option in ITERATION)
+SHORT |= {"evaluation.simulations": 0, "iterations": 20, "evaluation.evaluate_every": 20}
 
 
 def test_the_example_runs_and_shows_pictures(monkeypatch):
@@ -18,7 +16,7 @@ def test_the_example_runs_and_shows_pictures(monkeypatch):
     monkeypatch.delenv("MPLBACKEND")  # a kernel sets its own backend
     notebook = nbformat.read(ROOT / "docs" / "notebook.ipynb", as_version=4)
     (training,) = [cell for cell in notebook.cells if SETTINGS in cell.source]
-    training.source = training.source.replace(SETTINGS, SHORT)
+    training.source = training.source.replace(SETTINGS, str(SHORT))
     NotebookClient(notebook, timeout=600).execute()
     shown = [part for cell in notebook.cells for part in cell.get("outputs", ())]
     assert [part.name for part in shown if part.output_type == "stream"].count("stderr") == 0

@@ -109,8 +109,8 @@ class Lengths:
         Late games may have fewer decisions than stored positions; some are then stored twice.
         """
         games = self.selfplay.games_per_iteration
-        played = self.lanes(games) * self.decisions_per_lane
-        return min(games * self.positions_per_game, played) + games * self.solver_positions_per_game
+        stored = min(games * self.positions_per_game, self.decisions_per_iteration)
+        return stored + games * self.solver_positions_per_game
 
     @property
     def decisions_per_iteration(self) -> int:

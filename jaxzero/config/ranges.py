@@ -55,7 +55,6 @@ Seconds = number(1e-3, 1e6)  # of a measurement or a solver
 SecondsOfDecision = number(0, 3600)
 Port = whole(0, 2**16 - 1)
 Rounds = whole(1, 1000)  # of a measurement
-Processes = whole(1, 1024)
 
 
 def split_list(field: str, text: str) -> list[str]:

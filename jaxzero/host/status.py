@@ -56,8 +56,8 @@ def mute() -> None:
 @contextmanager
 def status_lines(words: str) -> Iterator[None]:
     """Print status lines during a block of the main thread; `words` are the default."""
-    if _tasks:  # already in such a block
-        yield
+    if _tasks or threading.current_thread() is not threading.main_thread():
+        yield  # in such a block already, or nothing names what is done
         return
     _state.muted = False
     # The imports before this count as silence.

@@ -29,7 +29,7 @@ from jaxzero.players.agent import Agent
 from jaxzero.players.levels import find_level
 from jaxzero.players.players import make_player, make_players, name_shown
 from jaxzero.runs.checkpoint import Checkpoints
-from jaxzero.runs.memory import memory_limit_bytes, refuse_match
+from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
     LoadedAgent,
@@ -169,4 +169,9 @@ def refuse_search(
     """
     limit = memory_limit_bytes(jax.local_devices()[:1])
     batch = max(batch_size(min(games, MOST_AT_ONCE)), positions)
-    refuse_match(field, simulations, batch, game.num_edges, limit)
+    needed = batch * (simulations + 1) * game.num_edges * NODE_BYTES
+    if limit is not None and needed > limit:
+        raise InputError(
+            f"{field}: {simulations} takes {mebibytes(needed)} for {batch} games at once, the "
+            f"device has {mebibytes(limit)}: lower it"
+        )

@@ -60,7 +60,7 @@ def benchmark(
     if fraction == 1:
         run.step()
     # Read this before the parts are measured: they hold more memory than a run.
-    peak = max(map(peak_memory_bytes, devices))
+    peak = peak_memory_bytes(devices)
     parts, notes = iteration_parts(work, fraction)
     if fraction == 1:
         # Time it first: on a busy machine the call after a long one waits for its turn.

@@ -30,7 +30,7 @@ from jaxzero.config import Config
 from jaxzero.config.files import dotted, save_config, typed_fields
 from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
 from jaxzero.host.environment import check_devices
-from jaxzero.host.files import locked_folder, make_folder, write_csv, write_json
+from jaxzero.host.files import make_folder, write_csv, write_json
 from jaxzero.host.interrupts import end_with_parent
 from jaxzero.host.readers import check_mapping, read_mapping
 from jaxzero.host.status import doing
@@ -85,7 +85,7 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
     Raises: InputError if `out` cannot be written or holds another sweep.
     """
     rows, ended = [], []  # `ended`: series of a growing sweep that have failed
-    with new_folder("out", out), locked_folder("out", out):
+    with new_folder("out", out):
         open_folder(grid, out)
         for number, point in enumerate(grid.points, start=1):
             series = {n: v for n, v in point.settings.items() if n != GAMES}
@@ -285,7 +285,7 @@ def measured(config: Config, rounds: int) -> Row:
     del result["config"]  # the sweep holds it once for all points
     return result | {
         "seconds": seconds,
-        "peak_memory_bytes": max(map(peak_memory_bytes, devices)),
+        "peak_memory_bytes": peak_memory_bytes(devices),
         "predicted_memory_bytes": run.program.predicted,
         "compile_seconds": run.compile_seconds,
     }

@@ -9,9 +9,12 @@ from jaxzero.config import Config
 from jaxzero.errors import InputError
 from jaxzero.host.memory import available_host_bytes, process_peak_bytes
 
-# Numbers per edge in a node of the search tree: child, logit, visits, value. mctx stores more.
-_NODE_NUMBERS = 4
+# Bytes per edge in a node of the search tree: child, logit, visits, value. mctx stores more.
+NODE_BYTES = 4 * 4
 _LARGEST_INDEX = 2**31 - 1
+# The settings that the temporary arrays of an iteration grow with: self-play and learning share
+# their memory.
+TEMPORARY = "selfplay.games_per_iteration, search.simulations or learner.batch_size"
 
 
 class DoesNotFit(InputError):
@@ -22,11 +25,14 @@ class DoesNotFit(InputError):
     ):
         self.needed, self.limit = needed, limit
         setting = max(parts, key=parts.get)
-        section, name = setting.split(".")
+        value, it = "working memory", "one of them"
+        if setting != TEMPORARY:
+            section, name = setting.split(".")
+            value, it = getattr(getattr(config, section), name), "it"
         super().__init__(
-            f"{setting}: {getattr(getattr(config, section), name)} takes "
-            f"{mebibytes(parts[setting])} of {'at least ' * at_least}{mebibytes(needed)} that the "
-            f"run needs per device, which has {mebibytes(limit)}: lower it"
+            f"{setting}: {value} takes {mebibytes(parts[setting])} of "
+            f"{'at least ' * at_least}{mebibytes(needed)} that the run needs per device, which has "
+            f"{mebibytes(limit)}: lower {it}"
         )
 
 
@@ -42,11 +48,11 @@ def least_bytes(
     edges = config.game.board.num_edges
     lanes = config.lanes(config.selfplay.games_per_iteration // devices)
     nodes = lanes * (config.search.simulations + 1)
-    trees = nodes * edges * 4 * _NODE_NUMBERS
+    trees = nodes * edges * NODE_BYTES
     # Bytes of a position: 5 an edge (drawn, policy), 13 for player, boxes, value, random or not.
     positions = lanes * config.lane_steps * (edges * 5 + 13)
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
-    replay, waiting = (_tree_bytes(part) // devices for part in actor)
+    replay, waiting = (tree_bytes(part) // devices for part in actor)
     positions += waiting
     parts = {
         "replay.capacity": replay,
@@ -61,7 +67,7 @@ def least_bytes(
     parts[
         "search.simulations" if more_simulations > more_games else "selfplay.games_per_iteration"
     ] += trees
-    return parts | {"learner.batch_size": sampled, "network.channels": _tree_bytes(learner)}
+    return parts | {"learner.batch_size": sampled, "network.channels": tree_bytes(learner)}
 
 
 def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devices: int) -> None:
@@ -82,28 +88,6 @@ def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devic
         )
 
 
-def refuse_match(field: str, simulations: int, games: int, edges: int, limit: int | None) -> None:
-    """Raise an InputError if the search trees of parallel games exceed the memory of a device."""
-    needed = games * (simulations + 1) * edges * 4 * _NODE_NUMBERS
-    if limit is not None and needed > limit:
-        raise InputError(
-            f"{field}: {simulations} takes {mebibytes(needed)} for {games} games at once, the "
-            f"device has {mebibytes(limit)}: lower it"
-        )
-
-
-def largest_phase(parts: dict[str, int], temporary: int, temporary_of_playing: int) -> str:
-    """Return the setting of the phase that needs the `temporary` bytes of an iteration.
-
-    Self-play alone needs `temporary_of_playing` bytes.
-    """
-    # The phases share this memory, so the larger one decides.
-    if temporary > 1.25 * temporary_of_playing:
-        return "learner.batch_size"
-    trees_dominate = parts["search.simulations"] > temporary / 2
-    return "search.simulations" if trees_dominate else "selfplay.games_per_iteration"
-
-
 def predicted_bytes(compiled: jax.stages.Compiled) -> int | None:
     """Return the bytes that XLA plans to hold on one device at once; None if unknown."""
     plan = compiled.memory_analysis()
@@ -118,11 +102,6 @@ def predicted_bytes(compiled: jax.stages.Compiled) -> int | None:
     )
 
 
-def temporary_bytes(compiled: jax.stages.Compiled) -> int:
-    """Return the bytes that a program holds on one device besides inputs and outputs."""
-    return compiled.memory_analysis().temp_size_in_bytes
-
-
 def memory_limit_bytes(devices: list[jax.Device]) -> int | None:
     """Return the memory limit of one of `devices`, in bytes; None if unknown.
 
@@ -135,10 +114,10 @@ def memory_limit_bytes(devices: list[jax.Device]) -> int | None:
     return None if available is None else available // len(devices)
 
 
-def peak_memory_bytes(device: jax.Device) -> int:
-    """Return the peak memory in bytes: of the device, or of the process if it reports none."""
-    stats = device.memory_stats() or {}
-    return stats.get("peak_bytes_in_use") or process_peak_bytes()
+def peak_memory_bytes(devices: list[jax.Device]) -> int:
+    """Return the largest peak memory of the devices, or of the process if they report none."""
+    peaks = [(device.memory_stats() or {}).get("peak_bytes_in_use", 0) for device in devices]
+    return max(peaks) or process_peak_bytes()
 
 
 def mebibytes(count: float | None) -> str:
@@ -146,5 +125,6 @@ def mebibytes(count: float | None) -> str:
     return "unknown" if count is None else f"{count / 2**20:,.0f} MiB"
 
 
-def _tree_bytes(tree: chex.ArrayTree) -> int:
+def tree_bytes(tree: chex.ArrayTree) -> int:
+    """Return the bytes of all arrays or shapes of a tree."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

@@ -89,17 +89,6 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
     return unflatten_dict({name: flat[name] for name in wanted}, sep="/")
 
 
-def params_of_any_board(network: Network, params: chex.ArrayTree) -> chex.ArrayTree:
-    """Return the weights that do not depend on the board.
-
-    Compare with a board larger in both directions: 3x4 and 4x3 have equal shapes, but other edges.
-    """
-    game, flat = network.game, flatten_dict(params)
-    larger = DotsAndBoxes(game.rows + 1, game.cols + 1)
-    there = flatten_dict(param_shapes(Network(larger, network.config)))
-    return unflatten_dict({name: x for name, x in flat.items() if x.shape == there[name].shape})
-
-
 def margin_columns(source: DotsAndBoxes, target: DotsAndBoxes) -> np.ndarray:
     """Return the margin bin of `source` for each margin bin of `target`: [M] int.
 

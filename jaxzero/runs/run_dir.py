@@ -142,21 +142,10 @@ def finished_checkpoints(folder: Path) -> list[int]:
 
 
 @contextmanager
-def new_run_dir(run_dir: Path) -> Iterator[None]:
-    """Create and lock the directory of a run for a block.
-
-    Folders created here are removed again if they stay empty. Raises: InputError if the directory
-    cannot be created, or if another process trains in it.
-    """
-    with new_folder("run_dir", run_dir), locked_folder("run_dir", run_dir):
-        yield
-
-
-@contextmanager
 def new_folder(option: str, folder: Path) -> Iterator[None]:
-    """Create a folder and its parents for a block; remove the new ones that stay empty.
+    """Create and lock a folder for a block; remove it and its new parents if they stay empty.
 
-    Raises: InputError if the folder cannot be created.
+    Raises: InputError if the folder cannot be created or if another process holds it.
     """
     made = [one for one in (folder, *folder.parents) if not one.exists()]  # the innermost first
 
@@ -166,7 +155,7 @@ def new_folder(option: str, folder: Path) -> Iterator[None]:
                 one.rmdir()
 
     make_folder(option, folder)
-    with cleaned_up(remove_if_empty):
+    with cleaned_up(remove_if_empty), locked_folder(option, folder):
         yield
 
 

@@ -6,6 +6,8 @@ import time
 from dataclasses import replace
 from functools import cached_property
 
+import chex
+
 from jaxzero.config import Config
 from jaxzero.errors import as_field
 from jaxzero.host.status import doing
@@ -16,7 +18,7 @@ from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
 from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
 from jaxzero.players.players import make_player, make_players
-from jaxzero.training.learner import Learner, accept_candidate, playing_params
+from jaxzero.training.learner import Learner, playing_params
 from jaxzero.training.parallel import local_copy
 
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
@@ -60,10 +62,9 @@ class Evaluator:
         If the metric gate/accepted is 1, the caller must accept the newest weights.
         """
         began = time.perf_counter()
-        # On the first device of each process.
-        learner, gate = self.gate(local_copy(learner))
-        results = self.play(learner, self._settings.games)
-        scores = self.score(learner)
+        params, gate = self.gate(learner)
+        results = self.play(params, self._settings.games)
+        scores = self.score(params)
         words = "".join(f"  {name} {result.points:.1%}" for name, result in results.items())
         if gate:
             accepted = "passed" if gate["gate/accepted"] else "kept"
@@ -80,33 +81,36 @@ class Evaluator:
         with doing("reading the suite of solved positions"):
             return choose_suite(self._settings.suite, self._game)
 
-    def play(self, learner: Learner, games: int) -> dict[str, MatchResult]:
+    def play(self, params: chex.ArrayTree, games: int) -> dict[str, MatchResult]:
         """Play a match of `games` games against every opponent."""
-        player = replace(self._player, params=local_copy(playing_params(learner)))
+        player = replace(self._player, params=params)
         return {opponent.name: self._match(player, opponent, games) for opponent in self._opponents}
 
-    def score(self, learner: Learner) -> dict[str, dict]:
+    def score(self, params: chex.ArrayTree) -> dict[str, dict]:
         """Return the scores on the suite for policy and search; empty without a suite."""
         if self._suite is None:
             return {}
-        params, scores = local_copy(playing_params(learner)), {}
+        scores = {}
         for name, player in self._scored.items():
             with doing(f"scoring {name} on solved positions"):
                 answers = player_answers(self._suite, replace(player, params=params))
                 scores[name] = score(self._suite, answers)
         return scores
 
-    def gate(self, learner: Learner) -> tuple[Learner, dict[str, float]]:
-        """Accept the newest weights if they score enough against the best. No gate: do nothing."""
-        threshold = self._settings.gate_threshold
+    def gate(self, learner: Learner) -> tuple[chex.ArrayTree, dict[str, float]]:
+        """Return the weights that play, on the first device of this process, and metrics.
+
+        The newest weights become the best ones if they score enough against them.
+        """
+        params, threshold = local_copy(playing_params(learner)), self._settings.gate_threshold
         if not threshold:
-            return learner, {}
-        candidate = replace(self._player, params=local_copy(learner.params))
-        best = replace(self._player, params=local_copy(learner.best))
+            return params, {}
+        newest = local_copy(learner.params)
+        best, candidate = (replace(self._player, params=one) for one in (params, newest))
         points = self._match(candidate, best, self._settings.games).points
         accepted = points >= threshold
         metrics = {"gate/points": points, "gate/accepted": float(accepted)}
-        return accept_candidate(learner) if accepted else learner, metrics
+        return newest if accepted else params, metrics
 
     def _match(self, first, second, games: int) -> MatchResult:
         # As many games at once as during training: the final match needs no more memory, and no

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -13,13 +12,13 @@ from jaxzero.config import Config
 from jaxzero.host.status import doing
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.runs.memory import (
+    TEMPORARY,
     DoesNotFit,
-    largest_phase,
     least_bytes,
     memory_limit_bytes,
     predicted_bytes,
     refuse_least,
-    temporary_bytes,
+    tree_bytes,
 )
 from jaxzero.search.search import network_evaluator
 from jaxzero.training.adjudication import Adjudication, init_adjudication, store
@@ -141,13 +140,9 @@ def compile_iteration(config: Config, network: Network, devices: list[jax.Device
     compiled = lower_and_compile(config, network, devices, shapes)
     predicted = predicted_bytes(compiled)
     if limit is not None and predicted is not None and predicted > limit:
-        temporary = temporary_bytes(compiled)
-        if temporary > max(parts.values()):
-            playing = replace(config, learner=replace(config.learner, updates_per_iteration=0))
-            played = lower_and_compile(playing, network, devices, shapes)
-            parts[largest_phase(parts, temporary, temporary_bytes(played))] = temporary
+        parts[TEMPORARY] = compiled.memory_analysis().temp_size_in_bytes
         raise DoesNotFit(config, predicted, limit, parts)
-    return Program(compiled, predicted, parts["replay.capacity"])
+    return Program(compiled, predicted, tree_bytes(shapes.actor.replay) // len(devices))
 
 
 def lower_and_compile(

@@ -290,16 +290,8 @@ def learn(
     taken = jnp.maximum(updates - skipped.sum(), 1.0)
     means = {name: values.sum() / taken for name, values in metrics.items()}
     means["skipped_updates"] = skipped.sum()
-    names = ("skipped_in_a_row", "skipped_at_start", "skipped_at_end")
-    means |= dict(zip(names, runs_of_ones(skipped), strict=True))
+    means["skipped_at_end"] = jnp.cumprod(skipped[::-1]).sum()  # the last ones, in a row
     # The optimiser's own count: it starts at 0 when the optimiser changes.
     count = learner.opt_state[-1].count - 1
     means["learning_rate"] = learning_rate(config.learner, count, fractions[-1])
     return learner, {f"learn/{name}": value for name, value in means.items()}
-
-
-def runs_of_ones(flags: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return the lengths of the longest, leading and trailing run of ones in flags [U]."""
-    so_far = jnp.cumsum(flags)
-    runs = so_far - jax.lax.cummax(jnp.where(flags > 0, 0.0, so_far))
-    return runs.max(), jnp.cumprod(flags).sum(), runs[-1]

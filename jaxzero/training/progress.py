@@ -17,7 +17,7 @@ from jaxzero.errors import InputError, RunError
 from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
-from jaxzero.runs.resize import fits_all_boards, params_of_any_board, resize_params
+from jaxzero.runs.resize import fits_all_boards, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
 from jaxzero.training.adjudication import init_adjudication
@@ -36,7 +36,8 @@ from jaxzero.training.parallel import (
 )
 from jaxzero.training.replay import Replay, relayout
 
-MOST_SKIPPED = 20  # updates in a row without a finite loss and gradient, before the run gives up
+# Last updates of an iteration without a finite loss and gradient, before the run gives up.
+MOST_SKIPPED = 20
 
 
 class Progress(NamedTuple):
@@ -48,7 +49,6 @@ class Progress(NamedTuple):
     minutes: float = 0.0  # of self-play and learning, earlier starts of the run included
     games: int = 0
     evaluations: int = 0  # of the network in these games
-    skipped: float = 0.0  # updates skipped in a row at the end of the last iteration
 
     def fraction_done(self, config: Config) -> float:
         """Return the fraction of the run that is done, 0 to 1."""
@@ -62,15 +62,15 @@ def refuse_misfit(network: Network, initial: InitialWeights) -> None:
 
 
 def fitted(network: Network, initial: InitialWeights) -> chex.ArrayTree:
-    """Return the initial weights that a network can use, resized if only the boards differ."""
+    """Return the initial weights for the board of a network; empty if none has a use there."""
     source, params = initial.network, initial.params
     if source.config.trunk != network.config.trunk:
         return {}  # arrays of the same name and shape have another role there
     if source.game == network.game:
         return params
-    if source.config == network.config and fits_all_boards(source):
-        return resize_params(source, network, params)
-    return params_of_any_board(source, params)
+    if not fits_all_boards(source):
+        return {}
+    return resize_params(source, Network(network.game, source.config), params)
 
 
 def start(
@@ -135,10 +135,9 @@ def _empty_actor(config: Config, devices: list[jax.Device]) -> Actor:
 
 def _say_what_was_kept(saved: Replay, replay: Replay) -> None:
     before, after = (int(np.sum(ring.size)) for ring in (saved, replay))
-    print(
-        f"replay        {after:,} of {before:,} saved positions kept, from "
-        f"{len(saved.size)} to {len(replay.size)} devices"
-    )
+    devices = [len(ring.size) for ring in (saved, replay)]
+    moved = f", from {devices[0]} to {devices[1]} devices" if devices[0] != devices[1] else ""
+    print(f"replay        {after:,} of {before:,} saved positions kept{moved}")
 
 
 def next_span(config: Config, progress: Progress) -> np.ndarray:
@@ -158,35 +157,29 @@ def run_iteration(
     compiled: jax.stages.Compiled,
     run_key: jax.Array,
     progress: Progress,
-    solver: Adjudicator | None = None,
+    solver: Adjudicator,
 ) -> tuple[Progress, dict[str, Any]]:
     """Run one iteration and read its scalars, the only wait for the device.
 
-    Without a solver the results of adjudicated games stay unknown.
-    Raises: FloatingPointError when a metric is not finite, or when too many updates in a row were
+    Raises: FloatingPointError when a metric is not finite, or when too many updates at the end were
     skipped because their loss or gradient was not finite.
     """
-    begin, actor, waits = time.perf_counter(), progress.actor, {}
+    begin = time.perf_counter()
     span = place(next_span(config, progress), run_key.sharding)
-    if solver is not None:
-        state, waits = solver.answer(actor.adjudication)
-        actor = actor._replace(adjudication=state)
+    state, waits = solver.answer(progress.actor.adjudication)
+    actor = progress.actor._replace(adjudication=state)
     learner, actor, metrics = compiled(progress.learner, actor, run_key, span)
     values = jax.device_get(metrics)
-    if solver is not None:
-        solver.submit(actor.adjudication, progress.iteration)
+    solver.submit(actor.adjudication, progress.iteration)
     seconds = time.perf_counter() - begin
     metrics = {name: float(value) for name, value in values.items()}
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
     if wrong:
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
-    names = ("skipped_at_start", "skipped_at_end", "skipped_in_a_row")
-    at_start, at_end, in_a_row = (metrics.get(f"learn/{name}", 0.0) for name in names)
-    # The first updates of this iteration follow the last ones of the iteration before.
-    skipped = max(in_a_row, progress.skipped + at_start if at_start else 0.0)
-    all_skipped = skipped and in_a_row >= config.learner.updates_per_iteration
-    if skipped >= MOST_SKIPPED or all_skipped:
-        raise FloatingPointError(f"{skipped:.0f} updates in a row had no finite gradient")
+    # Weights that lost their gradient for good skip all updates from then on.
+    skipped = metrics.get("learn/skipped_at_end", 0.0)
+    if 0 < min(MOST_SKIPPED, config.learner.updates_per_iteration) <= skipped:
+        raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
     games = round(metrics["selfplay/games"])
     # Evaluations that searches asked for; a device may compute more to fill its batches.
     evaluations = round(metrics["selfplay/evaluations"])
@@ -197,11 +190,8 @@ def run_iteration(
         progress.minutes + seconds / 60,
         progress.games + games,
         progress.evaluations + evaluations,
-        at_end,
     )
-    if solver is not None:
-        metrics = solver.known(metrics, waits)
-    return progress, metrics | {
+    return progress, solver.known(metrics, waits) | {
         "speed/seconds": seconds,
         "speed/games_per_second": games / seconds,
         "speed/evaluations_per_second": evaluations / seconds,
@@ -210,38 +200,17 @@ def run_iteration(
     }
 
 
-class Saver:
-    """Saves a run every `checkpoint_every` iterations and at its end."""
-
-    def __init__(self, config: Config, checkpoints: Checkpoints):
-        self._config, self._checkpoints = config, checkpoints
-        self.is_due = self._has_waited = False
-
-    def save(self, progress: Progress, metrics: dict[str, Any], ends: bool) -> None:
-        """Start an asynchronous save if one is due and the newest weights are good.
-
-        After skipped updates the weights may be finite and yet never give a finite gradient again.
-        A checkpoint of them would be useless, so the save waits for one more iteration, which
-        diverges or takes an update. Raises: FloatingPointError if numbers are not finite.
-        """
-        self.is_due |= ends or progress.iteration % self._config.checkpoint_every == 0
-        if not self.is_due:
-            return
-        if metrics.get("learn/skipped_at_end") and not self._has_waited:
-            print("The last update was skipped: saving waits for one more iteration.")
-            self._has_waited = True
-            return
-        assert_replicated(progress.learner)
-        record = {
-            "config": asdict(self._config),
-            "minutes": progress.minutes,
-            "games": progress.games,
-            "evaluations": progress.evaluations,
-        }
-        replay = progress.actor.replay if self._config.save_replay else None
-        learner = local_copy(progress.learner)
-        self._checkpoints.save(progress.iteration, learner, replay, record)
-        self.is_due = self._has_waited = False
+def save(config: Config, progress: Progress, checkpoints: Checkpoints) -> None:
+    """Start an asynchronous save. Raises: FloatingPointError if numbers are not finite."""
+    assert_replicated(progress.learner)
+    record = {
+        "config": asdict(config),
+        "minutes": progress.minutes,
+        "games": progress.games,
+        "evaluations": progress.evaluations,
+    }
+    replay = progress.actor.replay if config.save_replay else None
+    checkpoints.save(progress.iteration, local_copy(progress.learner), replay, record)
 
 
 def agree(progress: Progress, stop: Stop, metrics: dict[str, float]) -> tuple[Progress, bool]:

@@ -51,7 +51,10 @@ def play_queue(
 
     begin = play, queue._replace(next=head + lanes), ends
     (play, _, ends), _ = jax.lax.scan(refill_and_step, begin, None, config.lane_steps)
-    return play.decisions, note_ends(config, play.games, ends)
+    # A game that was cut because nearly all were too long has no result: it counts as not played.
+    ended = has_ended(config, positions_to_search(config, play.games))
+    kept = play.decisions.played & (ended[None] | (play.decisions.game != play.games.number[None]))
+    return play.decisions._replace(played=kept), note_ends(config, play.games, ends)
 
 
 def make_queue(config: Config, games: Games) -> Queue:

@@ -20,7 +20,7 @@ from jaxzero.players.agent import Agent
 from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.memory import peak_memory_bytes
 from jaxzero.runs.metrics import MetricsWriter
-from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir, new_run_dir, resume_command
+from jaxzero.runs.run_dir import CONFIG_FILE, check_run_dir, new_folder, resume_command
 from jaxzero.runs.summary import (
     headline,
     note_start,
@@ -46,8 +46,9 @@ from jaxzero.training.parallel import (
     refuse_separate,
     replicate,
 )
-from jaxzero.training.progress import Progress, Saver, agree, refuse_misfit, run_iteration
+from jaxzero.training.progress import Progress, agree, refuse_misfit, run_iteration
 from jaxzero.training.progress import resume as resume_progress
+from jaxzero.training.progress import save as save_progress
 from jaxzero.training.progress import start as start_progress
 
 OnIteration = Callable[[dict[str, float]], Any]  # takes the metrics of an iteration
@@ -72,7 +73,7 @@ def train(
     """
     with ends_together(resume_command(run_dir)), ExitStack() as place:
         # A folder that cannot be written is refused before the compiler runs.
-        on_first(lambda: place.enter_context(new_run_dir(run_dir)))
+        on_first(lambda: place.enter_context(new_folder("run_dir", run_dir)))
         return _train(config, run_dir, resume, stop or Stop(), initial, on_iteration)
 
 
@@ -96,6 +97,11 @@ def _train(
     print("Compiling the program of an iteration ...", flush=True)
     refuse_separate(run_dir)
     program = compile_iteration(config, network, devices)
+    if is_first() and not resume:
+        # Before the folder of checkpoints: a run that dies from here on can be resumed.
+        if initial:
+            note_initial_weights(run_dir, initial)
+        save_config(config, run_dir / CONFIG_FILE)
 
     # Signals ask the run to stop from here until the last checkpoint is written.
     with (
@@ -114,27 +120,30 @@ def _train(
             with doing("preparing weights and replay"):
                 progress = start_progress(config, network, devices, initial)
         if is_first():
-            save_config(config, run_dir / CONFIG_FILE)
+            if resume:
+                save_config(config, run_dir / CONFIG_FILE)
             note_start(run_dir, devices, progress.iteration)
-            if initial:
-                note_initial_weights(run_dir, initial)
         print_needs(config, program.predicted, program.replay, progress.iteration, progress.minutes)
 
         # Loop.
         iterations = iterate(parts, program, progress, solver, stop)
-        saver, ends = Saver(config, checkpoints), progress.fraction_done(config) == 1
+        due, ends = False, progress.fraction_done(config) == 1
         with (
             MetricsWriter(run_dir, progress.iteration, config.iterations)
             if is_first()
             else nullcontext() as writer
         ):
-            while saver.is_due or not ends:
+            while not ends:
                 with divergence(config, checkpoints, resume_command(run_dir)):
-                    progress, metrics, line, last = next(iterations)
+                    progress, metrics, line, ends = next(iterations)
                     if is_first():
                         writer.write(progress.iteration, metrics, line)
-                    ends = ends or last
-                    saver.save(progress, metrics, ends)
+                    due = due or progress.iteration % config.checkpoint_every == 0
+                    # After skipped updates weights may be finite and yet never give a finite
+                    # gradient again. The next iteration diverges or takes an update.
+                    if ends or (due and not metrics.get("learn/skipped_at_end")):
+                        save_progress(config, progress, checkpoints)
+                        due = False
                 if on_iteration is not None:
                     on_iteration({"iteration": progress.iteration, **metrics})
     return _finish(parts, run_dir, progress, stop)
@@ -173,7 +182,7 @@ def iterate(
         # The compiled program is `iteration` in training/iteration.py.
         with doing(_iteration_words(config, progress)):
             progress, metrics = run_iteration(config, program.compiled, run_key, progress, solver)
-        metrics["memory/peak_bytes"] = _peak_memory(devices)
+        metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
         line = headline(config, metrics) + f"  left {_time_left(config, progress)}"
         if evaluator.is_due(progress.iteration):
             measured, words = evaluator.evaluate(progress.learner)
@@ -240,10 +249,6 @@ def _time_left(config: Config, progress: Progress) -> str:
     return time_left(progress.fraction_done(config), progress.minutes)
 
 
-def _peak_memory(devices: list[jax.Device]) -> int:
-    return max(map(peak_memory_bytes, own_devices(devices)))
-
-
 def _finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool:
     """Measure and summarise a complete run; print the command that continues a stopped one."""
     config, devices, _, evaluator = parts
@@ -260,10 +265,11 @@ def _finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool
         print(f"The training is done and saved. To measure the strength: {resume_command(run_dir)}")
         return False
     print("Measuring the final strength ...", flush=True)
-    results = evaluator.play(progress.learner, config.evaluation.final_games)
-    scores = evaluator.score(progress.learner)
+    params = local_copy(playing_params(progress.learner))
+    results = evaluator.play(params, config.evaluation.final_games)
+    scores = evaluator.score(params)
     totals = progress.iteration, progress.minutes, progress.games, progress.evaluations
-    peak, player = _peak_memory(devices), evaluator.player_name
+    peak, player = peak_memory_bytes(own_devices(devices)), evaluator.player_name
     on_first(lambda: write_summary(config, run_dir, devices, totals, peak, player, results, scores))
     print_next(run_dir, suite_name("auto", config.game.board, "test"))
     return True

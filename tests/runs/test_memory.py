@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import pytest
+from script_runner import ITERATION
 
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
@@ -17,27 +18,10 @@ from jaxzero.training.iteration import Program, compile_iteration, init_actor, i
 
 GIB = 2**30
 PRESETS = {"gpu_8gb": 8e9, "gpu_24gb": 24e9, "gpu_80gb": 80e9, "cpu": 8e9}
-LARGE = {"replay.capacity": 400_000, "learner.batch_size": 16384}
-# Settings of the other phases; each case compiles two more iterations.
-MORE = {"selfplay.games_per_iteration": 512, "search.simulations": 4000}
-large = pytest.mark.parametrize(
-    ("setting", "value"),
-    [*LARGE.items(), *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE.items())],
-)
-SMALL = (
-    "--devices=1",
-    "--network.features=raw",
-    "--network.channels=16",
-    "--search.simulations=4",
-    "--selfplay.games_per_iteration=16",
-    "--learner.batch_size=32",
-    "--learner.updates_per_iteration=2",
-    "--replay.capacity=500",
-)
 
 
 def tiny(*options: str):
-    config = load_config("configs/tiny.yaml", *SMALL, *options)
+    config = load_config("configs/tiny.yaml", "--devices=1", *ITERATION, *options)
     return config, Network(config.game.board, config.network)
 
 
@@ -57,6 +41,8 @@ def test_the_replay_is_counted_to_the_byte():
     ring = jax.eval_shape(lambda: init_actor(config, 1))
     counted = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(ring))
     assert least(config)["replay.capacity"] == plan(option).replay == counted
+    once = "--replay.capacity=1"  # a lower capacity would change nothing, so games are blamed
+    assert least(tiny(once)[0])["replay.capacity"] == 0 < plan(once).replay
     one, two = least(config, 1), least(config, 2)
     for setting in ("selfplay.games_per_iteration", "learner.batch_size"):
         assert two[setting] * 2 == one[setting]
@@ -87,11 +73,17 @@ def test_the_absurd_is_refused_by_name_without_compiling(setting, value, beside,
             plan(*options)
 
 
-@large
-def test_a_plan_beyond_the_limit_names_the_setting_that_takes_most(setting, value, monkeypatch):
+@pytest.mark.parametrize(
+    ("setting", "value", "named"),
+    [
+        ("replay.capacity", 400_000, "replay.capacity: 400000"),
+        ("learner.batch_size", 16384, rf"{GAMES}, {SIMULATIONS} or learner.batch_size: work.*"),
+    ],
+)
+def test_a_plan_beyond_the_limit_names_what_takes_most(setting, value, named, monkeypatch):
     predicted = plan(f"--{setting}={value}").predicted
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: predicted - 1)
-    with pytest.raises(DoesNotFit, match=f"^{setting}: {value} takes"):
+    with pytest.raises(DoesNotFit, match=rf"^{named} takes [\d,]+ MiB of .*: lower "):
         plan(f"--{setting}={value}")
     monkeypatch.setattr(iteration, "memory_limit_bytes", lambda _: predicted)
     assert plan(f"--{setting}={value}").predicted == predicted

@@ -40,6 +40,10 @@ def test_a_run_may_end_where_it_is_and_later(run_dir):
     for name, value in (("iterations", 39), ("minutes", 2.4)):
         with pytest.raises(InputError, match=rf"^{name}: {value} is less than"):
             check_run_dir(replace(CONFIG, **{name: value}), run_dir, resume=True)
+    with pytest.raises(InputError, match="holds a run"):
+        check_run_dir(CONFIG, run_dir, resume=False)
+    with pytest.raises(InputError, match="holds no run"):
+        check_run_dir(CONFIG, run_dir / "other", resume=True)
     over = replace(CONFIG, minutes=2.49)  # its last iteration ended after this limit
     save_config(over, run_dir / "config.yaml")
     check_run_dir(over, run_dir, resume=True)

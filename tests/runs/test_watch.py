@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from script_runner import run_here
+from script_runner import ROOT, run_here
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config
@@ -120,9 +120,8 @@ def test_each_warning_is_provoked_alone_and_names_a_setting(name, metrics, setti
 
 
 def test_a_run_that_fell_apart_on_a_gpu_is_recognised():
-    path = "docs/results/NVIDIA_H100_80GB_HBM3/train_second.json"
-    with open(path) as file:
-        metrics = json.load(file)["iterations"]
+    path = ROOT / "docs/results/NVIDIA_H100_80GB_HBM3/train_second.json"
+    metrics = json.loads(path.read_text())["iterations"]
     assert "gradient explodes" in names(load_config("configs/gpu_80gb.yaml"), metrics)
 
 

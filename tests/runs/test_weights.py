@@ -10,16 +10,15 @@ import chex
 import jax
 import numpy as np
 import pytest
+from short_run import saved, short_config
 
 import jaxzero
-from jaxzero.cli import load_config
 from jaxzero.config.files import save_config
 from jaxzero.errors import InputError
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
 from jaxzero.play.modes import choose_player, fit, load_named
 from jaxzero.players.players import make_player
-from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import asked_board
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
@@ -32,58 +31,22 @@ from jaxzero.runs.weights import (
     training_record,
     write_weights,
 )
-from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import first_learner
 from jaxzero.training.trainer import train
 
-SHORT = (
-    "--devices=1",
-    "--network.features=raw",
-    "--network.channels=16",
-    "--search.simulations=4",
-    "--selfplay.games_per_iteration=16",
-    "--learner.batch_size=32",
-    "--learner.updates_per_iteration=3",
-    "--evaluation.gate_threshold=1.0",
-    "--evaluation.games=4",
-    "--evaluation.opponents=",
-    "--evaluation.suite=none",
-    "--evaluation.simulations=0",
-    "--evaluation.evaluate_every=4",
-    "--checkpoint_every=2",
-    "--iterations=4",
-)
 
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
-    """Return a complete short run; its gate accepts no newer weights."""
-    run_dir = tmp_path_factory.mktemp("whole") / "run"
-    assert train(load_config("configs/tiny.yaml", *SHORT), run_dir)
-    return run_dir
-
-
-@pytest.fixture
-def run(whole, tmp_path) -> Path:
-    """Return a copy of the run that a test may damage."""
-    return Path(shutil.copytree(whole, tmp_path / "run"))
-
-
-@pytest.mark.parametrize(("checkpoint", "iteration"), [(None, 4), (2, 2)])
+@pytest.mark.parametrize(("checkpoint", "iteration"), [(None, 6), (4, 4)])
 def test_the_weights_that_play_come_back(whole, checkpoint, iteration):
     loaded = load_agent(whole, checkpoint)
-    config = load_config("configs/tiny.yaml", *SHORT)
-    like = init_learner(Network(config.game.board, config.network), config)
-    learner = Checkpoints(whole).restore(iteration, lambda _: like).learner
+    config = short_config()
+    params = saved(config, whole, iteration).learner.params
     assert loaded.iteration == iteration
     assert loaded.config == config
     assert loaded.agent.settings == config.search
-    jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, learner.best)
-    best, latest = jax.tree.leaves(learner.best), jax.tree.leaves(learner.params)
-    assert any(not np.array_equal(*pair) for pair in zip(best, latest, strict=True))
+    jax.tree.map(np.testing.assert_array_equal, loaded.agent.params, params)
     if checkpoint is None:  # a run's folder is accepted wherever a network is named
         source = Source(None, str(whole))
-        assert source.folder == whole and source.load().iteration == 4
+        assert source.folder == whole and source.load().iteration == 6
         assert training_record(source, loaded) == training_record(Source(whole, None), loaded)
         assert jaxzero.load(str(whole)).board == config.game.board
 
@@ -94,7 +57,7 @@ def test_a_run_of_a_device_that_is_not_here_is_loaded(run):
         text = file.read_text()
         assert "cpu:0" in text
         file.write_text(text.replace("cpu:0", "cuda:0"))
-    assert load_agent(run).iteration == 4
+    assert load_agent(run).iteration == 6
 
 
 def test_loading_computes_nothing_but_shapes(whole, monkeypatch):
@@ -107,17 +70,16 @@ def test_loading_computes_nothing_but_shapes(whole, monkeypatch):
     monkeypatch.setattr(Network, "init", watched)
     load_agent(whole)
     load_weights("2x2")
-    config = load_config("configs/tiny.yaml", *SHORT)
+    config = short_config()
     first_learner(config, Network(config.game.board, config.network), None)
     assert traced and all(traced)
 
 
 def test_a_run_that_begins_with_another_counts_what_went_into_that(whole, tmp_path):
     after = tmp_path / "after"
-    config = load_config("configs/tiny.yaml", *SHORT, "--iterations=2")
-    assert train(config, after, initial=read_initial_weights(str(whole)))
+    assert train(short_config("--iterations=2"), after, initial=read_initial_weights(str(whole)))
     first, both = (training_record(Source(run, None), load_agent(run)) for run in (whole, after))
-    assert (first["games"], both["games"]) == (4 * 16, 4 * 16 + 2 * 16)
+    assert (first["games"], both["games"]) == (6 * 16, 6 * 16 + 2 * 16)
     assert both["minutes"] > first["minutes"] > 0
     shipped = read_initial_weights("2x2").effort
     assert shipped.games == read_record("2x2")["training"]["games"] > 0
@@ -148,18 +110,18 @@ def test_a_run_does_not_hide_a_shipped_network_of_its_name(whole, tmp_path, monk
 
 
 def test_a_damaged_newest_checkpoint_is_skipped_and_named(run):
-    shutil.rmtree(run / "checkpoints" / "4" / "learner")
+    shutil.rmtree(run / "checkpoints" / "6" / "learner")
     said = []
-    assert load_agent(run, say=said.append).iteration == 2
-    assert len(said) == 1 and str(run / "checkpoints" / "4") in said[0]
-    with pytest.raises(InputError, match=r"checkpoint .*4 cannot be read"):
-        load_agent(run, 4)
+    assert load_agent(run, say=said.append).iteration == 4
+    assert len(said) == 1 and str(run / "checkpoints" / "6") in said[0]
+    with pytest.raises(InputError, match=r"checkpoint .*6 cannot be read"):
+        load_agent(run, 6)
 
 
 def test_what_is_not_there_is_named(whole, run, tmp_path):
     with pytest.raises(InputError, match=r"run_dir: .*nowhere holds no run"):
         load_agent(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"checkpoint: 3 is not in .* \(there are: 2, 4\)"):
+    with pytest.raises(InputError, match=r"checkpoint: 3 is not in .* \(there are: 2, 4, 6\)"):
         load_agent(whole, 3)
     shutil.rmtree(run / "checkpoints")
     for option, load in (
@@ -183,13 +145,12 @@ def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
         back = load_weights(name)
         assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
         chex.assert_trees_all_close(back.agent.params, loaded.agent.params, rtol=1e-3, atol=1e-6)
-        assert load_named(Source(None, name)).iteration == 4
+        assert load_named(Source(None, name)).iteration == 6
         assert read_initial_weights(name).effort.games == 64
     write_weights(loaded, {}, "other", file.parent)
     with pytest.raises(InputError, match=r"weights: .*out holds several weights.*other\.safet"):
         load_weights(str(file.parent))
-    config = load_config("configs/tiny.yaml", *SHORT, "--network.channels=8")
-    save_config(config, file.with_name("other.yaml"))
+    save_config(short_config("--network.channels=8"), file.with_name("other.yaml"))
     with pytest.raises(InputError, match="of another shape"):
         load_weights(str(file.with_name("other")))
 

@@ -29,7 +29,6 @@ from jaxzero.training.learner import (
     loss,
     mean_gradient,
     policy_losses,
-    runs_of_ones,
     sample_losses,
     update,
 )
@@ -203,16 +202,17 @@ def test_a_step_without_a_finite_gradient_changes_nothing():
     assert metrics["skipped"] == 0 and metrics["loss"] > 0 and other.step == 1
 
 
-def test_runs_of_ones():
-    longest = jax.jit(runs_of_ones)
-    for number in range(2**7):
-        digits = f"{number:07b}"
-        runs = [len(run) for run in digits.split("0")]
-        assert tuple(longest(np.array(list(digits), np.float32))) == (
-            max(runs),
-            runs[0],
-            runs[-1],
-        )
+def test_updates_skipped_at_the_end_are_counted(monkeypatch):
+    flags = jnp.array([1.0, 0.0, 1.0, 1.0])
+
+    def skipping(_network, _config, learner, _batch, _axis_name, fraction):
+        return learner, {"skipped": flags[jnp.round(4 * fraction).astype(int)]}
+
+    monkeypatch.setattr(learner_module, "update", skipping)
+    config = replace(CONFIG, learner=replace(CONFIG.learner, updates_per_iteration=4))
+    replay = add(empty_replay(64, GAME.num_edges), batch_of(64))
+    _, metrics = learn(NETWORK, config, learner_of(config), replay, jax.random.key(0), 8)
+    assert (metrics["learn/skipped_updates"], metrics["learn/skipped_at_end"]) == (3, 2)
 
 
 @pytest.mark.skipif(jax.local_device_count() < 2, reason="needs two devices")
@@ -239,11 +239,9 @@ def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
     )
 
 
-# If steps do not divide the batch, its gradient is computed at once, as in all other tests.
-@pytest.mark.parametrize("rest", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_gradient_in_steps_is_that_of_the_whole_batch(rest):
+def test_the_gradient_in_steps_is_that_of_the_whole_batch():
     config = replace(CONFIG, network=replace(CONFIG.network, trunk="graph", channels=8))
-    network, batch = Network(GAME, config.network), batch_of(3 * CPU_CHUNK + rest)
+    network, batch = Network(GAME, config.network), batch_of(3 * CPU_CHUNK)
     # Few margins are known, all of them in the second step.
     batch = batch._replace(margin_known=np.arange(len(batch.margin)) // 8 == CPU_CHUNK // 8)
     params = any_params(network)

@@ -84,7 +84,7 @@ def runs(tmp_path_factory) -> Path:
 
 def test_two_processes_of_one_device_equal_one_of_two(runs):
     two, one = (load_agent(runs / name).agent.params for name in ("two", "one"))
-    # After six updates that move the weights by up to 4e-3 each.
+    # After nine updates that move the weights by up to 4e-3 each.
     jax.tree.map(partial(np.testing.assert_allclose, rtol=0, atol=1e-6), two, one)
     first, second = (read_metrics(runs / name) for name in ("two", "one"))
     same = [name for name in second[0] if name.startswith(("selfplay/", "learn/"))]
@@ -158,14 +158,6 @@ def test_a_process_that_dies_ends_the_job_with_the_reason(runs, tmp_path):
     assert (
         "576 of 576 saved positions kept, from 2 to 4 devices" in (tmp_path / "0.out").read_text()
     )
-
-
-@pytest.mark.parametrize("options", ["--process_id 1", "--num_processes 0"])
-def test_half_a_job_is_refused(options, tmp_path):
-    done = run_here("train.py", *OPTIONS, "--run_dir", tmp_path / "run", *options.split())
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {options[2:].replace(' ', ': ')} ")
-    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_job_that_nothing_describes_is_refused(tmp_path):

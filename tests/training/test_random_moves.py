@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -12,8 +11,7 @@ import numpy as np
 import pytest
 
 from jaxzero.cli import load_config
-from jaxzero.config import Config, SelfplayConfig
-from jaxzero.errors import InputError
+from jaxzero.config import SelfplayConfig
 from jaxzero.search import plain_game
 from jaxzero.search.gumbel import SearchResult
 from jaxzero.training import selfplay
@@ -75,9 +73,3 @@ def test_moves_are_random_sampled_or_best_when_it_is_their_turn(monkeypatch):
     assert left.tolist() == list(range(1, edges - 2))
     assert counts.min() > 0.7 * counts.mean()
     assert np.asarray(play.decisions.random[3]).tolist() == [False, True] * (GAMES // 2)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.5])
-def test_shares_that_are_none_are_refused(share):
-    with pytest.raises(InputError, match=r"selfplay\.random_move_fraction"):
-        replace(Config(), selfplay=SelfplayConfig(random_move_fraction=share))

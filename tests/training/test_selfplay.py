@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import analyse
+from compiled import analyse, planted
 from quiet_referee import GAME, Played, hashed, play_program, play_to, replay, steps_of
 from tablebase import build_table, table_value
 
@@ -228,12 +228,7 @@ def test_the_value_of_a_decision_is_what_is_won_from_there_on():
     )
     game = config.game.board
     values_of = jax.jit(jax.vmap(partial(table_value, build_table(game))))
-
-    def evaluate(_params, state: State, _found) -> Evaluation:
-        value = values_of(state.drawn) / game.num_boxes
-        return Evaluation(jnp.where(state.drawn, -1e9, 0.0), value)
-
-    decisions = play_program(config, evaluate, 24)(KEY).decisions
+    decisions = play_program(config, planted(game, 0.0), 24)(KEY).decisions
     exact = values_of(decisions.drawn[decisions.played])
     assert np.ptp(exact) > 4
     np.testing.assert_allclose(decisions.value[decisions.played], exact, atol=1e-3)

@@ -9,7 +9,6 @@ import pytest
 
 from jaxzero.cli import load_config
 from jaxzero.config import SelfplayConfig
-from jaxzero.errors import InputError
 from jaxzero.training.targets import Decisions, possible_margin, safe_ends, totals
 
 EDGES = 12
@@ -29,28 +28,6 @@ def decisions_of(**fields) -> Decisions:
     }
     rest = {name: jnp.zeros(steps) for name in ("entropy", "surprise", "simulations", "value")}
     return Decisions(**(given | rest | fields))
-
-
-@pytest.mark.parametrize(
-    ("random", "game", "known"),
-    [
-        (
-            [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]],
-            [[0, 1, 2]] * 4,
-            [[0, 0, 1], [1, 0, 1], [1, 0, 1], [1, 1, 1]],
-        ),
-        # Random moves of the next game in a lane mask no target of this game.
-        (
-            [[1, 0], [0, 0], [1, 0], [0, 1]],
-            [[0, 1], [0, 1], [2, 1], [2, 1]],
-            [[0, 0], [1, 0], [0, 0], [1, 0]],
-        ),
-    ],
-)
-def test_results_speak_of_what_comes_after_the_last_random_move(random, game, known):
-    decisions = decisions_of(random=jnp.array(random, bool), game=jnp.array(game))
-    found = totals(SelfplayConfig(), decisions, jnp.zeros(3, jnp.int32))[1]
-    np.testing.assert_array_equal(found, np.array(known, bool))
 
 
 def test_early_targets_are_lambda_returns_and_late_ones_results():
@@ -145,10 +122,3 @@ def test_margins_are_rounded_to_possible_ones_without_a_bias():
     assert (rounded[:, 2:] == np.asarray(wanted)[2:]).all()
     edge = possible_margin(jnp.float32(12.0), jnp.int32(24), jnp.float32(1 - 2**-24))
     assert int(edge) == 12
-
-
-def test_only_a_start_can_fall():
-    with pytest.raises(
-        InputError, match=r"selfplay\.late_start_until: 0\.5 .*late_start_moves above 0"
-    ):
-        SelfplayConfig(late_start_until=0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -54,10 +55,12 @@ def test_a_callback_or_ctrl_c_ends_it_after_its_iteration():
     jax.tree.map(np.testing.assert_array_equal, asked.params, told.params)
 
 
-def test_any_thread_may_train():
+def test_any_thread_may_train(monkeypatch):
+    failed = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(jaxzero.train, short_config(), on_iteration=lambda _: True)
-    assert len(done.result().metrics) == 1
+    assert len(done.result().metrics) == 1 and not failed
 
 
 def test_wrong_settings_are_named():

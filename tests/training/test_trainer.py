@@ -19,7 +19,6 @@ from short_run import saved, short_config
 import jaxzero.training.progress as progress_module
 import jaxzero.training.trainer as trainer_module
 from jaxzero.cli import load_config
-from jaxzero.errors import InputError
 from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import Checkpoints
@@ -129,25 +128,6 @@ def test_a_signal_that_comes_while_processes_agree_is_not_lost(monkeypatch):
     assert stop.signal == signal.SIGTERM
 
 
-def test_a_directory_with_a_run_is_refused(run):
-    with pytest.raises(InputError, match=r"holds a run.*--resume"):
-        train(short_config(), run)
-    with pytest.raises(InputError, match="holds no run"):
-        train(short_config(), run / "other", resume=True)
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("--game.cols=3", r"game\.cols: 3 contradicts 2"),
-        ("--network.channels=32", r"network\.channels: 32 contradicts 16"),
-    ],
-)
-def test_another_board_or_network_is_refused_with_both_values(run, option, message):
-    with pytest.raises(InputError, match=message):
-        train(short_config(option), run, resume=True)
-
-
 def test_what_is_open_is_closed_after_an_error(tmp_path, monkeypatch):
     closed = []
     for kind in (Checkpoints, MetricsWriter):
@@ -240,7 +220,7 @@ def test_a_gate_and_an_optimizer_can_begin_and_end_within_a_run(whole, changed):
 def test_tiny_learns(tmp_path, monkeypatch):
     """The network beats random play, and it is better than before training."""
     network = Network(TINY.game.board, TINY.network)
-    first, evaluator = init_learner(network, TINY), Evaluator(TINY, network)
+    first, evaluator = init_learner(network, TINY).params, Evaluator(TINY, network)
     before, untrained = evaluator.play(first, 64)["random"], evaluator.score(first)
     monkeypatch.setattr(trainer_module, "Evaluator", lambda *_: evaluator)  # already compiled
     assert train(TINY, tmp_path / "tiny")

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import jax
+from script_runner import BASE
 
 from jaxzero.cli import load_config
 from jaxzero.network.network import Network
@@ -17,19 +18,7 @@ from jaxzero.training.progress import Progress
 
 SHORT = (
     "--devices=1",
-    "--network.features=raw",
-    "--network.channels=16",
-    "--search.simulations=4",
-    "--search.evaluation_batch=1000000",  # whole rounds, as on a GPU: they compile faster
-    "--selfplay.games_per_iteration=16",
-    "--learner.batch_size=32",
-    "--learner.updates_per_iteration=3",
-    "--replay.capacity=500",
-    "--evaluation.opponents=random",
-    "--evaluation.suite=none",
-    "--evaluation.simulations=0",
-    "--evaluation.final_games=8",
-    "--evaluation.evaluate_every=0",
+    *BASE,
     "--checkpoint_every=2",
     "--iterations=6",
 )
