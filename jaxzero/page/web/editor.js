@@ -6,11 +6,10 @@ export function createEditor({ record, onChange }) {
   let on = false;
 
   function open() {
-    const { rows, cols, setUp } = record.game;
     const { drawn } = record.position;
     const start = [...Array(edgeCount(record.game)).keys()].filter((edge) => drawn[edge]);
     on = true;
-    record.reset({ rows, cols, start, moves: [], setUp });
+    record.reset({ ...record.game, start, moves: [], joined: [] });
   }
 
   function close() {
