@@ -9,7 +9,7 @@ export function createEditor({ record, onChange }) {
     const { drawn } = record.position;
     const start = [...Array(edgeCount(record.game)).keys()].filter((edge) => drawn[edge]);
     on = true;
-    record.reset({ ...record.game, start, moves: [], joined: [] });
+    record.reset({ ...record.root, start, moves: [], joined: [], comments: {}, variations: [] });
   }
 
   function close() {
@@ -21,7 +21,7 @@ export function createEditor({ record, onChange }) {
   function toggle(edge) {
     const { start } = record.game;
     const changed = start.includes(edge) ? start.filter((each) => each !== edge) : [...start, edge];
-    record.reset({ ...record.game, start: changed.sort((a, b) => a - b), setUp: true });
+    record.reset({ ...record.root, start: changed.sort((a, b) => a - b), setUp: true });
   }
 
   return { isOn: () => on, open, close, toggle };
