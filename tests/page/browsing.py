@@ -14,16 +14,68 @@ expect = pytest.importorskip(
 GAME = {"rows": 2, "cols": 2, "start": [], "moves": [0, 11, 6, 2, 7]}  # move 4 gives a box away
 
 
-def start_game(page, mode="people", size="3x3"):
-    page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id(f"mode-{mode}")).click()
-    page.get_by_test_id("size").select_option(size)
+def wait_for_info(page):
+    """Wait until the page knows what the server offers."""
+    page.locator("#format option[value=openspiel]").wait_for(state="attached")
+
+
+def ready(page):
+    """Wait until the board accepts clicks."""
+    page.locator("#board-host .board:not(.waits)").wait_for()
+
+
+def begin(page, *options, size=None, by="new-game"):
+    """Open a dialog for a game by a button, choose options by their test ids, and start."""
+    page.get_by_test_id(by).click()
+    for option in options:
+        page.locator("label", has=page.get_by_test_id(option)).click()
+    if size:
+        page.get_by_test_id("size").select_option(size)
     page.get_by_test_id("start-game").click()
+
+
+def start_game(page, *options, mode="people", size="3x3"):
+    """Begin a game that is not watched and wait for its board."""
+    begin(page, f"mode-{mode}", *options, size=size)
     # The old board stays until the browser has reported that the dialog is closed.
     rows, cols = map(int, size.split("x"))
     edges = rows * (cols + 1) + cols * (rows + 1)
     expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(edges)
-    page.locator("#board-host .board:not(.waits)").wait_for()
+    ready(page)
+
+
+def set_switch(page, name):
+    """Click a switch or a choice of the settings."""
+    page.get_by_test_id("settings").click()
+    page.locator("label", has=page.get_by_test_id(name)).click()
+    page.keyboard.press("Escape")
+
+
+def stop_time(page):
+    """Stop the clock and the timers of the page; `page.clock.run_for` lets them go on."""
+    page.clock.install(time=0)
+    page.clock.pause_at(10)
+
+
+def hold(page, name):
+    """Hold the requests of one name until a test answers them; return their list."""
+    held = []
+    page.route(f"**/api/{name}", lambda route: held.append(route))  # playwright sets attributes
+    return held
+
+
+def wait_for(page, held, count):
+    """Wait until `held` contains `count` requests."""
+    for _ in range(200):
+        if len(held) == count:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"{len(held)} requests, not {count}")
+
+
+def open_games(page):
+    page.get_by_test_id("nav-review").click()
+    page.get_by_test_id("open-games").click()
 
 
 def to_play(page):

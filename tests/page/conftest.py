@@ -49,6 +49,8 @@ def browser():
 @pytest.fixture
 def open_page(browser, page_url):
     """Return a function that opens the page at a fragment; errors in its console fail the test."""
+    from browsing import wait_for_info
+
     contexts, complaints = [], []
 
     def open_(fragment="play", size="desk", scheme="light", motion="reduce", **options):
@@ -66,7 +68,7 @@ def open_page(browser, page_url):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda message: note(message, complaints))
         page.goto(f"{page_url}#{fragment}")
-        page.get_by_test_id("format").locator("option").nth(1).wait_for(state="attached")
+        wait_for_info(page)
         return page
 
     yield open_

@@ -70,6 +70,7 @@ def analyses(game: DotsAndBoxes, drawn: np.ndarray, ahead: int, delay: float) ->
         "safe": int(np.sum(given[~drawn] == 0)),
         "declined": 2,
         "final": tuple((ahead + margin, chance) for margin, chance in FINAL),
+        "best": best_edge(record),
         "line": draw_turn(record, best_edge).moves,
         "lines": tuple((int(edge),) for edge in sorted(lost, key=lost.get)[:3]),
         "owners": tuple(0 if open_ else None for open_ in count_sides(game, drawn)[:-1] < 4),

@@ -14,22 +14,14 @@ from browsing import (
     is_drawn,
     load,
     moves,
+    ready,
+    set_switch,
     start_game,
     to_play,
 )
 
 # The top row is a chain of four, opened on its left; the bottom row is an unopened chain of four.
 CHAIN = {"rows": 2, "cols": 4, "start": [*range(12)], "moves": [12]}
-
-
-def set_chains(page, chains):
-    page.get_by_test_id("settings").click()
-    page.locator("label", has=page.get_by_test_id(f"chains-{chains}")).click()
-    page.keyboard.press("Escape")
-
-
-def ready(page):
-    page.locator("#board-host .board:not(.waits)").wait_for()
 
 
 # Clicks an edge at the moment when the status begins with some words.
@@ -60,7 +52,7 @@ def test_a_click_counts_as_soon_as_it_is_your_turn(open_page):
 def test_a_click_counts_while_a_chain_is_still_being_shown(open_page):
     page = open_page("review", motion="no-preference")
     load(page, CHAIN)
-    set_chains(page, "choice")
+    set_switch(page, "chains-choice")
     to_play(page)
     page.evaluate(
         """(edges) => edges.forEach((edge) =>
@@ -77,18 +69,15 @@ def test_one_click_takes_what_the_setting_says_of_a_chain_and_undo_takes_one_cli
     load(page, CHAIN)
     to_play(page)
     draw(page, 13)
-    expect(page.get_by_test_id("notice")).to_contain_text("chain")  # shown once, to newcomers
-    page.get_by_test_id("retry").click()  # its button leads to the setting
-    expect(page.get_by_test_id("settings-dialog")).to_be_visible()
-    expect(page.get_by_test_id("chains-choice")).to_be_checked()
-    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("toast")).to_contain_text("chain")  # shown once, to newcomers
+    page.evaluate("document.querySelector('#toast').textContent = ''")
     page.get_by_test_id("undo").click()
     draw(page, 13)
-    expect(page.get_by_test_id("notice")).not_to_be_visible()
+    expect(page.get_by_test_id("toast")).to_be_empty()
     for chains, taken in (("off", 1), ("all", 4), ("choice", 2)):
         page.get_by_test_id("nav-review").click()
         load(page, CHAIN)
-        set_chains(page, chains)
+        set_switch(page, f"chains-{chains}")
         to_play(page)
         draw(page, 13)
         ready(page)
@@ -249,6 +238,12 @@ def test_a_position_or_a_link_is_pasted(open_page, view):
     page.evaluate(PASTE, [text, "body"])
     expect(moves(page)).to_have_count(len(GAME["moves"]))
     assert page.get_by_test_id("review-panel").is_visible()
+    if view == "play":
+        page.get_by_test_id("move-1").click()
+        draw(page, 3)
+        page.get_by_test_id("promote-variation").click()
+        page.evaluate(PASTE, [text, "body"])  # the link that the address already has
+        expect(moves(page)).to_have_count(len(GAME["moves"]))
 
 
 def test_margins_are_not_called_boxes(open_page):
@@ -261,4 +256,6 @@ def test_margins_are_not_called_boxes(open_page):
         expect(summary).to_contain_text(word)
         label = page.locator("#moves .slip").first.locator("xpath=..").get_attribute("aria-label")
         assert word in label
+        page.locator('[data-testid="next-mistake"]:enabled').click()
+        expect(page.get_by_test_id("status")).to_contain_text(word)
         assert is_drawn(page, 0)

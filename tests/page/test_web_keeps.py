@@ -5,7 +5,22 @@ from __future__ import annotations
 import json
 import re
 
-from browsing import GAME, draw, drawn_edges, expect, load, moves, start_game, to_play
+from browsing import (
+    GAME,
+    begin,
+    draw,
+    drawn_edges,
+    expect,
+    hold,
+    load,
+    moves,
+    ready,
+    set_switch,
+    start_game,
+    to_play,
+    wait_for,
+    wait_for_info,
+)
 
 from jaxzero.play.game import LARGEST_SIDE
 
@@ -15,39 +30,23 @@ def names(page):
     return [text.split()[0] for text in moves(page).all_inner_texts()]
 
 
-def hold_moves(page):
-    """Hold the requests for engine moves until a test answers them; return their list."""
-    held = []
-    page.route("**/api/move", lambda route: held.append(route))  # playwright sets attributes
-    return held
-
-
-def wait_for(page, held, count):
-    """Wait until `held` contains `count` requests."""
-    for _ in range(200):
-        if len(held) == count:
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"{len(held)} requests, not {count}")
-
-
 def play_a_turn(page, edge=0):
     """Draw an edge against the engine and wait for its answer."""
     start_game(page, mode="engine")
     draw(page, edge)
     page.get_by_test_id("move-2").wait_for()
-    page.locator("#board-host .board:not(.waits)").wait_for()
+    ready(page)
 
 
 def reload(page):
     page.reload()
-    page.get_by_test_id("format").locator("option").nth(1).wait_for(state="attached")
+    wait_for_info(page)
 
 
 def test_stepping_back_while_the_engine_thinks_keeps_all_moves(open_page):
     page = open_page()
     play_a_turn(page)
-    held = hold_moves(page)
+    held = hold(page, "move")
     draw(page, 20)
     wait_for(page, held, 1)
     page.keyboard.press("Home")
@@ -69,7 +68,7 @@ def test_stepping_back_while_the_engine_thinks_keeps_all_moves(open_page):
 def test_redo_and_undo_do_not_stop_the_engine_for_good(open_page):
     page = open_page()
     play_a_turn(page)
-    held = hold_moves(page)
+    held = hold(page, "move")
     draw(page, 20)
     wait_for(page, held, 1)
     page.keyboard.press("r")  # nothing to redo
@@ -84,16 +83,9 @@ def test_redo_and_undo_do_not_stop_the_engine_for_good(open_page):
     expect(moves(page)).to_have_count(4)
 
 
-def watch(page):
-    page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
-    page.get_by_test_id("size").select_option("2x2")
-    page.get_by_test_id("start-game").click()
-
-
 def test_a_game_that_is_watched_goes_on_after_steps(open_page):
     page = open_page()
-    watch(page)
+    begin(page, "mode-watch", size="2x2")
     page.get_by_test_id("move-2").wait_for()
     page.get_by_test_id("undo").click()
     expect(page.get_by_test_id("watch-run")).to_contain_text("Play")
@@ -103,8 +95,8 @@ def test_a_game_that_is_watched_goes_on_after_steps(open_page):
     page.get_by_test_id("watch-speed").press("End")
     page.get_by_test_id("watch-run").click()
     expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
-    held = hold_moves(page)
-    watch(page)
+    held = hold(page, "move")
+    begin(page, "mode-watch", size="2x2")
     wait_for(page, held, 1)
     page.get_by_test_id("watch-run").click()
     page.get_by_test_id("watch-step").click()
@@ -174,9 +166,7 @@ def test_a_game_that_nobody_has_begun_is_not_set_aside(open_page):
     page = open_page()
     start_game(page, mode="people")
     start_game(page, mode="engine")
-    page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id("starts-engine")).click()
-    page.get_by_test_id("start-game").click()
+    begin(page, "starts-engine")
     page.get_by_test_id("move-1").wait_for()
     start_game(page, mode="people")
     assert not page.get_by_test_id("notice").is_visible()
@@ -212,6 +202,8 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_is_offered_back(open
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(2)
     page = open_page("review")
+    page.locator(".names summary").click()
+    page.get_by_test_id("game-title").fill("study")
     for edges in ((0, 5, 1, 7, 1), ()):  # one edge is erased; the second time nothing changes
         page.get_by_test_id("edit").click()
         for edge in edges:
@@ -219,6 +211,7 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_is_offered_back(open
         page.get_by_test_id("edit").click()
         assert not page.get_by_test_id("notice").is_visible(), "it replaced nothing"
         assert drawn_edges(page) == 3
+        expect(page.get_by_test_id("game-title")).to_have_value("study")
     load(page, GAME)
     page.get_by_test_id("retry").click()
     expect(page.locator("#board-host .edge.drawn")).to_have_count(3)
@@ -242,7 +235,7 @@ def test_each_tab_keeps_its_own_game_and_none_is_lost(open_page):
     other.goto(page.url)
     play_a_turn(other, 20)
     second = moves(other).first.inner_text()
-    other.get_by_test_id("theme").click()  # a setting that all tabs share
+    set_switch(other, "confirm")  # a setting that all tabs share
     reload(page)
     assert moves(page).first.inner_text() == first != second
     for tab in (page, other):  # each sets its game aside
@@ -273,22 +266,20 @@ def test_what_was_played_on_from_a_game_of_people_survives(open_page):
     draw(page, 9)
     reload(page)
     expect(moves(page)).to_have_count(4)
+    load(page, GAME | {"moves": [1, 2]})  # in place of the shared game
+    reload(page)
+    expect(moves(page)).to_have_count(2)
 
 
 def test_a_move_that_is_still_being_checked_is_not_drawn_in_a_new_game(open_page):
     page = open_page()
     start_game(page)
-    checks, held = [], hold_moves(page)
-    page.route("**/api/analyse", lambda route: checks.append(route))  # playwright sets attributes
-    page.get_by_test_id("settings").click()
-    page.get_by_test_id("teaching").check()  # from now on the page asks for analyses
-    page.keyboard.press("Escape")
+    checks, held = hold(page, "analyse"), hold(page, "move")
+    set_switch(page, "teaching")  # from now on the page asks for analyses
     page.get_by_test_id("edge-0").click()
     expect(page.get_by_test_id("status")).to_contain_text("Checking")
     wait_for(page, checks, 1)
-    page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id("mode-watch")).click()
-    page.get_by_test_id("start-game").click()
+    begin(page, "mode-watch")
     wait_for(page, held, 1)
     line = {"edges": [{"edge": 0, "lost": 0}]}
     checks[0].fulfill(body=json.dumps(line) + "\n")
@@ -299,7 +290,7 @@ def test_a_move_that_is_still_being_checked_is_not_drawn_in_a_new_game(open_page
 def test_a_hint_is_proven_where_the_edge_is(open_page):
     page = open_page()
     start_game(page)
-    line, said = {"edges": [{"edge": 5, "lost": 0}], "line": [5], "value": 1.0}, []
+    line, said = {"edges": [{"edge": 5, "lost": 0}], "best": 5, "value": 1.0}, []
     page.route("**/api/analyse", lambda route: route.fulfill(body=said[-1]))
     proven, hint = ({"exact": {"value": 1, "best": best}} for best in ([5], []))
     for answer, words in (

@@ -5,9 +5,20 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsing import GAME, draw, expect, load, moves, start_game, to_play
+from browsing import (
+    GAME,
+    draw,
+    expect,
+    hold,
+    load,
+    moves,
+    ready,
+    start_game,
+    to_play,
+    wait_for_info,
+)
 
-LINE = json.dumps({"edges": [{"edge": 5, "lost": 0, "class": "safe"}], "line": [5], "value": 1.0})
+LINE = json.dumps({"edges": [{"edge": 5, "lost": 0, "class": "safe"}], "best": 5, "value": 1.0})
 
 
 def cut_off(page, pattern="**/api/**"):
@@ -36,7 +47,7 @@ def test_everything_that_failed_is_repeated_once_the_server_is_back(open_page):
     page.get_by_test_id("move-4").wait_for()
     page.locator("#board-host .cost").first.wait_for(state="attached")
     expect(page.get_by_test_id("notice")).not_to_be_visible()
-    page.locator("#board-host .board:not(.waits)").wait_for()
+    ready(page)
 
 
 def test_a_button_repeats_at_once_and_so_does_a_computer_that_is_online_again(open_page):
@@ -83,7 +94,7 @@ def test_let_it_move_is_offered_where_the_computer_waits(open_page):
     reconnect()
     let_move.click()
     page.get_by_test_id("move-2").wait_for()
-    page.locator("#board-host .board:not(.waits)").wait_for()
+    ready(page)
     expect(let_move).not_to_be_visible()
     page.get_by_test_id("move-1").click()  # an earlier position, where the computer is to move
     page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7]}))
@@ -95,8 +106,7 @@ def test_let_it_move_is_offered_where_the_computer_waits(open_page):
 def test_one_answer_is_drawn_where_the_move_was_asked_for_again(open_page):
     page = open_page()
     start_game(page, mode="engine", size="2x2")
-    held = []
-    page.route("**/api/move", lambda route: held.append(route))
+    held = hold(page, "move")
     page.route("**/api/move", lambda route: route.abort(), times=1)
     draw(page, 0)
     expect(page.get_by_test_id("notice")).to_be_visible()
@@ -120,7 +130,7 @@ def test_a_review_and_a_page_that_began_without_the_server_go_on_by_themselves(o
     page.reload()
     expect(page.get_by_test_id("notice")).to_be_visible()
     reconnect()
-    page.get_by_test_id("format").locator("option").nth(1).wait_for(state="attached")
+    wait_for_info(page)
 
 
 def test_a_wrong_question_is_not_asked_again_and_its_notice_goes_with_what_is_done_next(open_page):
@@ -185,7 +195,8 @@ def test_a_board_that_nobody_waits_for_is_not_prepared(open_page):
     given_up = note_given_up(page)
     page.route("**/api/warm", lambda route: None)
     start_game(page, mode="engine", size="2x2")
-    page.wait_for_timeout(100)
+    page.wait_for_timeout(300)
+    assert given_up == []  # it is prepared while a person thinks
     start_game(page, mode="people", size="2x2")
     page.wait_for_timeout(200)
     assert given_up == ["warm"]
@@ -216,8 +227,8 @@ def test_an_analysis_for_a_hint_or_a_warning_ends_with_it(open_page):
 
 
 def test_boards_come_into_the_open_dialog_for_a_new_game(open_page):
-    page, held = open_page(), []
-    page.route("**/api/info", lambda route: held.append(route))  # playwright sets attributes
+    page = open_page()
+    held = hold(page, "info")
     with page.expect_request("**/api/info"):
         page.reload()
     page.get_by_test_id("new-game").click()

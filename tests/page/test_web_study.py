@@ -6,14 +6,24 @@ import json
 import re
 from pathlib import Path
 
-from browsing import GAME, draw, expect, load, look_back, moves, start_game
+import pytest
+from browsing import (
+    GAME,
+    begin,
+    draw,
+    expect,
+    hold,
+    load,
+    look_back,
+    moves,
+    open_games,
+    ready,
+    set_switch,
+    start_game,
+    stop_time,
+)
 
-INFO = {
-    "version": "0",
-    "boards": [{"rows": 2, "cols": 2}],
-    "sizes": {"min": 1, "max": 9},
-    "formats": ["json", "numbers"],
-}
+from jaxzero.page.answers import about
 
 
 def test_a_tree_of_moves_is_walked_changed_and_kept(open_page):
@@ -76,7 +86,7 @@ def test_one_plays_on_from_a_position_of_a_review(open_page):
         page.get_by_test_id("start-game").click()
     asked = request.value.post_data_json
     assert (asked["moves"], asked["level"]) == ([0, 11, 9], "4")
-    page.locator("#board-host .board:not(.waits)").wait_for()
+    ready(page)
     expect(page.get_by_test_id("player-0")).to_contain_text("You")
     page.get_by_test_id("nav-review").click()
     expect(page.locator("#moves .branch")).to_have_count(0)
@@ -85,9 +95,7 @@ def test_one_plays_on_from_a_position_of_a_review(open_page):
 def test_what_is_played_on_from_is_offered_back(open_page):
     page = open_page()
     look_back(page)
-    page.get_by_test_id("play-here").click()
-    page.locator("label", has=page.get_by_test_id("mode-people")).click()
-    page.get_by_test_id("start-game").click()
+    begin(page, "mode-people", by="play-here")
     expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
     page.get_by_test_id("retry").click()
     expect(moves(page)).to_have_count(3)
@@ -97,12 +105,9 @@ def test_players_change_in_the_middle_of_a_game(open_page):
     page = open_page()
     start_game(page)
     draw(page, 0)
-    page.get_by_test_id("seats").click()
-    page.locator("label", has=page.get_by_test_id("mode-engine")).click()
-    page.locator("label", has=page.get_by_test_id("starts-you")).click()
-    page.get_by_test_id("start-game").click()
+    begin(page, "mode-engine", "starts-you", by="seats")
     page.get_by_test_id("move-2").wait_for()  # the second player is the engine now
-    page.locator("#board-host .board:not(.waits)").wait_for()
+    ready(page)
     page.keyboard.press("l")  # the engine also moves for the person
     page.get_by_test_id("move-4").wait_for()
     assert not page.get_by_test_id("notice").is_visible()
@@ -112,8 +117,7 @@ def test_games_that_have_ended_are_archived_and_opened_again(open_page):
     page = open_page()
     for first in (0, 1):
         finish(page, first)
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("open-games").click()
+    open_games(page)
     games = page.get_by_test_id("archived")
     expect(games).to_have_count(2)
     with page.expect_download() as download:
@@ -134,12 +138,8 @@ def test_games_that_have_ended_are_archived_and_opened_again(open_page):
 
 def test_a_clock_that_has_run_out_ends_the_game(open_page):
     page = open_page()
-    page.clock.install(time=0)
-    page.clock.pause_at(10)
-    page.get_by_test_id("new-game").click()
-    page.locator("label", has=page.get_by_test_id("mode-people")).click()
-    page.locator("label", has=page.get_by_test_id("clock-3+2")).click()
-    page.get_by_test_id("start-game").click()
+    stop_time(page)
+    start_game(page, "clock-3+2", size="5x5")
     page.clock.run_for(1000)
     clock = page.get_by_test_id("clock-1")
     expect(clock).to_have_text("3:00")
@@ -159,20 +159,21 @@ def test_a_clock_that_has_run_out_ends_the_game(open_page):
     expect(page.get_by_test_id("edge-20")).to_be_disabled()
     page.reload()
     expect(page.get_by_test_id("status")).to_contain_text("time is up")
+    page.get_by_test_id("nav-review").click()
+    draw(page, 5)  # not played on: a variation
+    expect(page.locator("#variation-tools")).to_be_visible()
+    assert page.evaluate("JSON.parse(localStorage['jaxzero-games']).length") == 1
 
 
 def test_an_edge_is_drawn_by_a_second_touch_or_when_the_engine_has_moved(open_page):
     page = open_page("play", "phone", has_touch=True)
-    page.get_by_test_id("settings").click()
-    page.get_by_test_id("confirm").check()
-    page.keyboard.press("Escape")
+    set_switch(page, "confirm")
     start_game(page, mode="engine")
     page.get_by_test_id("edge-0").tap()
     page.locator("#board-host .hint").wait_for(state="attached")
     page.get_by_test_id("edge-5").tap()  # marks another edge
     assert page.locator("#board-host .edge.drawn").count() == 0
-    held = []
-    page.route("**/api/move", lambda route: held.append(route))  # playwright sets attributes
+    held = hold(page, "move")
     page.get_by_test_id("edge-5").tap()
     page.locator('#board-host .drawn[data-edge="5"]').wait_for()
     page.get_by_test_id("edge-20").tap(force=True)  # marked before the engine has moved
@@ -185,7 +186,7 @@ def test_an_edge_is_drawn_by_a_second_touch_or_when_the_engine_has_moved(open_pa
 def test_a_level_follows_the_rating_of_the_person(open_page):
     levels = [{"id": str(n), "name": "x", "rating": 600 + 200 * n} for n in range(9)]
     page = open_page()
-    page.route("**/api/info", lambda route: route.fulfill(json=INFO | {"levels": levels}))
+    page.route("**/api/info", lambda route: route.fulfill(json=about() | {"levels": levels}))
     page.reload()
     page.get_by_test_id("new-game").click()
     page.get_by_test_id("size").select_option("2x2")
@@ -235,8 +236,7 @@ def test_mistakes_of_games_in_the_archive_become_exercises(open_page):
     start.click()
     start_game(page, size="3x3")
     draw(page, 0)
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("open-games").click()
+    open_games(page)
     expect(page.get_by_test_id("archived")).to_contain_text("%")
     page.get_by_test_id("practise-games").click()
     expect(page.get_by_test_id(re.compile(r"^edge-\d+$"))).to_have_count(12)  # the board of 2x2
@@ -347,25 +347,31 @@ def test_only_games_that_are_kept_are_imported(open_page):
     many = [table | {"id": f"game {date}", "date": date} for date in range(2, 104)]
     assert page.evaluate(read, json.dumps(many)) == 100
     page.evaluate("localStorage.clear()")
-    assert page.evaluate(read, json.dumps([table])) == 1
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("open-games").click()
+    assert page.evaluate(read, json.dumps([table | {"names": ["", "Ben"]}])) == 1
+    open_games(page)
     expect(page.get_by_test_id("archived")).to_have_count(1)
+    expect(page.get_by_test_id("archived")).to_contain_text("First player \N{EN DASH} Ben")
 
 
-def test_an_unfinished_game_whose_offer_is_declined_is_among_the_games(open_page):
+@pytest.mark.parametrize("declined", [False, True])
+def test_an_unfinished_game_is_among_the_games(open_page, declined):
     page = open_page()
     start_game(page, size="2x2")
     draw(page, 0)
     start_game(page, size="3x3")
-    page.locator("#notice-close").click()
-    page.reload()
-    assert not page.get_by_test_id("notice").is_visible()
-    page.get_by_test_id("nav-review").click()
-    page.get_by_test_id("open-games").click()
+    expect(page.get_by_test_id("notice")).to_be_visible()
+    if declined:
+        page.locator("#notice-close").click()
+        page.reload()
+        assert not page.get_by_test_id("notice").is_visible()
+    open_games(page)
+    with page.expect_download() as download:
+        page.get_by_test_id("export-games").click()
+    assert len(json.loads(Path(download.value.path()).read_text())) == 1
     page.get_by_test_id("archived").click()
     expect(page.get_by_test_id("nav-play")).to_have_attribute("aria-current", "page")
     expect(page.locator("#board-host .edge.drawn")).to_have_count(1)
+    expect(page.get_by_test_id("notice")).to_be_hidden()
 
 
 def test_keys_do_not_end_an_exercise_and_a_line_becomes_a_variation(open_page):
@@ -387,31 +393,53 @@ RATED = "JSON.parse(localStorage.jaxzero).table.rated"
 
 def begin_rated(page):
     """Begin a game whose level follows the rating; one move of each side is drawn."""
-    page.get_by_test_id("new-game").click()
-    page.get_by_test_id("adapts").check()
-    page.get_by_test_id("start-game").click()
+    begin(page, "adapts")
     draw(page, 0)
     page.get_by_test_id("move-2").wait_for()
+    ready(page)
     assert page.evaluate(RATED) is True
     return page
 
 
-def test_help_takes_a_game_out_of_the_rating(open_page):
-    page = begin_rated(open_page())
-    page.locator("#board-host .board:not(.waits)").wait_for()
+def ask_for_a_hint(page):
     page.keyboard.press("h")
     page.locator("#board-host .hint-spot").wait_for()
-    draw(page, 20)
-    page.get_by_test_id("move-4").wait_for()
-    assert page.evaluate(RATED) is False
 
 
-def test_a_position_that_is_set_up_is_not_rated(open_page):
-    page = begin_rated(open_page())
+def take_moves_back(page):
+    page.keyboard.press("Home")
+
+
+def set_up(page):
     page.get_by_test_id("nav-review").click()
     page.get_by_test_id("edit").click()
     page.get_by_test_id("edge-20").click()
     page.get_by_test_id("edit").click()
+
+
+def look_at_the_analysis(page):
+    page.keyboard.press("a")
+    page.locator("#board-host .cost").first.wait_for(state="attached")
+    page.keyboard.press("a")
+
+
+def be_taught(page):
+    set_switch(page, "teaching")
+
+
+def meet_a_stand_in(page):
+    page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7], "by": "rules"}))
+
+
+HELP = [ask_for_a_hint, take_moves_back, set_up, look_at_the_analysis, be_taught, meet_a_stand_in]
+
+
+@pytest.mark.parametrize("get_help", HELP)
+def test_help_takes_a_game_out_of_the_rating(open_page, get_help):
+    page = begin_rated(open_page())
+    get_help(page)
+    draw(page, 20)
+    ready(page)  # the engine has moved too
     assert page.evaluate(RATED) is False
 
 

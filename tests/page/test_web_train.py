@@ -142,3 +142,5 @@ def test_a_lesson_is_won_by_its_solution_and_exact_play_after_it(open_page, numb
         page.get_by_test_id(f"lesson-edge-{edge}").click()
         assert not page.locator("#lesson-answer.bad").count()
     assert not solution
+    page.get_by_test_id("nav-learn").click()
+    expect(page.locator(".lesson-list .done")).to_have_count(1)

@@ -85,7 +85,7 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
     if (enough(latest)) waiting.splice(0).forEach((finish) => finish(latest));
   }
 
-  /** Resolve with the analysis once it has losses of edges, or with the answer so far after some ms; with null if stopped. */
+  /** Resolve with the analysis once it has a best edge and losses of edges, or with the answer so far after some ms; with null if stopped. */
   function known(milliseconds) {
     if (isKnown(latest)) return Promise.resolve(latest);
     return new Promise((finish) => {
@@ -95,16 +95,10 @@ export function createAnalysis({ record, board, notice, panel, wanted, isShown, 
   }
 
   function isKnown(line) {
-    return Boolean(line?.edges?.some((edge) => edge.lost !== null));
+    return line?.best != null && line.edges.some((edge) => edge.lost !== null);
   }
 
-  function bestEdge() {
-    if (!latest) return null;
-    if (latest.exact?.best?.length) return latest.exact.best[0];
-    if (latest.line?.length) return latest.line[0];
-    const rated = (latest.edges ?? []).filter((edge) => edge.lost !== null);
-    return rated.sort((a, b) => a.lost - b.lost)[0]?.edge ?? null;
-  }
+  const bestEdge = () => latest?.best ?? null;
 
   function showHint(edge) {
     hinted = edge;

@@ -94,14 +94,10 @@ export const api = {
   write: async (game, format, names) => json(await post("write", { ...game, format, names })),
 };
 
-/**
- * Compile an engine for a board once. `onWarming(true)` is called before the wait and
- * `onWarming(false)` after it, unless the caller gave up. If all callers give up, the request ends.
- */
-export async function warm({ rows, cols, level }, signal, onWarming = () => {}) {
-  const name = [`${rows}x${cols}`, level].join(" ").trim();
+/** Compile an engine for a board once. If all callers give up, the request ends. */
+export async function warm({ rows, cols, level }, signal) {
+  const name = `${rows}x${cols} ${level}`;
   if (ready.has(name)) return;
-  onWarming(true);
   if (!warming.has(name)) {
     const controller = new AbortController();
     const answer = api.warm({ rows, cols, level }, controller.signal).then(() => ready.add(name));
@@ -115,7 +111,6 @@ export async function warm({ rows, cols, level }, signal, onWarming = () => {}) 
     request.waiting--;
     // End it later: a caller that gives up and asks again at once keeps the same request.
     setTimeout(() => request.waiting || end(name, request));
-    if (!signal.aborted) onWarming(false);
   }
 }
 

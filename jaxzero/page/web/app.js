@@ -1,7 +1,7 @@
 /** The page: connects the board, the game, the engine and the panels. */
 
 import { createAnalysis } from "./analysis.js";
-import { api, warm } from "./api.js";
+import { api } from "./api.js";
 import { addReview, archivedSlips, openArchive } from "./archive.js";
 import { createBoard, edgeWords } from "./board.js";
 import { createClock } from "./clock.js";
@@ -13,14 +13,14 @@ import { language, t, translate } from "./i18n.js";
 import { listenToKeys, listenToWheel } from "./keys.js";
 import { createLessons } from "./lessons.js";
 import { openNewGame, setupHere } from "./new_game.js";
-import { createNotice, createSpeaker, tell } from "./notice.js";
+import { createNotice, say, tell } from "./notice.js";
 import { createPlay, setTable } from "./play.js";
 import { createPractice, ownSlips } from "./practice.js";
 import { setLevels } from "./rating.js";
 import { createRecord, isAnnotated } from "./record.js";
 import { createReview } from "./review.js";
 import { lastTurn } from "./rules.js";
-import { applyTheme, nextTheme, remember, settings } from "./settings.js";
+import { applyTheme, remember, settings } from "./settings.js";
 import { sound } from "./sound.js";
 import { createStatus } from "./status.js";
 import { createTables } from "./tables.js";
@@ -32,7 +32,6 @@ let showNewGame = () => {}; // renders the open dialog for a new game again
 let view = "learn";
 
 const notice = createNotice(() => api.info());
-const say = createSpeaker();
 const isReview = () => view === "review";
 const board = createBoard(find("#board-host"), {
   onEdge: press,
@@ -54,12 +53,12 @@ const analysis = createAnalysis({
   linePlayer: () => (isReview() ? playLine : null),
   wanted: () => settings.analysis || practice.isOn() || play.state.hinting || (view === "play" && settings.teaching && play.mayMove()),
 });
-const play = createPlay({ record, analysis, notice, say, warm, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
-const review = createReview({ record, komi: () => play.table.komi, notice, isShown: isReview, nameOf: (player) => status.sideName(player), tell, onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
+const play = createPlay({ record, analysis, notice, isShown: () => view === "play", onState: showState, onChain: tellOfChains });
+const review = createReview({ record, komi: () => play.table.komi, notice, isShown: isReview, nameOf: (player) => status.sideName(player), onNews: () => showState(), onMove: goTo, onComment: () => tables.keep(), onReviewed: (accuracy, slips) => addReview(play.table.id, { accuracy, slips }) });
 const practice = createPractice({ record, analysis, onTable: (table) => tables.openArchived(table), onChange: () => (showState(), analysis.refresh()) });
 const editor = createEditor({ record, onChange: showState });
 const status = createStatus({ record, play, review, practice, editor, isReview });
-const lessons = createLessons({ parent: find("#learn"), tell });
+const lessons = createLessons({ parent: find("#learn") });
 const trainer = createTrainer({ parent: find("#learn"), notice });
 let learning = lessons; // what the view "learn" shows: the lessons or the trainer
 const tables = createTables({ record, play, editor, notice, showView, openView, focusBoard: () => board.focus() });
@@ -69,7 +68,6 @@ const files = createFiles({
   table: play.table,
   nameOf: (player) => status.sideName(player),
   notice,
-  say,
   onName: () => (tables.keep(), showState()),
   onLoad: (game, names) => tables.showLoaded(game, 0, names),
 });
@@ -114,7 +112,6 @@ function showPosition(reason) {
   practice.refresh();
   clock.look(reason === "play");
   showState(reason === "play");
-  files.showFormats();
   files.showNames();
   analysis.refresh();
   review.refresh();
@@ -135,7 +132,7 @@ function announce() {
 function tellOfChains(count) {
   if (settings.chainsTold) return;
   remember({ chainsTold: true });
-  notice.tell(t("chains.told", { n: count }), "chains.change", () => openSettings(info, changeSetting));
+  say(t("chains.told", { n: count }));
 }
 
 /** Show whose turn it is and what can be done. */
@@ -177,13 +174,14 @@ function edit() {
   if (record.root.moves.length || isAnnotated(record.root)) tables.setAside(); // else nothing to keep
   practice.end();
   openView("review");
-  Object.assign(play.table, { clocks: null, flagged: undefined, names: [], rated: false });
+  Object.assign(play.table, { clocks: null, flagged: undefined, rated: false });
   editor.open();
 }
 
 function toggleAnalysis() {
   remember({ analysis: !settings.analysis });
-  if (!settings.analysis) analysis.stop();
+  if (settings.analysis) play.table.rated = false; // it shows good edges
+  else analysis.stop();
   showState();
   analysis.refresh();
 }
@@ -191,7 +189,7 @@ function toggleAnalysis() {
 /** Show the page that the address names, or the game that it holds. */
 function route() {
   const name = location.hash.slice(1);
-  if (name.startsWith("g=")) return routeToShared(name);
+  if (name.startsWith("g=")) return tables.showShared(name);
   const lesson = /^lesson-([1-9]\d*)$/.exec(name);
   if (lesson) return showView("learn", Math.min(Number(lesson[1]), lessons.count) - 1);
   const theme = name.replace(/^train-/, "");
@@ -199,16 +197,6 @@ function route() {
   if (["play", "review"].includes(name)) return showView(name);
   showView(/^(learn|lesson-.*|train.*)$/.test(name) || !settings.visited ? "learn" : "play"); // or no such lesson or theme
   if (name === "train") find("#themes").scrollIntoView();
-}
-
-function routeToShared(fragment) {
-  try {
-    tables.showShared(fragment);
-  } catch (error) {
-    if (!error.fault) throw error;
-    showView("play");
-    notice.tell(t("error.share", { reason: t(`fault.${error.fault.code}`, error.fault) }));
-  }
 }
 
 function showView(name, page = null, teacher = lessons) {
@@ -245,7 +233,6 @@ function showView(name, page = null, teacher = lessons) {
 function showLanguage() {
   play.state.hint = "";
   translate();
-  showTheme();
   files.showFormats();
   if (view === "learn") learning.render();
   showState();
@@ -254,15 +241,7 @@ function showLanguage() {
   analysis.refresh();
 }
 
-function showTheme() {
-  const words = t(`theme.${settings.theme}`);
-  find("#theme").setAttribute("aria-label", words);
-  find("#theme").title = words;
-}
-
 function changeSetting(name) {
-  if (name === "language") showLanguage();
-  if (name === "theme") showTheme();
   if (name === "teaching") analysis.refresh();
   if (["turn", "flip"].includes(name)) view === "learn" ? learning.render() : showState();
   if (name === "sound") sound("box");
@@ -324,11 +303,6 @@ function listen() {
   });
   click("#open-settings", () => openSettings(info, changeSetting));
   click("#open-keys", openShortcuts);
-  click("#theme", () => {
-    nextTheme();
-    showTheme();
-    say(t(`theme.${settings.theme}`));
-  });
   click("#language", () => {
     remember({ language: language() === "zh" ? "en" : "zh" });
     showLanguage();
@@ -356,3 +330,4 @@ route();
 showLanguage();
 tables.offerAside();
 askInfo();
+navigator.serviceWorker?.register("sw.js").catch(() => {}); // keeps the page; browsers refuse it for HTTP from another computer

@@ -98,7 +98,7 @@ export function openArchive(onOpen, onPractise) {
   const foot = html(
     "div",
     { class: "dialog-foot" },
-    html("button", { onclick: exportAll, disabled: !archived().length, "data-testid": "export-games" }, t("games.export")),
+    html("button", { onclick: () => exportAll(games), disabled: !games.length, "data-testid": "export-games" }, t("games.export")),
     html("button", { class: "primary", onclick: practise, disabled: !archivedSlips().length, "data-testid": "practise-games" }, t("games.practise")),
   );
   const list = games.map((table) => html("li", {}, html("button", { onclick: open(table), "data-testid": "archived" }, row(table))));
@@ -113,7 +113,8 @@ function row({ game, seats, names = [], komi, date, flagged, accuracy }) {
   const sides = engine && person === 1 ? [1, 0] : [0, 1]; // a person's own boxes first
   const score = sides.map((side) => formatNumber(scoreWithKomi(position, komi)[side])).join(" : ");
   const note = flagged !== undefined ? t("games.time") : position.over ? "" : t("games.unfinished");
-  const who = names.some(Boolean) ? names.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");
+  const people = [names[0] || t("name.first"), names[1] || t("name.second")];
+  const who = names.some(Boolean) ? people.join(" – ") : engine ? levelName(engine.level) : t("new.mode.people");
   const share = accuracy?.[Math.max(0, person)]?.all;
   return [
     html("span", { class: "when" }, new Date(date).toLocaleString([], { dateStyle: "short", timeStyle: "short" })),
@@ -124,6 +125,6 @@ function row({ game, seats, names = [], komi, date, flagged, accuracy }) {
 }
 
 /** Save all games as one file. */
-function exportAll() {
-  download(JSON.stringify(archived(), null, 1), "application/json", "dots-and-boxes-games.json");
+function exportAll(games) {
+  download(JSON.stringify(games, null, 1), "application/json", "dots-and-boxes-games.json");
 }

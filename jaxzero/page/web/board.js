@@ -1,7 +1,7 @@
 /** The board as SVG: drawing, pointer, keyboard and labels for screen readers. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, coordinatesOf, dotsOf, endsOf, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
+import { centreOf, coordinatesOf, dotsOf, edgeLine, endsOf, frameOf, MARGIN, middleOf, sizeOf, UNIT } from "./geometry.js";
 import { t } from "./i18n.js";
 import { boxCount, edgeCount, NOBODY, placeOf } from "./rules.js";
 import { settings } from "./settings.js";
@@ -86,8 +86,6 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
   }
 
   function makeEdge(edge) {
-    const [x1, y1, x2, y2] = endsOf(size, edge);
-    const line = { x1, y1, x2, y2 };
     return svg(
       "g",
       {
@@ -104,9 +102,9 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
         onblur: () => onFocus(null),
       },
       svg("polygon", { class: "target", points: targetOf(edge) }),
-      svg("line", { class: "ring", ...line }),
-      svg("line", { class: "guide", ...line }),
-      svg("line", { class: "ink", ...line, pathLength: 1 }),
+      edgeLine(size, edge, { class: "ring" }),
+      edgeLine(size, edge, { class: "guide" }),
+      edgeLine(size, edge, { class: "ink", pathLength: 1 }),
     );
   }
 
@@ -227,10 +225,7 @@ export function createBoard(parent, { onEdge, onFocus = () => {}, onHold = null,
     element.dataset.owner = name;
     element.querySelector(".sign")?.remove();
     if (owner < 0 || owner === NOBODY) return;
-    const sign = sideSign(owner, 34);
-    sign.setAttribute("x", -17);
-    sign.setAttribute("y", -17);
-    element.firstChild.append(sign);
+    element.firstChild.append(sideSign(owner, 34, [0, 0]));
   }
 
   return {

@@ -26,7 +26,7 @@ export function createClock({ table, side, onFlag }) {
     last = now;
     const { clocks } = table;
     const player = clocks ? side() : null;
-    if (clocks && moved && before === 1 - player) clocks.left[before] += clocks.increment;
+    if (player !== null && moved && before === 1 - player) clocks.left[before] += clocks.increment;
     if (player !== null && before === player) {
       clocks.left[player] = Math.max(0, clocks.left[player] - passed);
       if (!clocks.left[player]) onFlag(player);

@@ -1,7 +1,7 @@
 /** Parts of dialogs, and the dialogs for the settings and the shortcuts. */
 
 import { find, html, icon } from "./dom.js";
-import { language, t } from "./i18n.js";
+import { t } from "./i18n.js";
 import { applyTheme, remember, settings } from "./settings.js";
 
 /** Fill a dialog with a heading, a close button and its parts, and show it. */
@@ -42,7 +42,6 @@ export function openSettings(info, onChange) {
     remember({ [name]: value });
     applyTheme();
     onChange(name);
-    if (name === "language") openSettings(info, onChange);
   };
   const chains = ["off", "choice", "all"].map((value) => [value, t(`settings.chains.${value}`)]);
   const themes = ["system", "light", "dark"].map((value) => [value, t(`settings.theme.${value}`)]);
@@ -58,7 +57,6 @@ export function openSettings(info, onChange) {
     segments("turn", t("settings.turn"), [0, 1, 2, 3].map((turn) => [turn, `${90 * turn}°`]), settings.turn, set("turn")),
     switchOf("flip", settings.flip, set("flip")),
     switchOf("sound", settings.sound, set("sound")),
-    segments("language", t("settings.language"), [["en", "English"], ["zh", "中文"]], language(), set("language")),
     segments("theme", t("settings.theme"), themes, settings.theme, set("theme")),
     version,
   );

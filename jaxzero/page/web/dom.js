@@ -57,15 +57,16 @@ export function reveal(element) {
   element.scrollIntoView({ block: "nearest" });
 }
 
-/** Return the sign of a side: a disc for the first player, a diamond for the second. */
-export function sideSign(player, size = 16) {
+/** Return the sign of a side: a disc for the first player, a diamond for the second. In a picture it needs its centre, [x, y]. */
+export function sideSign(player, size = 16, centre = []) {
+  const [x, y] = centre.map((middle) => middle - size / 2);
   const shape =
     player === 0
       ? svg("circle", { cx: 8, cy: 8, r: 6 })
       : svg("path", { d: "M8 1 15 8 8 15 1 8Z" });
   return svg(
     "svg",
-    { class: `sign side-${player}`, viewBox: "0 0 16 16", width: size, height: size, "aria-hidden": "true" },
+    { class: `sign side-${player}`, viewBox: "0 0 16 16", x, y, width: size, height: size, "aria-hidden": "true" },
     shape,
   );
 }

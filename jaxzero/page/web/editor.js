@@ -6,11 +6,10 @@ export function createEditor({ record, onChange }) {
   let on = false;
 
   function open() {
-    const { rows, cols, setUp } = record.game;
     const { drawn } = record.position;
     const start = [...Array(edgeCount(record.game)).keys()].filter((edge) => drawn[edge]);
     on = true;
-    record.reset({ rows, cols, start, moves: [], setUp });
+    record.reset({ ...record.root, start, moves: [], joined: [], comments: {}, variations: [] });
   }
 
   function close() {
@@ -22,7 +21,7 @@ export function createEditor({ record, onChange }) {
   function toggle(edge) {
     const { start } = record.game;
     const changed = start.includes(edge) ? start.filter((each) => each !== edge) : [...start, edge];
-    record.reset({ ...record.game, start: changed.sort((a, b) => a - b), setUp: true });
+    record.reset({ ...record.root, start: changed.sort((a, b) => a - b), setUp: true });
   }
 
   return { isOn: () => on, open, close, toggle };

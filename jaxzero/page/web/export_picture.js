@@ -1,7 +1,7 @@
 /** Picture files of a position and animations of a whole game; they need no other file. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, coordinatesOf, dotsOf, endsOf, frameOf } from "./geometry.js";
+import { centreOf, coordinatesOf, dotsOf, edgeLine, frameOf } from "./geometry.js";
 import { edgeCount, NOBODY, replay } from "./rules.js";
 
 const INK = "#33404f";
@@ -45,33 +45,28 @@ function draw(game, { drawn, owner, plies }, moving = false) {
   const ink = edges.filter((edge) => drawn[edge]).map((edge) => {
     const ply = plyOf.get(edge);
     const isNew = ply !== undefined && (moving || ply === plies.length - 1);
-    const part = line(game, edge, { stroke: isNew ? SIDES[plies[ply].player] : INK, "stroke-width": 11 });
+    const part = edgeLine(game, edge, { stroke: isNew ? SIDES[plies[ply].player] : INK, "stroke-width": 11 });
     if (moving && isNew) part.append(change("stroke", SIDES[plies[ply].player], INK, ply + 1, plies.length));
     return shown(part, ply);
   });
   return svg(
     "svg",
-    { viewBox, width, height },
+    { viewBox, width, height, "stroke-linecap": "round" },
     svg("rect", { x, y, width, height, fill: "#ffffff" }),
     boxes.map((box) => shown(boxOf(game, box, owner[box]), closedAt.get(box))),
-    edges.map((edge) => line(game, edge, { stroke: "#dcd8ce", "stroke-width": 3, "stroke-dasharray": "1 9" })),
+    edges.map((edge) => edgeLine(game, edge, { stroke: "#dcd8ce", "stroke-width": 3, "stroke-dasharray": "1 9" })),
     ink,
     svg("g", { fill: INK }, dotsOf(game)),
     svg("g", { fill: "#5a6471", "font-family": "sans-serif", "text-anchor": "middle" }, coordinatesOf(game)),
   );
 }
 
-function line(game, edge, attributes) {
-  const [x1, y1, x2, y2] = endsOf(game, edge);
-  return svg("line", { x1, y1, x2, y2, "stroke-linecap": "round", ...attributes });
-}
-
 function boxOf(game, box, owner) {
   const [x, y] = centreOf(game, box);
   const tint = svg("rect", { x: x - 41, y: y - 41, width: 82, height: 82, rx: 10, fill: TINTS[owner] });
   if (owner === NOBODY) return svg("g", {}, tint);
-  const sign = sideSign(owner, 34);
-  for (const [name, value] of Object.entries({ x: x - 17, y: y - 17, fill: SIDES[owner] })) sign.setAttribute(name, value);
+  const sign = sideSign(owner, 34, [x, y]);
+  sign.setAttribute("fill", SIDES[owner]);
   return svg("g", {}, tint, sign);
 }
 

@@ -5,6 +5,7 @@ import { importGames } from "./archive.js";
 import { download, find, html } from "./dom.js";
 import { PICTURES } from "./export_picture.js";
 import { hasText, t } from "./i18n.js";
+import { say } from "./notice.js";
 import { toFragment } from "./share.js";
 
 const MOST_TEXT = 60000; // characters; the server accepts 64 KiB
@@ -12,8 +13,7 @@ const MOST_ARCHIVE = 5e6; // bytes of exported games
 const ENDINGS = { json: "json", openspiel: "txt", ccgc: "ccgc.json" }; // else FORMAT.txt, as with `--save`
 
 /** Create the file tools. `table` has the komi and the names; `nameOf(player)` returns the name of a side. */
-export function createFiles({ record, table, nameOf, notice, say, onLoad, onName }) {
-  let dragging = false; // a game is dragged out of this page; the page must not accept it as a drop
+export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   let formats = ["json"]; // formats that the server can write
 
   function setFormats(all) {
@@ -21,16 +21,13 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
     showFormats();
   }
 
-  /** Offer the formats that can hold the game shown. */
+  /** Name the formats in the language of the page. */
   function showFormats() {
     const select = find("#format");
-    const possible = [...formats, ...Object.keys(PICTURES)].filter((id) => id !== "ccgc" || fitsCcgc(record.game));
-    const label = (id) => (hasText(`format.${id}`) ? t(`format.${id}`) : id);
-    const words = possible.map(label);
-    if ([...select.options].map(({ text }) => text).join() === words.join()) return;
     const chosen = select.value;
-    select.replaceChildren(...possible.map((id, index) => html("option", { value: id }, words[index])));
-    if (possible.includes(chosen)) select.value = chosen;
+    const label = (id) => (hasText(`format.${id}`) ? t(`format.${id}`) : id);
+    select.replaceChildren(...[...formats, ...Object.keys(PICTURES)].map((id) => html("option", { value: id }, label(id))));
+    if (chosen) select.value = chosen;
   }
 
   /** Show the players' names and the title of the game in their fields. */
@@ -59,8 +56,12 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
     const imported = importGames(text);
     if (imported !== null) return say(t("games.imported", { n: imported }));
     if (text.length > MOST_TEXT) return notice.tell(t("files.tooLong"));
-    const link = /^\S+#(g=\S+)$/.exec(text.trim());
-    if (link) return void (location.hash = link[1]);
+    const link = /^\S+(#g=\S+)$/.exec(text.trim());
+    if (link) {
+      if (location.hash === link[1]) dispatchEvent(new Event("hashchange")); // the browser reports no equal address
+      location.hash = link[1];
+      return;
+    }
     const key = record.key();
     try {
       const { names, format, ...game } = await api.read(text);
@@ -119,28 +120,16 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
     }
   }
 
-  /** Make the save button draggable: as a file into a folder if the browser supports it, else as text. */
-  function offerDrags(button) {
-    let text = null; // written when the pointer enters, because a drag cannot wait
-    button.draggable = true;
-    button.addEventListener("pointerenter", async () => {
-      text = null;
-      text = await written().catch(() => null);
-    });
-    button.addEventListener("dragstart", (event) => {
-      if (typeof text !== "string") return event.preventDefault();
-      dragging = true;
-      const data = `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`;
-      event.dataTransfer.setData("DownloadURL", `text/plain:${fileName()}:${data}`);
-      event.dataTransfer.setData("text/plain", text);
-    });
-    button.addEventListener("dragend", () => (dragging = false));
+  /** Load what a drop or a paste brings: a file, else a text. */
+  function take(data) {
+    const [file] = data.files;
+    if (file) load(file);
+    else read(data.getData("text/plain"));
   }
 
   function acceptDrops() {
     const veil = find("#drop");
-    const holds = (event, kind) => !dragging && event.dataTransfer?.types.includes(kind);
-    const hasGame = (event) => holds(event, "Files") || holds(event, "text/plain");
+    const hasGame = ({ dataTransfer }) => ["Files", "text/plain"].some((kind) => dataTransfer?.types.includes(kind));
     document.addEventListener("dragover", (event) => {
       if (!hasGame(event)) return;
       event.preventDefault();
@@ -154,22 +143,17 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
       if (!hasGame(event)) return;
       event.preventDefault();
       veil.hidden = true;
-      const [file] = event.dataTransfer.files;
-      const text = event.dataTransfer.getData("text/plain");
-      if (file) load(file);
-      else read(text);
+      take(event.dataTransfer);
     });
   }
 
   function acceptPastes() {
     document.addEventListener("paste", (event) => {
       if (event.target.closest?.("input, textarea") || find("dialog[open]")) return;
-      const [file] = event.clipboardData.files;
-      const text = event.clipboardData.getData("text/plain");
-      if (!file && !text.trim()) return;
+      const { clipboardData: data } = event;
+      if (!data.files.length && !data.getData("text/plain").trim()) return;
       event.preventDefault();
-      if (file) load(file);
-      else read(text);
+      take(data);
     });
   }
 
@@ -182,7 +166,6 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
   find("#save").addEventListener("click", save);
   find("#copy").addEventListener("click", copy);
   find("#share").addEventListener("click", share);
-  offerDrags(find("#save"));
   acceptDrops();
   acceptPastes();
   return { setFormats, showFormats, showNames };
@@ -191,9 +174,4 @@ export function createFiles({ record, table, nameOf, notice, say, onLoad, onName
 /** Return a game for the server, without the fields that only the page uses (`joined`, `setUp`). */
 function withLines({ joined, setUp, variations = [], comments = {}, ...line }) {
   return { ...line, comments, variations: variations.map(withLines) };
-}
-
-/** Return whether the CCGC record can hold a game: 5x5 from an empty board. */
-function fitsCcgc({ rows, cols, start }) {
-  return rows === 5 && cols === 5 && !start.length;
 }

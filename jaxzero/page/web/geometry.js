@@ -32,6 +32,12 @@ export function endsOf(board, edge) {
   return [...seen(board, col, row), ...second];
 }
 
+/** Return a line along an edge. */
+export function edgeLine(board, edge, attributes) {
+  const [x1, y1, x2, y2] = endsOf(board, edge);
+  return svg("line", { x1, y1, x2, y2, ...attributes });
+}
+
 export function middleOf(board, edge) {
   const [x1, y1, x2, y2] = endsOf(board, edge);
   return [(x1 + x2) / 2, (y1 + y2) / 2];

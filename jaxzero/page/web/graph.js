@@ -70,7 +70,6 @@ function slip(line, lines, { x, y }, nameOf) {
       cy: y(margin),
       r: Math.min(12, 3.5 + 2.4 * Math.sqrt(line.lost)),
       "data-ply": line.ply + 1,
-      "data-testid": `slip-${line.ply + 1}`,
     },
     svg("title", {}, `${line.ply + 1}: −${line.lost} (${marginWords(margin, nameOf)})`),
   );

@@ -17,7 +17,6 @@ export const ICONS = {
   step: "m6 5 9 7-9 7ZM19 5v14",
   settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 4.500v5M9 14.500v5",
   keyboard: "M3 6h18v12H3ZM7 10h.01M11 10h.01M15 10h.01M17 14h.01M7 14h6",
-  theme: "M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9Z",
   language: "M3 12h18M12 3c5 5 5 13 0 18M12 3c-5 5-5 13 0 18M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18Z",
   open: "M12 16V5M7 9l5-5 5 5M4 16v4h16v-4",
   save: "M12 4v11M7 11l5 5 5-5M4 16v4h16v-4",

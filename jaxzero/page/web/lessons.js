@@ -4,16 +4,17 @@ import { createBoard, edgeWords } from "./board.js";
 import { find, html, reveal } from "./dom.js";
 import { hasText, t } from "./i18n.js";
 import { bad, good, LESSONS } from "./lesson_data.js";
+import { tell } from "./notice.js";
 import { clear, drawHint } from "./overlay.js";
 import { heroPicture, RULES } from "./pictures.js";
 import { createRecord } from "./record.js";
-import { boxesGiven, closedBy, simpleTurn } from "./rules.js";
+import { boxesGiven, closedBy, simpleEdge } from "./rules.js";
 import { remember, settings, stored } from "./settings.js";
 import { themeList } from "./train.js";
 
 const REPLY = 650; // ms before each move of the other side
 
-export function createLessons({ parent, tell }) {
+export function createLessons({ parent }) {
   let number = null; // index of the lesson shown; null for the start page
   let record = null;
   let board = null;
@@ -163,7 +164,7 @@ export function createLessons({ parent, tell }) {
   function reply() {
     const stops = verdict?.mood === "bad" || (verdict?.mood === "good" && LESSONS[number].id !== "chain");
     if (stops || record.position.over || record.position.player === 0) return;
-    record.play([simpleTurn(record.game, record.position.drawn)[0]]);
+    record.play([simpleEdge(record.game, record.position.drawn)]);
     settle();
     timer = setTimeout(reply, REPLY);
   }
@@ -174,7 +175,7 @@ export function createLessons({ parent, tell }) {
     const { game, position } = record;
     const own = position.plies.filter(({ player }) => player === 0).length;
     const planned = LESSONS[number].solution[own];
-    const edge = planned !== undefined && !position.drawn[planned] ? planned : simpleTurn(game, position.drawn)[0];
+    const edge = planned !== undefined && !position.drawn[planned] ? planned : simpleEdge(game, position.drawn);
     drawHint(board.layers().marks, game, edge, 0);
     tell(edgeWords(game, edge));
   }

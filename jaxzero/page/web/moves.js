@@ -64,7 +64,7 @@ export function createMoves({ record, nameOf, slipAt, onMove, onComment }) {
       name,
       closed.length ? html("span", { class: "closed" }, `+${closed.length}`) : null,
       slip ? html("span", { class: `slip ${costClass(slip.lost)}` }, `−${lost}`) : null,
-      note ? html("span", { class: "noted", "aria-hidden": "true" }, "✎") : null,
+      note ? html("span", { "aria-hidden": "true" }, "✎") : null,
     );
     return html("li", {}, button);
   }

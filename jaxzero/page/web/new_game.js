@@ -127,18 +127,17 @@ function boardChoice(info, setup, render) {
     html("optgroup", { label: t("new.trained") }, boards.map(option)),
     html("option", { value: "own", selected: ownShown }, t("new.own")),
   );
-  const sides = ownShown ? ["rows", "cols"].map((side) => sideSlider(side, setup, info)) : [];
+  const sides = ownShown ? ["rows", "cols"].map((side) => sideSlider(side, setup)) : [];
   return html("div", {}, html("label", { class: "label", for: "size" }, t("new.size")), select, html("div", { class: "sides" }, sides));
 }
 
-function sideSlider(side, setup, info) {
-  const { min, max } = info?.sizes ?? { min: 1, max: LARGEST_SIDE };
+function sideSlider(side, setup) {
   const value = html("strong", {}, String(setup[side]));
   const input = ({ target }) => {
     setup[side] = Number(target.value);
     value.textContent = target.value;
   };
-  const range = html("input", { type: "range", min, max, step: 1, value: setup[side], oninput: input, "aria-label": t(`new.${side}`), "data-testid": `own-${side}` });
+  const range = html("input", { type: "range", min: 1, max: LARGEST_SIDE, step: 1, value: setup[side], oninput: input, "aria-label": t(`new.${side}`), "data-testid": `own-${side}` });
   return html("div", {}, html("span", { class: "label" }, t(`new.${side}`), " · ", value), range);
 }
 

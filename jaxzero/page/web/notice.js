@@ -105,23 +105,22 @@ export function createNotice(answers) {
     /** Offer an action by a button with this label. Closing the notice declines: it calls `onClose`. */
     offer: (text, label, action, onClose) => set("offer", { text: t(text), label, action, onClose }),
     withdraw: () => set("offer", null),
-    /** Show a text until `moveOn` is called. With `action`, a button offers it. */
-    tell: (text, label, action) => set("word", { text, label, action }),
+    /** Show a text until `moveOn` is called. */
+    tell: (text) => set("word", { text }),
     moveOn: () => set("word", null),
   };
 }
 
-/** Return a function that shows a text for a short time and announces it to screen readers. */
-export function createSpeaker() {
+let toastTimer = 0;
+
+/** Show a text for a short time and announce it to screen readers. */
+export function say(text) {
+  if (!text) return;
   const toast = find("#toast");
-  let timer = 0;
-  return (text) => {
-    if (!text) return;
-    toast.textContent = text;
-    toast.classList.add("shown");
-    clearTimeout(timer);
-    timer = setTimeout(() => toast.classList.remove("shown"), 3500);
-  };
+  toast.textContent = text;
+  toast.classList.add("shown");
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => toast.classList.remove("shown"), 3500);
 }
 
 /** Announce a text to screen readers only. */

@@ -1,7 +1,7 @@
 /** Drawings of the analysis on the board: losses of edges, owners of boxes, chains, a line, a hint. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, endsOf, middleOf, UNIT } from "./geometry.js";
+import { centreOf, edgeLine, endsOf, middleOf, UNIT } from "./geometry.js";
 import { boxesBeside, replay } from "./rules.js";
 
 const STEPS = [0.1, 0.75, 1.5, 3]; // boxes of margin lost where the next colour begins
@@ -59,10 +59,7 @@ export function drawOwners(layer, board, owners, mover) {
   const signs = owners.map((owner, box) => {
     if (owner === null) return null;
     const [x, y] = centreOf(board, box);
-    const sign = sideSign(owner ? 1 - mover : mover, 22);
-    sign.setAttribute("x", x + 12);
-    sign.setAttribute("y", y + 12);
-    return sign;
+    return sideSign(owner ? 1 - mover : mover, 22, [x + 23, y + 23]);
   });
   layer.replaceChildren(...signs.filter(Boolean));
 }
@@ -98,10 +95,9 @@ export function drawLine(layer, game, line) {
   const shown = plies.slice(game.moves.length);
   layer.replaceChildren(
     ...shown.flatMap((ply, index) => {
-      const [x1, y1, x2, y2] = endsOf(game, ply.edge);
       const [x, y] = middleOf(game, ply.edge);
       return [
-        svg("line", { x1, y1, x2, y2, class: `ghost side-${ply.player}` }),
+        edgeLine(game, ply.edge, { class: `ghost side-${ply.player}` }),
         svg(
           "g",
           { class: `ghost-number side-${ply.player}`, transform: `translate(${x} ${y})` },
@@ -117,15 +113,11 @@ export function drawLine(layer, game, line) {
 
 /** Point at one edge. */
 export function drawHint(layer, board, edge, player) {
-  const [x1, y1, x2, y2] = endsOf(board, edge);
   const [x, y] = middleOf(board, edge);
-  const sign = sideSign(player, 26);
-  sign.setAttribute("x", x - 13);
-  sign.setAttribute("y", y - 13);
   layer.replaceChildren(
-    svg("line", { x1, y1, x2, y2, class: `hint side-${player}` }),
+    edgeLine(board, edge, { class: `hint side-${player}` }),
     svg("circle", { cx: x, cy: y, r: UNIT * 0.2, class: "hint-spot" }),
-    sign,
+    sideSign(player, 26, [x, y]),
   );
 }
 

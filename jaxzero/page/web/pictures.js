@@ -1,44 +1,24 @@
 /** Small pictures of positions for the rules and the start page. */
 
 import { sideSign, svg } from "./dom.js";
-import { centreOf, endsOf, UNIT } from "./geometry.js";
-
-const PAD = 24;
+import { centreOf, dotsOf, edgeLine, frameOf } from "./geometry.js";
 
 /** Draw a position: `ink` are old edges, `fresh` new edges [edge, player], `boxes` owned boxes [box, player]. */
 function miniature(board, { ink = [], fresh = [], boxes = [] }) {
-  const width = board.cols * UNIT + 2 * PAD;
-  const height = board.rows * UNIT + 2 * PAD;
   return svg(
     "svg",
-    { class: "miniature", viewBox: `${-PAD} ${-PAD} ${width} ${height}`, "aria-hidden": "true" },
+    { class: "miniature", viewBox: frameOf(board).viewBox, "aria-hidden": "true" },
     boxes.map(([box, player]) => ownedBox(board, box, player)),
-    ink.map((edge) => line(board, edge, "ink")),
-    fresh.map(([edge, player]) => line(board, edge, `fresh side-${player}`)),
-    dots(board),
+    ink.map((edge) => edgeLine(board, edge, { class: "ink" })),
+    fresh.map(([edge, player]) => edgeLine(board, edge, { class: `fresh side-${player}` })),
+    svg("g", { class: "dots" }, dotsOf(board)),
   );
-}
-
-function line(board, edge, name) {
-  const [x1, y1, x2, y2] = endsOf(board, edge);
-  return svg("line", { x1, y1, x2, y2, class: name });
 }
 
 function ownedBox(board, box, player) {
   const [x, y] = centreOf(board, box);
-  const sign = sideSign(player, 36);
-  sign.setAttribute("x", x - 18);
-  sign.setAttribute("y", y - 18);
   const tint = svg("rect", { x: x - 44, y: y - 44, width: 88, height: 88, rx: 8, class: `tint side-${player}` });
-  return svg("g", {}, tint, sign);
-}
-
-function dots({ rows, cols }) {
-  const all = [];
-  for (let row = 0; row <= rows; row++) {
-    for (let col = 0; col <= cols; col++) all.push(svg("circle", { cx: col * UNIT, cy: row * UNIT, r: 9, class: "dot" }));
-  }
-  return all;
+  return svg("g", {}, tint, sideSign(player, 36, [x, y]));
 }
 
 const TWO = { rows: 2, cols: 2 };

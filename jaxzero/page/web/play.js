@@ -1,11 +1,11 @@
 /** A game in play: whose turn it is, the engine's moves, undo, redo, hints, watching. */
 
-import { api, isAbort } from "./api.js";
+import { api, isAbort, warm } from "./api.js";
 import { edgeWords } from "./board.js";
 import { clocksOf } from "./clock.js";
 import { hasText, t } from "./i18n.js";
 import { followChain, replay, startEdges } from "./rules.js";
-import { tell } from "./notice.js";
+import { say, tell } from "./notice.js";
 import { levelNear, ratedAfter, ratingOf } from "./rating.js";
 import { remember, settings, stored } from "./settings.js";
 import { confirmMove } from "./teach.js";
@@ -54,10 +54,10 @@ export function scoreWithKomi(position, komi) {
  * `flagged` is the side that has run out of time. `rated` tells whether the result changes the rating of the person.
  * `date` is the start of the game, and `id` its key in the archive. `loaded` is the content of a loaded game.
  */
-export function createPlay({ record, analysis, notice, say, warm, isShown, onState, onChain }) {
+export function createPlay({ record, analysis, notice, isShown, onState, onChain }) {
   const table = { seats: [PERSON, PERSON], komi: 0 };
   // `marked` is an edge that a second touch draws, or that is drawn after the engine's move.
-  const state = { busy: false, warming: false, failed: false, standIn: false, running: true, hint: "", marked: null };
+  const state = { busy: false, failed: false, standIn: false, running: true, hint: "", marked: null };
   let controller = new AbortController();
 
   const seat = () => table.seats[record.position.player];
@@ -87,7 +87,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     controller.abort();
     controller = new AbortController();
     notice.settle("move");
-    Object.assign(state, { busy: false, warming: false, failed: false, standIn: false, hint: "", marked: null });
+    Object.assign(state, { busy: false, failed: false, standIn: false, hint: "", marked: null });
   }
 
   /** Let the engine move if it is its turn and the last ply of the game is shown. */
@@ -107,8 +107,8 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     if (engine) warm({ ...record.game, level: engine.level }, controller.signal).catch(() => {});
   }
 
-  /** Let the engine play this turn, also in place of a person. */
-  async function engineTurn() {
+  /** Let the engine play this turn, also in place of a person, or only the first edges of it. */
+  async function engineTurn(most = Infinity) {
     if (!isOpen()) return;
     if (seat().kind === "person") table.rated = false;
     const { marked } = state;
@@ -118,38 +118,35 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     change({ busy: true, marked: seat().kind === "engine" ? marked : null });
     try {
       const edges = await askEngine(signal);
-      for (const [index, edge] of edges.entries()) {
+      for (const [index, edge] of edges.slice(0, most).entries()) {
         // No pause follows the last edge, so the other side can move at once.
-        if (watching()) await pause(SPEEDS[settings.speed - 1], signal);
+        if (watching() && state.running) await pause(SPEEDS[settings.speed - 1], signal);
         else if (index) await pause(DRAWING, signal);
         record.play([edge]);
       }
       const wished = state.marked;
-      change({ busy: false, warming: false, marked: null });
+      change({ busy: false, marked: null });
       analysis.refresh(); // the teaching mode needs the analysis of the person's position
       if (wished !== null && mayMove()) press(wished);
       next();
     } catch (error) {
-      if (mine === controller && !isAbort(error)) fail(error, engineTurn);
+      if (mine !== controller || isAbort(error)) return;
+      state.failed = notice.fail("move", error, () => engineTurn(most)); // repeated automatically if that can help
+      change({ busy: false });
     }
-  }
-
-  /** Report a failed request to the engine. The request is repeated automatically if that can help. */
-  function fail(error, again) {
-    state.failed = notice.fail("move", error, again);
-    change({ busy: false, warming: false });
   }
 
   async function askEngine(signal) {
     const game = record.shown();
     const { level } = seat().level ? seat() : (table.seats.find((each) => each.level) ?? { level: settings.setup.levels[0] });
     // The engine goes on compiling while a stand-in moves. The request for the move reports errors.
-    warm({ ...game, level }, signal, (warming) => state.busy && change({ warming })).catch(() => {});
+    warm({ ...game, level }, signal).catch(() => {});
     const options = { level, seed: Math.floor(Math.random() * 2 ** 31) };
     const { edges, by } = await api.move(game, options, signal);
     signal.throwIfAborted();
     notice.settle("move");
     state.standIn = Boolean(by) && by !== "exact";
+    if (state.standIn) table.rated = false;
     return edges;
   }
 
@@ -165,6 +162,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     if (settings.teaching && !(await isConfirmed(edge))) return;
     if (record.game !== game || !mayMove() || !isShown()) return; // the game or the view has changed
     state.hint = "";
+    if (settings.analysis || settings.teaching) table.rated = false; // the page showed good edges
     if (record.at < record.game.moves.length && record.game.moves[record.at] !== edge) table.rated = false; // moves are taken back
     const following = followChain(record.game, record.position.drawn, edge, settings.chains);
     record.play([edge, ...following]);
@@ -261,20 +259,11 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
   }
 
   /** Play the next move of a watched game, or show it if it is already played, and pause. */
-  async function step() {
+  function step() {
     halt();
     change({ running: false });
-    if (record.at < record.game.moves.length) return record.goTo(record.at + 1);
-    if (!isOpen()) return;
-    const mine = (controller = new AbortController());
-    change({ busy: true });
-    try {
-      const [edge] = await askEngine(mine.signal);
-      record.play([edge]);
-    } catch (error) {
-      if (mine === controller && !isAbort(error)) fail(error, step);
-    }
-    if (mine === controller) change({ busy: false, warming: false });
+    if (record.at < record.game.moves.length) record.goTo(record.at + 1);
+    else engineTurn(1);
   }
 
   /** Return the edge that a person has marked and the player who would draw it as {edge, player}; else null. */
@@ -289,7 +278,7 @@ export function createPlay({ record, analysis, notice, say, warm, isShown, onSta
     change({ marked: null });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, ended, isOpen, letMove: engineTurn, mayMove, mayUndo, engineWaits, watching };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
 }
 
 /** Wait some ms. Rejects when the signal is aborted. */

@@ -64,33 +64,26 @@ export function createPractice({ record, analysis, onTable, onChange }) {
     if (record.position.drawn[edge] || answer?.mood === "busy") return;
     answer = { mood: "busy", parts: [t("teach.checking")] };
     change();
-    const rated = await ratingOf(edge, task);
+    const found = await analysis.known(PATIENCE);
     if (task !== tasks[number]) return;
-    answer = rated ? judge(rated) : { mood: "bad", parts: [t("hint.none")] };
+    const rated = found?.edges?.find((each) => each.edge === edge);
+    const isKnown = rated && rated.lost !== null; // while the server compiles, the analysis has only the structure
+    answer = isKnown ? judge(rated, found.structure) : { mood: "bad", parts: [t("hint.none")] };
     change();
     analysis.showHint(edge);
     reveal(panel);
   }
 
-  /** Return the analysis of an edge, with the whole analysis as `found`; null if no answer arrives in time. */
-  async function ratingOf(edge, task) {
-    const found = await analysis.known(PATIENCE);
-    const rated = found?.edges?.find((each) => each.edge === edge);
-    const isJudged = rated && rated.lost !== null; // while the server compiles, the analysis has only the structure
-    return isJudged && task === tasks[number] ? { ...rated, found } : null;
-  }
-
-  function judge({ found, ...rated }) {
+  function judge(rated, structure) {
     const place = edgeName(record.game, rated.edge);
     const good = rated.lost <= AS_GOOD;
     if (good) return { mood: "good", parts: [t(rated.exact ? "practice.proven" : "practice.good", { place })] };
     const lost = formatNumber(rated.lost);
-    return { mood: "bad", parts: [t("practice.bad", { place, lost }), ...reasonsOf(record, rated, found.structure)] };
+    return { mood: "bad", parts: [t("practice.bad", { place, lost }), ...reasonsOf(record, rated, structure)] };
   }
 
   function solution() {
     const edge = analysis.bestEdge() ?? tasks[number].best;
-    analysis.showHint(edge);
     answer = { mood: "part", parts: [t("practice.best", { place: edgeName(record.game, edge) })] };
     change();
     analysis.showHint(edge);

@@ -6,6 +6,7 @@ import { find } from "./dom.js";
 import { drawGraph } from "./graph.js";
 import { t } from "./i18n.js";
 import { createMoves } from "./moves.js";
+import { tell } from "./notice.js";
 import { formatNumber } from "./outcome.js";
 import { keyOf } from "./record.js";
 import { edgeName } from "./rules.js";
@@ -13,7 +14,7 @@ import { edgeName } from "./rules.js";
 const EFFORT = { simulations: 64 };
 const REST = 500; // ms without a change before the request
 
-export function createReview({ record, komi, notice, isShown, nameOf, tell, onNews, onMove, onComment, onReviewed }) {
+export function createReview({ record, komi, notice, isShown, nameOf, onNews, onMove, onComment, onReviewed }) {
   let lines = []; // by ply
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed

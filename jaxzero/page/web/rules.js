@@ -21,7 +21,7 @@ export function boxCount({ rows, cols }) {
 }
 
 /** Return the number of the edge of one kind ("h" or "v") in a row and a column. */
-export function edgeAt(board, kind, row, col) {
+function edgeAt(board, kind, row, col) {
   return kind === "h" ? row * board.cols + col : horizontals(board) + row * (board.cols + 1) + col;
 }
 
@@ -120,11 +120,11 @@ export function lastTurn(plies) {
 }
 
 /** Return the fault of an impossible game as {code, ...values}, or null. */
-export function findFault(game, largest = LARGEST_SIDE) {
+export function findFault(game) {
   for (const side of ["rows", "cols"]) {
     const value = game[side];
-    if (!Number.isInteger(value) || value < 1 || value > largest) {
-      return { code: "size", value, largest };
+    if (!Number.isInteger(value) || value < 1 || value > LARGEST_SIDE) {
+      return { code: "size", value, largest: LARGEST_SIDE };
     }
   }
   const seen = new Set();
@@ -138,8 +138,8 @@ export function findFault(game, largest = LARGEST_SIDE) {
   return null;
 }
 
-/** Return the edges, [{edge, closes}], that take all free boxes reached from some boxes in turn. */
-function captureRun(board, drawn, boxes) {
+/** Return the edges, [{edge, closes}], that take all free boxes reached in turn from some boxes, by default from all. */
+function captureRun(board, drawn, boxes = Array(boxCount(board)).keys()) {
   const now = Uint8Array.from(drawn);
   const run = [];
   const waiting = [...boxes];
@@ -163,8 +163,7 @@ export function boxesGiven(board, drawn, edge) {
 
 /** Return how many boxes the side to move can take in a row. */
 export function freeBoxes(board, drawn) {
-  const all = Array.from({ length: boxCount(board) }, (_, box) => box);
-  return captureRun(board, drawn, all).reduce((sum, { closes }) => sum + closes, 0);
+  return captureRun(board, drawn).reduce((sum, { closes }) => sum + closes, 0);
 }
 
 /**
@@ -186,14 +185,11 @@ export function followChain(board, drawn, edge, mode) {
   return edges.length >= decision ? edges.slice(0, edges.length - decision) : edges;
 }
 
-/** Return the whole turn of a simple player: take all free boxes, then give away the least. */
-export function simpleTurn(board, drawn) {
-  const all = Array.from({ length: boxCount(board) }, (_, box) => box);
-  const taken = captureRun(board, drawn, all).map((step) => step.edge);
-  const after = Uint8Array.from(drawn);
-  for (const edge of taken) after[edge] = 1;
-  const free = [...after.keys()].filter((edge) => !after[edge]);
-  if (!free.length) return taken;
-  const given = free.map((edge) => boxesGiven(board, after, edge));
-  return [...taken, free[given.indexOf(Math.min(...given))]];
+/** Return the edge of a simple player: take a free box, else give away the least. */
+export function simpleEdge(board, drawn) {
+  const [taken] = captureRun(board, drawn);
+  if (taken) return taken.edge;
+  const open = [...drawn.keys()].filter((edge) => !drawn[edge]);
+  const given = open.map((edge) => boxesGiven(board, drawn, edge));
+  return open[given.indexOf(Math.min(...given))];
 }

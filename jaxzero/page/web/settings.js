@@ -68,11 +68,3 @@ export function remember(changes) {
 export function applyTheme() {
   document.documentElement.dataset.theme = settings.theme;
 }
-
-/** Switch to the next of system, light and dark, and return it. */
-export function nextTheme() {
-  const order = ["system", "light", "dark"];
-  remember({ theme: order[(order.indexOf(settings.theme) + 1) % order.length] });
-  applyTheme();
-  return settings.theme;
-}

@@ -22,22 +22,17 @@ export function toFragment(game, komi = 0) {
   return `g=${parts.join(".")}`;
 }
 
-/** Return {game, komi} of a fragment. Throws an Error with a `fault` that names the problem. */
+/** Return {game, komi} of a fragment, or {fault} if it holds no possible game. */
 export function fromFragment(fragment) {
   const [size, start = "", moves = "", komi = "0"] = fragment.replace(/^#?g=/, "").split(".");
   const sides = /^(\d)x(\d)$/.exec(size);
-  if (!sides || !/^(-?\d{1,2}(_\d)?)?$/.test(komi)) throw fault({ code: "form" });
+  if (!sides || !/^(-?\d{1,2}(_\d)?)?$/.test(komi)) return { fault: { code: "form" } };
   let game;
   try {
     game = { rows: +sides[1], cols: +sides[2], start: fromText(start), moves: fromText(moves) };
   } catch {
-    throw fault({ code: "form" });
+    return { fault: { code: "form" } };
   }
-  const found = findFault(game);
-  if (found) throw fault(found);
-  return { game, komi: Number(komi.replace("_", ".")) };
-}
-
-function fault(found) {
-  return Object.assign(new Error(found.code), { fault: found });
+  const fault = findFault(game);
+  return fault ? { fault } : { game, komi: Number(komi.replace("_", ".")) };
 }

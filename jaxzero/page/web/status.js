@@ -25,16 +25,15 @@ export function createStatus({ record, play, review, practice, editor, isReview 
       { class: `player side-${player} ${turn ? "turn" : ""}`, "data-testid": `player-${player}` },
       sideSign(player, 26),
       html("span", { class: "name" }, sideName(player)),
-      html("span", { class: "detail" }, playerDetail(player, turn)),
+      html("span", { class: "detail" }, playerDetail(player)),
       clockFace(player, play.table.clocks),
       html("span", { class: "score", "data-testid": `score-${player}` }, formatNumber(score[player])),
     );
   }
 
-  function playerDetail(player, turn) {
+  function playerDetail(player) {
     const { seats, komi } = play.table;
     const { kind, level } = seats[player];
-    if (turn && play.state.busy && kind === "engine") return t("status.thinking");
     const words = kind === "engine" ? [levelName(level)] : [];
     if (player === 1 && komi) words.push(t("player.komi", { komi: (komi > 0 ? "+" : "") + formatNumber(komi) }));
     return words.join(" · ");
@@ -50,7 +49,6 @@ export function createStatus({ record, play, review, practice, editor, isReview 
     if (isReview()) return t("status.ply", { at, all: game.moves.length });
     if (play.state.hint) return play.state.hint;
     if (play.state.failed) return t("status.failed");
-    if (play.state.warming) return t("status.warming");
     if (play.watching() && !play.state.running) return t("status.paused");
     if (play.state.busy) return t("status.thinking");
     if (play.state.marked !== null) return t("status.marked");
@@ -62,9 +60,9 @@ export function createStatus({ record, play, review, practice, editor, isReview 
 
   /** Return whether the page waits for the server before the game can go on. */
   function isBusy() {
-    const { busy, warming, checking, hinting, failed } = play.state;
+    const { busy, checking, hinting, failed } = play.state;
     if (isReview() || !play.isOpen()) return false;
-    return Boolean(failed || warming || checking || hinting || busy);
+    return Boolean(failed || checking || hinting || busy);
   }
 
   function turnWords(position) {

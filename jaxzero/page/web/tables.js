@@ -1,6 +1,7 @@
 /** The game on the table: store it for the next visit, set it aside, archive it, take it back, start a new one. */
 
 import { addToArchive, isOther, isPlayable } from "./archive.js";
+import { t } from "./i18n.js";
 import { newName, seatsOf, setTable } from "./play.js";
 import { isAnnotated, keyOf } from "./record.js";
 import { replay } from "./rules.js";
@@ -10,7 +11,7 @@ import { fromFragment } from "./share.js";
 const MOST_ASIDE = 5; // games
 
 /** Return a text that changes with every change that a person makes to a game. */
-export function contentOf({ rows, cols, start, moves, comments = {}, variations = [], title = "" }, names = []) {
+function contentOf({ rows, cols, start, moves, comments = {}, variations = [], title = "" }, names = []) {
   return JSON.stringify([rows, cols, start, moves, comments, variations, title, names]);
 }
 
@@ -101,9 +102,13 @@ export function createTables({ record, play, editor, notice, showView, openView,
     offerAside();
   }
 
-  /** Show the game in a fragment. Throws an Error with a `fault` if the fragment holds no game. */
+  /** Show the game in a fragment, or a notice if it holds none. */
   function showShared(fragment) {
-    const { game, komi } = fromFragment(fragment);
+    const { fault, game, komi } = fromFragment(fragment);
+    if (fault) {
+      showView("play");
+      return notice.tell(t("error.share", { reason: t(`fault.${fault.code}`, fault) }));
+    }
     showView("review");
     if (isOnTable(game, komi)) return;
     const address = location.hash;

@@ -1,6 +1,7 @@
 /** Teaching mode: a warning before a move that loses 2 or more boxes of margin, with the reasons. */
 
 import { edgeWords } from "./board.js";
+import { fill } from "./dialogs.js";
 import { find, html } from "./dom.js";
 import { t } from "./i18n.js";
 import { boxesBeside, boxesGiven, closedBy, freeBoxes } from "./rules.js";
@@ -44,8 +45,10 @@ export function reasonsOf(record, rated, structure) {
 function openWarning(game, rated, reasons, better) {
   const dialog = find("#teach-dialog");
   const close = (answer) => () => dialog.close(answer);
-  dialog.replaceChildren(
-    html("div", { class: "dialog-head" }, html("h2", { id: "teach-title" }, t("teach.title"))),
+  dialog.returnValue = "back";
+  fill(
+    dialog,
+    "teach",
     html(
       "div",
       { class: "dialog-body" },
@@ -60,8 +63,6 @@ function openWarning(game, rated, reasons, better) {
       ),
     ),
   );
-  dialog.returnValue = "back";
-  dialog.showModal();
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "play"), { once: true });
   });

@@ -1,7 +1,7 @@
 /** The buttons below the board: which are visible and which are enabled. */
 
-import { find, findAll, placeIcons } from "./dom.js";
-import { language, setText, t } from "./i18n.js";
+import { find, findAll, icon } from "./dom.js";
+import { setText, t } from "./i18n.js";
 import { settings } from "./settings.js";
 
 /** Update the buttons. `ended` is true if the end of a game is shown outside the review. */
@@ -20,17 +20,9 @@ export function showTools({ record, play, editor, ended }) {
   find("#seats").hidden = play.ended();
   find("#to-review").hidden = !game.moves.length;
   find("#watch").hidden = !play.watching();
-  showWatch(play.state.running);
+  const { running } = play.state;
+  find("#watch-run").replaceChildren(icon(running ? "pause" : "play"), t(running ? "watch.pause" : "watch.run"));
   find("#edit").setAttribute("aria-pressed", String(editor.isOn()));
   setText(find("#edit"), t(editor.isOn() ? "done" : "edit.open"));
   for (const button of findAll(".analysis-switch")) button.setAttribute("aria-pressed", String(settings.analysis));
-}
-
-function showWatch(running) {
-  const button = find("#watch-run");
-  if (button.dataset.running === `${running}${language()}`) return;
-  button.dataset.running = `${running}${language()}`;
-  button.replaceChildren(t(running ? "watch.pause" : "watch.run"));
-  button.dataset.icon = running ? "pause" : "play";
-  placeIcons(button.parentElement);
 }

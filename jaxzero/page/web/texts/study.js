@@ -8,8 +8,7 @@ export const STUDY = {
   "review.back": ["Back", "后退"],
   "review.forward": ["Forward", "前进"],
   "review.last": ["Last position", "最后局面"],
-  "review.mistake": ["Next mistake", "下一个失误"],
-  "review.mistakeShort": ["Next mistake", "下个失误"],
+  "review.mistake": ["Next mistake", "下个失误"],
   "review.leave": ["Back to the game", "回到对局"],
   "review.empty": ["Play or load a game to see its course.", "下一局或载入一局以查看走势。"],
   "review.running": ["Move {at} of {all} …", "第 {at} 步，共 {all} 步……"],
@@ -27,8 +26,8 @@ export const STUDY = {
     "每步之后预期的最终净胜格数，零线以上为先手领先",
   ],
   "review.best": [
-    "Move {number} ({name}) lost {lost} boxes. Better: {edge} (marked).",
-    "第 {number} 步（{name}）损失 {lost} 格。更好：{edge}（棋盘上已标出）。",
+    "Move {number} ({name}) lost {lost} of the margin. Better: {edge} (marked).",
+    "第 {number} 步（{name}）使净胜少 {lost}。更好：{edge}（棋盘上已标出）。",
   ],
 
   "accuracy.title": ["Moves that lost nothing", "无损失的着法"],
@@ -39,7 +38,7 @@ export const STUDY = {
 
   "practice.start": ["Learn from mistakes", "从失误中学习"],
   "practice.title": ["Mistake {number} of {all}", "失误 {number} / {all}"],
-  "practice.task": ["Move {number} was {edge} and lost {lost} boxes. Find a better edge.", "第 {number} 步走了 {edge}，损失 {lost} 格。请找出更好的边。"],
+  "practice.task": ["Move {number} was {edge} and lost {lost} of the margin. Find a better edge.", "第 {number} 步走了 {edge}，使净胜少 {lost}。请找出更好的边。"],
   "practice.status": ["Find a better edge", "找出更好的边"],
   "practice.good": ["Good: {place} is as good as the best edge that the search knows.", "好：{place}与搜索所知的最佳边一样好。"],
   "practice.proven": ["Right, and proven: no edge is better than {place}.", "正确，且已证明：没有比{place}更好的边。"],
@@ -54,8 +53,8 @@ export const STUDY = {
   "files.share": ["Share", "分享"],
   "files.format": ["Format", "格式"],
   "files.drop": [
-    "You can also paste a game or a position, drop a file or text anywhere on this page, and drag the button Save to a folder.",
-    "也可以粘贴棋局或局面，把文件或文字拖到本页任意处，或把“保存”按钮拖到文件夹中。",
+    "You can also paste a game or a position, or drop a file or text anywhere on this page.",
+    "也可以粘贴棋局或局面，或把文件或文字拖到本页任意处。",
   ],
   "files.dropNow": ["Drop it to load the game", "放下以载入对局"],
   "files.loaded": ["Loaded: {rows} × {cols}, {moves} moves", "已载入：{rows} × {cols}，{moves} 步"],
@@ -66,8 +65,8 @@ export const STUDY = {
   "files.shared": ["Link copied", "链接已复制"],
   "files.link": ["The address of this page now holds the game", "本页地址现已包含此局"],
   "files.tooLong": [
-    "This file is too long for one game (64 KiB at most).",
-    "文件太长，不像是一局棋（最多 64 KiB）。",
+    "This file is too long: a game has at most 64 KiB, exported games 5 MB.",
+    "文件太长：一局棋最多 64 KiB，导出的对局最多 5 MB。",
   ],
   "format.openspiel": ["OpenSpiel names", "OpenSpiel 记法"],
   "format.numbers": ["Edge numbers", "边的编号"],

@@ -15,9 +15,6 @@ export const TABLE = {
   "tools.label": ["Tools for the game", "对局工具"],
   "language.switch": ["中文", "English"],
   "language.label": ["Switch to Chinese: 中文", "切换到英文：English"],
-  "theme.system": ["Colours: as the system", "颜色：跟随系统"],
-  "theme.light": ["Colours: light", "颜色：浅色"],
-  "theme.dark": ["Colours: dark", "颜色：深色"],
 
   "notice.retry": ["Try again", "重试"],
   "aside.text": ["Your unfinished game was set aside.", "您未下完的对局已暂时收起。"],
@@ -84,7 +81,6 @@ export const TABLE = {
   "status.youAgain": ["Box closed: you move again", "占格：您再走一步"],
   "status.thinking": ["The computer thinks …", "电脑思考中……"],
   "status.failed": ["No answer yet. Trying again …", "尚无回应。正在重试……"],
-  "status.warming": ["The computer gets ready …", "电脑准备中……"],
   "status.standIn": [
     "(The computer gets ready; a simpler player moved for it.)",
     "（电脑仍在准备，这一步由较简单的棋手代下。）",
@@ -141,10 +137,9 @@ export const TABLE = {
   "hint.exact": ["Best, proven: {place}", "已证明最佳：{place}"],
 
   "chains.told": [
-    "One click drew {n} edges: it takes a chain up to the next choice.",
-    "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处。",
+    "One click drew {n} edges: it takes a chain up to the next choice (see Settings).",
+    "一次点击画了 {n} 条边：它会沿链一直占到需要取舍处（可在设置中更改）。",
   ],
-  "chains.change": ["Change this", "更改"],
 
   "new.open": ["New game", "新对局"],
   "new.title": ["New game", "新对局"],
@@ -200,8 +195,8 @@ export const TABLE = {
   ],
   "settings.adapts": ["A level that adapts to me", "自动调整水平"],
   "settings.adapts.note": [
-    () => `Each game chooses the level nearest to your rating, now ${settings.rating}.`,
-    () => `每局选择与您的等级分（现为 ${settings.rating}）最接近的水平。`,
+    () => `Each game chooses the level nearest to your rating, now ${settings.rating}. Games with help do not count.`,
+    () => `每局选择与您的等级分（现为 ${settings.rating}）最接近的水平。用过帮助的对局不计分。`,
   ],
   "settings.confirm": ["Confirm each touch", "触摸需确认"],
   "settings.confirm.note": ["The first touch marks an edge, the second draws it.", "第一次触摸标记边，第二次画边。"],
@@ -220,7 +215,6 @@ export const TABLE = {
   "settings.flip.note": ["Left and right change places before the turn.", "旋转之前左右互换。"],
   "settings.sound": ["Sound and vibration", "声音与振动"],
   "settings.sound.note": ["Quiet tones for an edge, a closed box and the end.", "画边、占格和终局时的轻声提示。"],
-  "settings.language": ["Language", "语言"],
   "settings.theme": ["Colours", "颜色"],
   "settings.theme.system": ["System", "系统"],
   "settings.theme.light": ["Light", "浅色"],
