@@ -175,6 +175,9 @@ def test_the_replay_goes_along_to_another_number_of_devices(tmp_path, capsys):
     network = Network(one.game.board, one.network)
     with Checkpoints(run_dir) as checkpoints:
         after = resume(one, network, jax.devices()[:1], checkpoints).actor.replay
+        less = short_config("--devices=2", "--replay.capacity=200")
+        resume(less, network, jax.devices()[:2], checkpoints)
+    assert "saved positions kept\n" in capsys.readouterr().out  # no devices to name
     assert int(after.size[0]) == int(before.size.sum()) == 3 * one.positions_per_iteration
     rows = [
         sorted(row.tobytes() for row in np.asarray(ring.policy).reshape(-1, 12) if row.any())
