@@ -422,11 +422,12 @@ def of_the_h100() -> Iterator[Figure]:
         f"| learner, samples/s in batches of 8,192 | {rate(large['learning'])} | {samples:,.0f} |"
     )
     yield Figure(PERFORMANCE, text, "parts.json, benchmark_64x6.json")
-    for row in json.loads((H100 / "summary.json").read_text())["rows"]:
-        found = row["games_per_second_with_learning"]
-        bold = "**{:,.0f} games/s with learning**" if row["name"] == "128x10" else "{:,.0f}"
-        text = f"plays {bold.format(found)}"
-        yield Figure(PERFORMANCE, text, "summary.json")
+    for name, words in (
+        ("128x10", "plays **{:,.0f} games/s with learning**"),
+        ("64x6", "plays {:,.0f}"),
+    ):
+        found = json.loads((H100 / f"{name}.json").read_text())["games_per_second_with_learning"]
+        yield Figure(PERFORMANCE, words.format(found), f"{name}.json")
     points = json.loads((H100 / "sweep" / "results.json").read_text())["points"]
     points.sort(key=lambda point: point["settings"]["selfplay.games_per_iteration"])
     for label, name, unit in (

@@ -88,7 +88,6 @@ devices: 99 | train.py --config tiny --predict_memory --devices 99
 devices: 99 | TRAIN --devices 99
 heartbeat_seconds: 5 | TRAIN --heartbeat_seconds 5
 num_processes: 2 | TRAIN --num_processes 2
-target: H200 | TRAIN --target H200
 
 run_dir: name | train.py --config tiny
 run_dir: linkrun | train.py --config tiny --run_dir linkrun
