@@ -289,7 +289,7 @@ assert signal.set_wakeup_fd(-1) == -1
 stop = s.Stop()
 with stop.on_signals():
     signal.raise_signal(signal.SIGTERM)
-    assert stop.requested and stop.exit_code == 143
+    assert stop.signal and stop.exit_code == 143
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:

@@ -26,6 +26,7 @@ from jaxzero.performance.sweep import (
     run_sweep,
     write_report,
 )
+from jaxzero.runs.run_dir import check_new_folder
 
 TINY = ("--config", str(ROOT / "configs/tiny.yaml"))
 SMALL = (
@@ -121,18 +122,16 @@ def asked(monkeypatch) -> dict:
     """Replace the processes of points: return answers by games, and under "asked" all requests."""
     answers = {"asked": []}
 
-    def run(command, **_):
+    def run(command, _log, _seconds):
         stem = command[3]
         games = int(stem.rpartition("=")[2])
         answers["asked"].append(games)
         answer = answers.get(games, ok(games))
-        if answer["status"] == "timed out":
-            raise sweep.subprocess.TimeoutExpired(command, 1)
         with open(f"{stem}.json", "w") as file:
             json.dump(answer, file)
-        return sweep.subprocess.CompletedProcess(command, 0)
+        return 0
 
-    monkeypatch.setattr(sweep.subprocess, "run", run)
+    monkeypatch.setattr(sweep, "run_point", run)
     return answers
 
 
@@ -149,11 +148,11 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, asked):
     assert [row["settings"][GAMES] for row in rows] == [16, 32]
 
 
-def test_a_point_that_timed_out_is_measured_again_with_more_time(tmp_path, asked):
-    asked[32] = {"status": "timed out"}
-    for minutes in (1.0, 1.0, 2.0):
-        rows = run_sweep(grid_of(f"--{GAMES}=16,32"), tmp_path, point_minutes=minutes)
-    assert asked["asked"] == [16, 32, 32] and rows[1]["status"] == "timed out"
+def test_a_folder_without_points_is_still_one_of_a_sweep(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "make_folder", pytest.fail)
+    with pytest.raises(pytest.fail.Exception):
+        sweep.open_folder(grid_of(f"--{GAMES}=16,32"), tmp_path)
+    check_new_folder("out", tmp_path, own=(sweep.SWEEP_FILE,))
 
 
 def test_a_growing_sweep_ends_where_it_does_not_fit(tmp_path, asked):
