@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from jaxzero import errors
 from jaxzero.errors import InputError, RunError
 from jaxzero.host.files import (
+    LOCK_FILE,
     append_text,
     atomic_write,
     check_file,
@@ -127,6 +128,13 @@ def test_a_folder_in_use_is_refused_with_the_process_until_it_ends(tmp_path):
         assert everything(tmp_path) == []
     words = rf"^out: {tmp_path}/none cannot be written "
     with pytest.raises(InputError, match=words), locked_folder("out", tmp_path / "none"):
+        raise AssertionError
+
+
+def test_a_lock_that_its_last_owner_has_removed_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", lambda *_: (tmp_path / LOCK_FILE).unlink())
+    words = f"^out: {tmp_path} was in use until now"
+    with pytest.raises(InputError, match=words), locked_folder("out", tmp_path):
         raise AssertionError
 
 
