@@ -170,7 +170,7 @@ def open_folder(grid: Grid, out: Path) -> None:
     """Create the folder of a sweep, or check that it holds the same sweep."""
     file, base, fields = out / SWEEP_FILE, asdict(grid.base), list(grid.fields)
     if not file.exists():
-        # First: `check_new_folder` takes a folder with this file for one of a sweep.
+        # First: `check_new_folder` knows the folder of a sweep by this file.
         write_json(file, {"base": base, "fields": fields})
     make_folder("out", out / POINTS)
     before = read_mapping("out", file, {"base": dict, "fields": list})

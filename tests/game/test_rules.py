@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +11,7 @@ import numpy as np
 import pyspiel
 import pytest
 from referee import Referee
+from script_runner import python
 
 from jaxzero.game import (
     DotsAndBoxes,
@@ -31,7 +28,6 @@ from jaxzero.game import (
     step,
 )
 
-ROOT = Path(__file__).parent.parent.parent
 SIZES = [(1, 1), (1, 7), (2, 1), (2, 3), (3, 3), (5, 4), (6, 2), (7, 7)]
 # These sizes are slow, because each size compiles its own program.
 OTHERS = [size for size in product(range(1, 6), repeat=2) if size not in SIZES]
@@ -154,13 +150,7 @@ jax.devices()
 
 def test_geometry_touches_no_device():
     """JAX fails as soon as code needs a device, because the platform does not exist."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_A_DEVICE],
-        cwd=ROOT,
-        env=os.environ | {"JAX_PLATFORMS": "nowhere"},
-        capture_output=True,
-        text=True,
-    )
+    done = python("-c", WITHOUT_A_DEVICE, JAX_PLATFORMS="nowhere")
     assert done.stdout == "[(60, 2), (25, 4), (8, 60)]\n", done.stderr
     # The last line needs a device and fails, so the test does detect the use of a device.
     assert "backend 'nowhere'" in done.stderr

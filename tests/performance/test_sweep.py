@@ -73,27 +73,6 @@ def test_of_a_grid_one_point_has_to_be_possible():
     assert grid.base.selfplay.late_start_moves == 4 and len(grid.points) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ("--selfplay.gamez 1,2", "selfplay.gamez"),
-        (f"--{GAMES} ,", GAMES),
-        (f"--{GAMES} 16,,32", GAMES),
-        (f"--{GAMES} 16,many", GAMES),
-        (f"--{GAMES} 0,-1", GAMES),
-        ("--selfplay 16,32", "selfplay"),
-        (f"--{GAMES} 8", "preset"),  # nothing varies
-        (f"--preset batch --{GAMES} 8,16", GAMES),
-        (f"--preset batch --{GAMES} 8", GAMES),
-    ],
-)
-def test_wrong_lists_are_refused_before_anything_runs(options, field, tmp_path):
-    words = [*TINY, "--out", str(tmp_path / "new"), *options.split()]
-    with pytest.raises(InputError, match=f"^{field}: "):
-        main(words)
-    assert not list(tmp_path.iterdir())
-
-
 def test_presets_give_lists():
     batch = grid_of("--preset", "batch")
     games = [point.settings[GAMES] for point in batch.points]
@@ -148,9 +127,12 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, asked):
     assert [row["settings"][GAMES] for row in rows] == [16, 32]
 
 
-def test_a_folder_without_points_is_still_one_of_a_sweep(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep, "make_folder", pytest.fail)
-    with pytest.raises(pytest.fail.Exception):
+def test_a_sweep_that_fails_at_its_begin_blocks_no_folder(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError
+
+    monkeypatch.setattr(sweep, "write_json", fail)
+    with pytest.raises(OSError):
         sweep.open_folder(grid_of(f"--{GAMES}=16,32"), tmp_path)
     check_new_folder("out", tmp_path, own=(sweep.SWEEP_FILE,))
 
