@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config
-from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
+from jaxzero.config.ranges import SimulationsOrNone, check_number
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
@@ -23,7 +22,7 @@ from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
-from jaxzero.players.preparation import Answer, exact_answer, first_answer
+from jaxzero.players.preparation import exact_answer
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.weights import load_agent, load_weights
@@ -62,35 +61,10 @@ class Engine:
         """Return the edge to draw in a position; `[]` is the empty board.
 
         With 0 simulations the network answers without search. Else the exact solver answers if at
-        most 12 edges are left. The first call that searches waits for the compiler (`first_move`
-        does not). Raises: ValueError for an invalid position, or if no edge is left.
+        most 12 edges are left. The first call that searches waits for the compiler.
+        Raises: ValueError for an invalid position, or if no edge is left.
         """
         return self.best_moves([position], simulations)[0]
-
-    def first_move(
-        self, position: Position = (), simulations: int = 64, seconds: float = 2.0
-    ) -> Answer:
-        """Return the edge to draw and who chose it, within about `seconds`.
-
-        If its program is compiled in time, the answer is that of `best_move`, with `by` "search"
-        (or "policy"). Else a stand-in answers: "exact" (the solver), "policy" (no search) or
-        "rules" (no network), and a thread continues to compile. Raises: as `best_move`.
-        """
-        simulations = check_number("simulations", simulations, SimulationsOrNone)
-        seconds = check_number("seconds", seconds, SecondsOfDecision)
-        (drawn,) = self._boards([position])
-        agent, room = self.agent, simulations and single.room_for(simulations, single.MOST)
-        found = first_answer(
-            self.board,
-            drawn,
-            (Engine, agent.network, agent.settings, room),
-            partial(self._choose, drawn[None], simulations),
-            agent,
-            seconds,
-            exact=simulations > 0,
-        )
-        by = "search" if simulations else "policy"
-        return found or Answer(self._choose(drawn[None], simulations)[0][0], by)
 
     def best_moves(self, positions: Iterable[Position], simulations: int = 64) -> list[int]:
         """Return the edge to draw in each of many positions, searched together."""

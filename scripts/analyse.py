@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, run_script, script_parser
-from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
+from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.host.files import write_text
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import read_text
 from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import JSON, check_result_file
-from jaxzero.runs.source import add_source_options, required_source
+from jaxzero.runs.source import add_board_options, add_source_options, required_source
 
 if TYPE_CHECKING:
     from jaxzero.game.recorded import RecordedGame
@@ -41,10 +41,7 @@ def analyse_parser() -> ArgumentParser:
     """Return the parser of the command line."""
     parser = script_parser(__doc__)
     add_source_options(parser)
-    parser.add_argument(
-        "--rows", type=BoardSide, help="rows of boxes; default: those of the network"
-    )
-    parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
+    add_board_options(parser)
     parser.add_argument(
         "--position", help='names of the drawn edges, such as "h0,0 v1,2"; default: none'
     )

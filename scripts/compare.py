@@ -17,7 +17,7 @@ from jaxzero.cli import parse, run_script, script_parser
 from jaxzero.config.ranges import refuse_repeated
 from jaxzero.errors import InputError
 from jaxzero.host.files import FIGURES, check_file
-from jaxzero.runs.run_dir import check_result_file
+from jaxzero.runs.run_dir import refuse_file_of_run
 
 
 def main(arguments: list[str]) -> None:
@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> None:
     if options.names and len(options.names) != len(options.runs):
         raise InputError(f"names: {len(options.names)} names for {len(options.runs)} runs")
     check_file("out", options.out, FIGURES)
-    check_result_file("out", options.out)
+    if options.out is not None:
+        refuse_file_of_run("out", options.out)
 
     from jaxzero.runs.compare import (
         RunGroup,

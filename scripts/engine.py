@@ -16,10 +16,10 @@ from typing import Literal
 from jsonargparse import ArgumentParser
 
 from jaxzero.cli import parse, refuse_given, run_script, script_parser
-from jaxzero.config.ranges import BoardSide, number
+from jaxzero.config.ranges import number
 from jaxzero.host.status import waiting
 from jaxzero.play import LONGEST_CLOCK
-from jaxzero.runs.source import add_source_options, required_source
+from jaxzero.runs.source import add_board_options, add_source_options, required_source
 
 Decision, Game = number(1e-3, 3600), number(1e-3, LONGEST_CLOCK)  # seconds
 
@@ -30,10 +30,7 @@ def engine_parser() -> ArgumentParser:
     add_source_options(parser)
     protocols = Literal["gtp", "sau", "botzone"]
     parser.add_argument("--protocol", type=protocols, default="gtp", help="of the other program")
-    parser.add_argument(
-        "--rows", type=BoardSide, help="rows of boxes; default: those of the network"
-    )
-    parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
+    add_board_options(parser)
     parser.add_argument(
         "--seconds", type=Decision, default=2.0, help="for a decision without a clock"
     )

@@ -19,12 +19,17 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, refuse_given, run_script, script_parser
-from jaxzero.config.ranges import Agreeing, BoardSide, MatchGames, NonNegativeInt, Seed, Simulations
+from jaxzero.config.ranges import Agreeing, MatchGames, NonNegativeInt, Seed, Simulations
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder, write_json
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import JSON, check_result_file, refuse_run
-from jaxzero.runs.source import add_source_options, required_source, source_of
+from jaxzero.runs.source import (
+    add_board_options,
+    add_source_options,
+    required_source,
+    source_of,
+)
 
 if TYPE_CHECKING:
     from jaxzero.players.agent import Agent
@@ -35,12 +40,8 @@ def evaluate_parser() -> ArgumentParser:
     """Return the parser of the command line."""
     parser = script_parser(__doc__)
     add_source_options(parser)
-    parser.add_argument(
-        "--rows",
-        type=BoardSide,
-        help="rows of boxes; default: those of the network. conv and graph play every board",
-    )
-    parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
+    add_source_options(parser, "2")
+    add_board_options(parser)
     parser.add_argument(
         "--opponents",
         default="",
@@ -80,15 +81,6 @@ def evaluate_parser() -> ArgumentParser:
         help="players to score on the suite, separated by commas, named as for --opponents; each "
         "is compared with the first on the same positions; default: policy and search with "
         "--simulations. With --ladder: the players to rate",
-    )
-    parser.add_argument(
-        "--run_dir2", type=Path, help="run of a second network, to compare on the same positions"
-    )
-    parser.add_argument("--weights2", help="instead of a run: the second network, as --weights")
-    parser.add_argument(
-        "--checkpoint2",
-        type=NonNegativeInt,
-        help="iteration of the second network; default: the newest",
     )
     parser.add_argument(
         "--ladder",

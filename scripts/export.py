@@ -17,7 +17,7 @@ from pathlib import Path
 from jaxzero.cli import parse, refuse_given, run_script, script_parser
 from jaxzero.config.ranges import MatchGames, Simulations
 from jaxzero.errors import InputError, shortened
-from jaxzero.host.files import check_file, check_folder
+from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_run
 from jaxzero.runs.source import add_source_options, required_source
@@ -64,9 +64,6 @@ def main(arguments: list[str]) -> None:
     folder = options.out or source.folder / "weights"
     check_folder("out", folder)
     refuse_run("out", folder)
-    suffixes = (".safetensors", ".yaml", ".json")
-    for suffix in suffixes if folder.is_dir() else ():
-        check_file("out", folder / f"{options.name or ''}{suffix}")
 
     from jaxzero.measure.strength import measure_weights
     from jaxzero.runs.weights import write_weights
@@ -75,6 +72,7 @@ def main(arguments: list[str]) -> None:
     print(f"Loading {source.name} ...", flush=True)
     loaded = source.load()
     name = options.name or str(loaded.config.game.board)
+    suffixes = (".safetensors", ".yaml", ".json")
     files = [folder / f"{name}{suffix}" for suffix in suffixes]
     there = next((file for file in files if file.exists()), None)
     if there and not options.overwrite:

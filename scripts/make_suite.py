@@ -30,7 +30,7 @@ from jaxzero.config.ranges import (
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.runs.run_dir import check_result_file
+from jaxzero.runs.run_dir import refuse_file_of_run
 from jaxzero.runs.source import add_source_options, source_of
 
 MOST_UNDRAWN = 36
@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> None:
     paths = [out.with_name(f"{out.stem}_{half}{out.suffix}") for half in halves] or [out]
     for path in paths:
         check_file("out", path, (".npz",))
-        check_result_file("out", path)
+        refuse_file_of_run("out", path)
         if path.is_file():
             raise InputError(f"out: {path} exists: delete it or name another file")
     # The file of the solved positions so far. The same command continues from them.

@@ -27,8 +27,8 @@ from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import is_file, read_text
-from jaxzero.runs.run_dir import check_new_folder, check_result_file
-from jaxzero.runs.source import source_of
+from jaxzero.runs.run_dir import check_new_folder, refuse_file_of_run
+from jaxzero.runs.source import add_source_options, source_of
 
 PLAYERS = (
     "random, greedy, alphabeta:DEPTH, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
@@ -60,15 +60,11 @@ def play_parser() -> ArgumentParser:
     formats = ", ".join(FORMATS)
     modes = "human: you play; ai: two players play one game; dual: two players play a match"
     add("mode", Literal["human", "ai", "dual"], "human", modes)
-    add("run_dir", Path, None, "folder of the run whose network plays")
-    add("weights", str, None, "a network: pretrained (such as 5x5), exported, or that of a run")
-    add("checkpoint", NonNegativeInt, None, "iteration of the checkpoint; default: the newest")
+    add_source_options(parser)
     add("player", str, None, f"{PLAYERS}; default: search:64 with a network, else perfect")
-    add("run_dir2", Path, None, "run of the second player; default: run_dir")
-    add("weights2", str, None, "instead of a run: a network for the second player")
-    add("checkpoint2", NonNegativeInt, None, "iteration of the checkpoint; default: the newest")
+    add_source_options(parser, "2")
     own = "default: search:64 with its own network, else perfect"
-    add("player2", str, None, f"second player; {own}")
+    add("player2", str, None, f"second player, with the first network if none is second; {own}")
     size = "default: the network's, else 3; 5x5 plays every board"
     add("rows", BoardSide, None, f"rows of boxes; {size}")
     add("cols", BoardSide, None, "columns of boxes; default: as for rows")
@@ -151,7 +147,7 @@ def check_save(path: Path, mode: str, load: Path | None) -> None:
         except InputError as error:
             raise InputError(f"save: {error}") from error
     check_file("save", path)
-    check_result_file("save", path)
+    refuse_file_of_run("save", path)
     if is_file(path) and not (load and load.exists() and path.samefile(load)):
         goes_on = "" if mode == "dual" else "go on with it by --load, or "
         raise InputError(f"save: {path} exists: {goes_on}name another file")

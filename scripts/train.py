@@ -16,7 +16,7 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from jaxzero.cli import config_of, config_parser, parse, refuse_given, run_script
+from jaxzero.cli import config_of, config_parser, parse, run_script
 from jaxzero.config import Config
 from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt
 from jaxzero.errors import InputError, shortened
@@ -57,11 +57,6 @@ def train_parser() -> ArgumentParser:
         help="print the memory that the run needs per device, then stop",
     )
     parser.add_argument(
-        "--target",
-        help="with --predict_memory: predict for this GPU, such as 'RTX 4060', which need not be "
-        "there; needs the CUDA build of jax",
-    )
-    parser.add_argument(
         "--distributed",
         action="store_true",
         help="be one process of a job of several, as SLURM, Open MPI or Kubernetes has started it; "
@@ -91,8 +86,7 @@ def main(arguments: list[str]) -> None:
     if options.predict_memory:
         if options.run_dir is not None:
             options = with_saved(parser, options, arguments)
-        return predict_memory(config_of(parser, options), options.target)
-    refuse_given(arguments, ["target"], "needs --predict_memory")
+        return predict_memory(config_of(parser, options))
     if options.run_dir is None:
         raise InputError("run_dir: name a folder for the run's files with --run_dir")
     if options.weights and options.resume:
@@ -147,35 +141,20 @@ def join_others(options: Namespace) -> None:
     join(**given, heartbeat_seconds=beats or HEARTBEAT_SECONDS)
 
 
-def predict_memory(config: Config, target: str | None) -> None:
-    """Print the memory that one iteration will hold at once on each device.
-
-    With a `target`, predict for that GPU, which need not be there.
-    """
+def predict_memory(config: Config) -> None:
+    """Print the memory that one iteration will hold at once on each device."""
+    from jaxzero.network.network import Network
     from jaxzero.runs.memory import mebibytes, memory_limit_bytes
+    from jaxzero.training.iteration import compile_iteration
+    from jaxzero.training.parallel import choose_devices
 
-    if target:
-        from jaxzero.performance.gpu_compile import gpu_named, predicted_memory
-
-        gpu = gpu_named(target)
-        needed, replay = predicted_memory(config, gpu)
-        name, limit = gpu.name, gpu.memory
-        # Without XLA_CLIENT_MEM_FRACTION jax reserves three quarters.
-        fits = "fits" if needed <= 0.75 * limit else "does NOT fit"
-        verdict = f": it {fits} into the 75 % that jax reserves"
-    else:
-        from jaxzero.network.network import Network
-        from jaxzero.training.iteration import compile_iteration
-        from jaxzero.training.parallel import choose_devices
-
-        use_compilation_cache()
-        devices = choose_devices(config.devices)
-        program = compile_iteration(config, Network(config.game.board, config.network), devices)
-        needed, replay, verdict = program.predicted, program.replay, ""
-        name, limit = devices[0].device_kind, memory_limit_bytes(devices)
+    use_compilation_cache()
+    devices = choose_devices(config.devices)
+    program = compile_iteration(config, Network(config.game.board, config.network), devices)
     print(
-        f"{mebibytes(needed)} predicted per device, {mebibytes(replay)} of it replay; "
-        f"{name} has {mebibytes(limit)}{verdict}"
+        f"{mebibytes(program.predicted)} predicted per device, "
+        f"{mebibytes(program.replay)} of it replay; "
+        f"{devices[0].device_kind} has {mebibytes(memory_limit_bytes(devices))}"
     )
 
 

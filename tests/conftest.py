@@ -61,10 +61,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def heeds_ctrl_c():
-    """Handle Ctrl-C even if a script started the tests with &, where SIGINT is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Heed SIGINT and SIGHUP even if the tests ignore them: started with & or nohup."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True, scope="module")

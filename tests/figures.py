@@ -13,18 +13,15 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import yaml
 from matplotlib.figure import Figure as Picture
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config, NetworkConfig
-from jaxzero.config.files import update_names
 from jaxzero.game import DotsAndBoxes, automorphisms
 from jaxzero.game.notation import FORMATS
 from jaxzero.host.files import atomic_write
@@ -36,16 +33,16 @@ from jaxzero.page.opponents import OWN_NETWORK
 from jaxzero.performance.startup import startup_table
 from jaxzero.players.levels import LEVELS
 from jaxzero.runs.memory import mebibytes
+from jaxzero.runs.weights import param_shapes
 from jaxzero.training.iteration import input_shapes
-from jaxzero.training.learner import init_learner
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 H100 = RESULTS / "NVIDIA_H100_80GB_HBM3"
-README, TRAINING, PLAYING, EVALUATION, PERFORMANCE, SCALING, FINDINGS, TOUR, LOG = (
+README, TRAINING, PLAYING, EVALUATION, PERFORMANCE, SCALING, FINDINGS, TOUR = (
     "README.md",
     *(f"docs/{name}.md" for name in ("training", "playing", "evaluation", "performance")),
-    *(f"docs/{name}.md" for name in ("scaling", "results", "tour", "log/2026-11")),
+    *(f"docs/{name}.md" for name in ("scaling", "results", "tour")),
 )
 
 
@@ -97,7 +94,6 @@ def report(found: Iterable[Figure]) -> list[str]:
 def figures() -> Iterator[Figure]:
     """Yield all figures."""
     yield from of_shipped_networks()
-    yield from of_small_networks()
     yield from of_suites()
     yield from of_the_early_suite()
     yield from of_5x5_on_a_cpu()
@@ -117,11 +113,11 @@ def record(name: str) -> dict[str, Any]:
     return json.loads((ROOT / "jaxzero" / "weights" / f"{name}.json").read_text())
 
 
-def share(part: dict[str, Any], name: str = "wrong", interval: bool = True) -> str:
-    """Write a share in percent, with its interval or without."""
-    low, high = part[f"{name}_interval"]
+def share(part: dict[str, Any], unit: str = "", interval: bool = True) -> str:
+    """Write the share of wrong moves in percent, with its interval or without."""
+    low, high = part["wrong_interval"]
     brackets = f" [{100 * low:.1f}, {100 * high:.1f}]" if interval else ""
-    return f"{100 * part[f'{name}_share']:.1f}{brackets}"
+    return f"{100 * part['wrong_share']:.1f}{unit}{brackets}"
 
 
 EXACT_BANDS = ("17-20", "21-24", "25-28")  # with intervals in the rows of `4x4_solver`
@@ -136,16 +132,19 @@ def row(name: str, player: str, exact: tuple[str, ...] = ()) -> str:
 
 def of_shipped_networks() -> Iterator[Figure]:
     """Yield figures from the records of the shipped weights."""
+    for name in ("2x3", "3x3", "4x4", "4x4_solver", "5x5"):
+        games = record(name)["training"]["games"]
+        yield Figure(FINDINGS, f"| `{name}` | {games:,} games", f"jaxzero/weights/{name}.json")
+    minutes = record("3x3")["training"]["minutes"]
+    yield Figure(FINDINGS, f"{minutes:.0f} min |", "jaxzero/weights/3x3.json")
     for name in ("4x4", "4x4_solver", "5x5"):
         found, source = record(name), f"jaxzero/weights/{name}.json"
         alone, searched = (found["suite"][player]["all"] for player in ("policy", "search:64"))
-        games, minutes = found["training"]["games"], found["training"]["minutes"]
+        minutes = found["training"]["minutes"]
         told = f"{minutes:.1f}" if minutes < 10 else f"{minutes:.0f}"
-        yield Figure(FINDINGS, f"| `{name}` | {games:,} games", source)
         yield Figure(FINDINGS, f"{told} min", source)
-        written = share(alone).replace(" [", " % [", 1)
-        yield Figure(FINDINGS, f"| {written} of ", source)
-        yield Figure(FINDINGS, f"| {share(searched).replace(' [', ' % [', 1)} |", source)
+        yield Figure(FINDINGS, f"| {share(alone, ' %')} of ", source)
+        yield Figure(FINDINGS, f"| {share(searched, ' %')} |", source)
         won = found["versus"]["greedy"]
         points = f"{100 * won['points']:.0f} % [{100 * won['low']:.1f}, {100 * won['high']:.0f}]"
         matches = f"{points} against `greedy` and against `alphabeta:3`; {won['games']} games each"
@@ -163,20 +162,12 @@ def of_shipped_networks() -> Iterator[Figure]:
     shipped = f"(shipped): `policy` | {row('5x5', 'policy')}"
     yield Figure(TRAINING, shipped, source)
     yield Figure(TRAINING, f"the same, `search:64` | {row('5x5', 'search:64')}", source)
-    searched = share(record("5x5")["suite"]["search:64"]["all"]).replace(" [", " % [", 1)
+    searched = share(record("5x5")["suite"]["search:64"]["all"], " %")
     yield Figure(PLAYING, f"| `search:64` | 0.09 s | {searched} |", source)
     for name, before in (("4x4", "with AdamW, the shipped 4x4:"), ("4x4_solver", "gave")):
-        alone = share(record(name)["suite"]["policy"]["all"]).replace(" [", " % [", 1)
+        alone = share(record(name)["suite"]["policy"]["all"], " %")
         yield Figure(TRAINING, f"{before} {alone}", f"jaxzero/weights/{name}.json")
     yield Figure(README, f"one H100: {searched.partition(' [')[0]} wrong moves", source)
-
-
-def of_small_networks() -> Iterator[Figure]:
-    for name, begin in (("2x3", "| `2x3` |"), ("3x3", "| `3x3` |")):
-        games = record(name)["training"]["games"]
-        yield Figure(FINDINGS, f"{begin} {games:,} games", f"jaxzero/weights/{name}.json")
-    minutes = record("3x3")["training"]["minutes"]
-    yield Figure(FINDINGS, f"{minutes:.0f} min |", "jaxzero/weights/3x3.json")
 
 
 def of_suites() -> Iterator[Figure]:
@@ -219,7 +210,7 @@ def of_5x5_on_a_cpu() -> Iterator[Figure]:
         for parts in found.values():
             bands = " | ".join(share(part, interval=False) for part in parts["by_undrawn"].values())
             yield Figure(TRAINING, f"| {bands} | {share(parts['all'])} |", source)
-        cells = " | ".join(share(parts["all"]).replace(" [", " % [", 1) for parts in found.values())
+        cells = " | ".join(share(parts["all"], " %") for parts in found.values())
         yield Figure(FINDINGS, f"| {cells} |", source)
         searched = share(found["search:64"]["all"], interval=False)
         before, after = ("cores: ", " %") if name == "5x5" else ("or ", " % with the exact solver")
@@ -269,14 +260,13 @@ def of_configs() -> Iterator[Figure]:
     assert preset("quick").shortest_whole_game == 15 and preset("quick").longest_game == 17
 
 
-def parameters(board: DotsAndBoxes, **network: Any) -> int:
+def shipped_config(name: str) -> Config:
+    return load_config(str(ROOT / "jaxzero" / "weights" / f"{name}.yaml"))
+
+
+def parameters(board: DotsAndBoxes, network: NetworkConfig) -> int:
     """Count the parameters of a network for a board."""
-    update_names(content := {"network": network})  # stored results keep old names of settings
-    config = replace(NetworkConfig(), **content["network"])
-    shapes = jax.eval_shape(
-        lambda: init_learner(Network(board, config), replace(Config(), network=config)).params
-    )
-    return count_params(shapes)
+    return count_params(param_shapes(Network(board, network)))
 
 
 def of_sizes() -> Iterator[Figure]:
@@ -301,13 +291,12 @@ def of_sizes() -> Iterator[Figure]:
     )
     yield Figure(TRAINING, f"{edges * 16 / 1000:.1f} kB per node and game", "runs/memory.py")
     four, five = DotsAndBoxes(4, 4), DotsAndBoxes(5, 5)
-    gradient = parameters(five, trunk="conv", channels=128, blocks=10)
+    gradient = parameters(five, NetworkConfig("conv", channels=128, blocks=10))
     exchanged = int(re.search(r"all-reduce of ([\d,]+) float32", page(SCALING))[1].replace(",", ""))
     if not 0 < exchanged - gradient < 30:  # the exchange also has the metrics
         yield Figure(SCALING, f"all-reduce of {gradient:,} float32 and some", "count_params")
     yield Figure(FINDINGS, f"{len(automorphisms(four))} images of a position", "automorphisms")
-    shipped = json.loads(json.dumps(yaml.safe_load(page_file("4x4_solver"))))["network"]
-    small = parameters(four, **shipped)
+    small = parameters(four, shipped_config("4x4_solver").network)
     assert 6.5 < gradient / small < 7.5, gradient / small
     yield Figure(FINDINGS, "has 8.4 % with a seventh of its size", "count_params")
 
@@ -325,42 +314,11 @@ def memory_row(name: str, whole: str, replay: str) -> str:
     return f"{begin} {whole} | {replay} |"
 
 
-def page_file(name: str) -> str:
-    return (ROOT / "jaxzero" / "weights" / f"{name}.yaml").read_text()
-
-
 def of_cpu_benchmarks() -> Iterator[Figure]:
-    """Yield the table of the benchmark on two CPU cores."""
+    """Yield the comparison with the baselines on two CPU cores."""
     files = ("64x4", "64x4_pytorch", "128x10")
     found = [json.loads((RESULTS / f"cpu_2_cores_{name}.json").read_text()) for name in files]
-
-    def line(name: str, cells: list[str]) -> Figure:
-        return Figure(LOG, " | ".join([f"| {name}", *cells]) + " |", "docs/results")
-
-    alone = [one["network_evaluations_per_second"] for one in found]
-    ceilings = [f"{one['matmul_ceiling_flops'] / 1e12:.3f}" for one in found]
-    yield line("ceiling of matrix products in the run, TFLOP/s", ceilings)
-    yield line("network alone, evaluations/s", [f"{rate:,.0f}" for rate in alone])
-    used = [f"{one['mfu']['network']:.0%}".replace("%", " %") for one in found]
-    yield line("of the ceiling (Winograd's form needs fewer operations than are counted)", used)
-    for part, label in (("search", "search"), ("selfplay", "self-play")):
-        of_network = [
-            f"{one[f'{part}_evaluations_per_second'] / rate:.0%}".replace("%", " %")
-            for one, rate in zip(found, alone, strict=True)
-        ]
-        yield line(f"{label}, of the network alone", of_network)
-    learnt = [
-        f"{one['learner_samples_per_second']:,.0f}; {one['mfu']['learner']:.0%}".replace("%", " %")
-        for one in found
-    ]
-    yield line("learner, samples/s; of the ceiling", learnt)
-    yield line("self-play, games/s", [f"{one['games_per_second']:#.3g}" for one in found])
-    baselines = [one["baseline"] for one in found]
-    speeds = [f"{one['games_per_second']:.2f}" for one in baselines]
-    yield line("baseline, one process, games/s", speeds)
-    ratios = [f"**{one['ratio']:.1f} x**" for one in baselines]
-    yield line("**jaxzero against the baseline**", ratios)
-    small, pytorch, large = (f"{one['ratio']:.1f} x" for one in baselines)
+    small, pytorch, large = (f"{one['baseline']['ratio']:.1f} x" for one in found)
     text = (
         f"{small} as many games with 64 x 4 and {large} with 128 x 10 against a baseline with our "
     )
@@ -422,11 +380,12 @@ def of_the_h100() -> Iterator[Figure]:
         f"| learner, samples/s in batches of 8,192 | {rate(large['learning'])} | {samples:,.0f} |"
     )
     yield Figure(PERFORMANCE, text, "parts.json, benchmark_64x6.json")
-    for row in json.loads((H100 / "summary.json").read_text())["rows"]:
-        found = row["games_per_second_with_learning"]
-        bold = "**{:,.0f} games/s with learning**" if row["name"] == "128x10" else "{:,.0f}"
-        text = f"plays {bold.format(found)}"
-        yield Figure(PERFORMANCE, text, "summary.json")
+    for name, words in (
+        ("128x10", "plays **{:,.0f} games/s with learning**"),
+        ("64x6", "plays {:,.0f}"),
+    ):
+        found = json.loads((H100 / f"{name}.json").read_text())["games_per_second_with_learning"]
+        yield Figure(PERFORMANCE, words.format(found), f"{name}.json")
     points = json.loads((H100 / "sweep" / "results.json").read_text())["points"]
     points.sort(key=lambda point: point["settings"]["selfplay.games_per_iteration"])
     for label, name, unit in (
@@ -480,7 +439,7 @@ def of_runs_on_the_h100() -> Iterator[Figure]:
         peak, games = last["memory/peak_bytes"] / 2**20, last["speed/games"]
         yield Figure(page_name, words.format(peak=peak, games=games), f"{name}.json")
     for name in ("4x4", "4x4_solver"):
-        config = load_config(str(ROOT / "jaxzero" / "weights" / f"{name}.yaml"))
+        config = shipped_config(name)
         lanes = config.lanes(config.selfplay.games_per_iteration) * config.lane_steps
         decisions = record(name)["iteration"] * lanes / 1e6
         games = record(name)["training"]["games"]

@@ -8,7 +8,6 @@ the steps also run on a machine without a GPU.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import subprocess
@@ -19,11 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import tabulate
-
 from jaxzero.cli import load_config
 from jaxzero.config.files import find_config, gpu_preset
-from jaxzero.host.files import write_json
 from jaxzero.runs.summary import SUMMARY_FILE
 
 ROOT = Path(__file__).parent.parent
@@ -37,12 +33,6 @@ TESTS = (
 WHOLE = "--selfplay.late_start_moves 0 --selfplay.late_start_until 0"
 SWEEP = "--learner.updates_per_iteration 8 --rounds 1 --point_minutes 4"
 GRACE_SECONDS = 20  # between SIGINT and killing the process
-COLUMNS = {
-    "games_per_second_with_learning": "games/s",
-    "network_evaluations_per_second": "evaluations/s",
-    "peak_memory_bytes": "peak bytes",
-    "predicted_memory_bytes": "predicted bytes",
-}
 
 
 class Step(NamedTuple):
@@ -80,7 +70,6 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
     steps = steps_of(gpu, config, out, run_dir, options.seconds)
     run_steps(steps, run_dir, lambda: options.minutes - (time.monotonic() - begin) / 60)
-    print(summary(out))
     waiting = [step.name for step in steps if not step.result.exists()]
     print(f"The same command goes on with {', '.join(waiting)}." if waiting else "All is done.")
 
@@ -161,18 +150,6 @@ def run(words: list[str], extra: Mapping[str, str], seconds: float, log: Any) ->
         process.kill()
         process.wait()
     return None
-
-
-def summary(out: Path) -> str:
-    """Write `summary.json` and return a table of the results of the benchmarks."""
-    rows = []
-    for key in NETWORKS:
-        file = out / f"{key}.json"
-        measured = json.loads(file.read_text()) if file.exists() else {}
-        rows.append({"name": key} | {name: measured.get(name) for name in ("device", *COLUMNS)})
-    write_json(out / "summary.json", {"rows": rows})
-    headings = {"name": "network", "device": "device"} | COLUMNS
-    return tabulate.tabulate(rows, headings, "simple", floatfmt=",.0f", intfmt=",")
 
 
 if __name__ == "__main__":

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
 import runpy
+import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-import jsonargparse
 import pytest
+from jsonargparse import ArgumentParser
 
 from jaxzero.cli import run_script
 
@@ -47,13 +50,13 @@ class Ended(NamedTuple):
     stderr: str
 
 
-def run_here(script: str, *options: str | Path, cwd: Path = ROOT) -> Ended:
-    """Run a script of `scripts/` with these options and empty stdin, in this process."""
+def run_here(script: str, *options: str | Path, cwd: Path = ROOT, entries: str = "") -> Ended:
+    """Run a script of `scripts/` with these options in this process; `entries` are its stdin."""
     out, err, code = io.StringIO(), io.StringIO(), 0
-    words, entries = [script, *map(str, options)], io.StringIO()
+    words = [script, *map(str, options)]
     with (
         chdir(cwd),
-        patch.multiple(sys, argv=words, stdin=entries),
+        patch.multiple(sys, argv=words, stdin=io.StringIO(entries)),
         redirect_stdout(out),
         redirect_stderr(err),
     ):
@@ -64,20 +67,40 @@ def run_here(script: str, *options: str | Path, cwd: Path = ROOT) -> Ended:
     return Ended(code, out.getvalue(), err.getvalue())
 
 
+def python(*words: str | Path, **environment: str) -> subprocess.CompletedProcess:
+    """Run Python in a process of its own, in the root of the project."""
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
 class Parsed(Exception):
     """Raised to stop a script at its command line, before the script does anything else."""
 
 
-@cache
-def parser_of(script: str) -> jsonargparse.ArgumentParser:
-    """Return the parser of a script."""
-    found = []
+def read_by_script(script: str, words: Sequence[str], parses: bool = True) -> ArgumentParser:
+    """Let a script parse a command line, stop there, and return its parser."""
+    parse = ArgumentParser.parse_args
 
-    def keep(parser, _arguments):
-        found.append(parser)
-        raise Parsed
+    def parse_and_stop(parser: ArgumentParser, arguments: list[str]) -> None:
+        if parses:
+            parse(parser, arguments)
+        raise Parsed(parser)
 
     main = runpy.run_path(str(ROOT / "scripts" / script))["main"]
-    with patch.object(jsonargparse.ArgumentParser, "parse_args", keep), pytest.raises(Parsed):
-        main([])
-    return found[0]
+    with (
+        patch.object(ArgumentParser, "parse_args", parse_and_stop),
+        pytest.raises(Parsed) as stopped,
+    ):
+        main(list(words))
+    return stopped.value.args[0]
+
+
+@cache
+def parser_of(script: str) -> ArgumentParser:
+    """Return the parser of a script."""
+    return read_by_script(script, (), parses=False)

@@ -88,7 +88,6 @@ devices: 99 | train.py --config tiny --predict_memory --devices 99
 devices: 99 | TRAIN --devices 99
 heartbeat_seconds: 5 | TRAIN --heartbeat_seconds 5
 num_processes: 2 | TRAIN --num_processes 2
-target: H200 | TRAIN --target H200
 
 run_dir: name | train.py --config tiny
 run_dir: linkrun | train.py --config tiny --run_dir linkrun
@@ -113,6 +112,7 @@ weights: 2x2 was | evaluate.py --weights 2x2 --suite table --rows 3 --cols 9
 weights: 2x2 needs | play.py --weights 2x2 --player greedy
 weights: 3x3 plays | make_suite.py --weights 3x3 --out new.npz
 weights2: 2x2 cannot | evaluate.py --weights 2x2 --suite table --run_dir2 run --weights2 2x2
+weights2: 2x2 needs | play.py --mode ai --player greedy --weights2 2x2 --player2 greedy
 weights2: 3x3 was | play.py --mode ai --weights 2x2 --weights2 3x3
 checkpoint: 3 | evaluate.py --weights 2x2 --suite table --checkpoint 3
 checkpoint: 3 | evaluate.py --run_dir run --ladder --checkpoint 3
@@ -138,6 +138,7 @@ save: run | play.py --mode dual --player greedy --player2 greedy --save run
 save: games | play.py --mode dual --player greedy --player2 greedy --save games
 save: x.JSON | play.py --mode dual --player greedy --player2 greedy --save x.JSON
 save: games/1.json | play.py --player greedy --save games/1.json
+save: a.ccgc.json | play.py --rows 2 --save a.ccgc.json
 save: x.png | play.py --save x.png
 
 opponents: greedy,,random | evaluate.py --weights 2x2 --opponents greedy,,random
@@ -199,7 +200,11 @@ fewest: 13 | make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz
 fewest: 40 | make_suite.py --fewest 40 --out new.npz
 per_stratum: 1 2 3 | make_suite.py --fewest 9 --most 16 --per_stratum 1 2 3 --out new.npz
 trace: null.json | benchmark.py --config tiny --trace null.json
-preset: nothing | sweep.py --config tiny --out new
+preset: nothing | sweep.py --config tiny --out new --selfplay.games_per_iteration 8
+selfplay: 16 | sweep.py --config tiny --out new --selfplay 16,32
+selfplay.gamez: | sweep.py --config tiny --out new --selfplay.gamez 1,2
+selfplay.games_per_iteration: , | sweep.py --config tiny --out new --selfplay.games_per_iteration ,
+selfplay.games_per_iteration: 8 | sweep.py --out new --preset batch --selfplay.games_per_iteration 8
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
 search.simulations: 8,,16 | sweep.py --config tiny --out new --search.simulations 8,,16
 parts: search,,update | gpu_compile.py --config tiny --parts search,,update
@@ -217,8 +222,6 @@ def place(tmp_path_factory) -> Path:
     os.mkfifo(place / "pipe")
     for link, to in {
         "loop": "loop",
-        "dangling": "nowhere",
-        "dangling.json": "nowhere/x.json",
         "linkrun": "run",
         "link.json": "run/summary.json",
     }.items():
@@ -228,7 +231,6 @@ def place(tmp_path_factory) -> Path:
         "run/metrics.jsonl": b'{"iteration": 48, "speed/minutes": 3.0}\n',
         "run/summary.json": b"{}",
         "README.md": b"# title",
-        "binary.npz": bytes(range(256)) * 20,
         "deep.json": b"[" * 50_000,
         "empty.yaml": b"# all by default\nnetwork: {}\n",
         "games/1.json": b'{"rows": 3, "cols": 3, "moves": [0]}',
@@ -302,16 +304,20 @@ def bad_values(kind: typing.Any) -> list[str]:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_no_bad_value_passes_a_parser(script):
-    chance = random.Random(script)
     # Empty lists have a meaning, and names of players are checked later. Only train.py tests the
     # fields of a config, which are the same for all scripts.
     left_out = {*MAY_BE_EMPTY, *(CONFIG_FIELDS if script != "train.py" else ())}
+    tried = set()
     for name, kind in options_of(script):
         if name in left_out:
             continue
-        with pytest.raises(InputError, match=f"^{re.escape(name)}") as refused:
-            parse(parser_of(script), [f"--{name}={chance.choice(bad_values(kind))}"])
-        assert len(str(refused.value)) < 1000 and str(refused.value).isprintable()
+        values = bad_values(kind)
+        # The first option of a type gets all values.
+        for value in values[:1] if str(kind) in tried else values:
+            with pytest.raises(InputError, match=f"^{re.escape(name)}") as refused:
+                parse(parser_of(script), [f"--{name}={value}"])
+            assert len(str(refused.value)) < 1000 and str(refused.value).isprintable()
+        tried.add(str(kind))
 
 
 # Configs: how the error begins, and contents of the file

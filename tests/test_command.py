@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from script_runner import ROOT, run_here
+from script_runner import ROOT, TINY, python, run_here
 from setuptools import Distribution
 
 from jaxzero.__main__ import COMMANDS, main
@@ -67,9 +66,23 @@ def test_an_interrupt_is_heeded_before_a_script_is_imported():
     code = "import runpy; from jaxzero.host import interrupts as i\n"
     code += "runpy.run_path = lambda _: print(i._state)\n"
     code += "from jaxzero.__main__ import main\nmain()"
-    command = [sys.executable, "-c", code, "solve"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert "installed=True" in done.stdout
+    assert "installed=True" in python("-c", code, "solve").stdout
+
+
+def test_a_process_of_its_own_says_and_ends_the_same(tmp_path):
+    options = [*TINY.split(), "--run_dir", tmp_path / "run", "--network.blocks", "0"]
+    done = python("scripts/train.py", *options)
+    assert (done.returncode, done.stdout, done.stderr) == run_here("train.py", *options)
+
+
+def test_a_page_without_its_packages_says_how_to_install_them(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("jaxzero.page.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    done = run_here("play.py", "--web")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: web: needs starlette")
+    assert 'pip install -e ".[web]"' in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_shipped_configs_are_found_from_anywhere(tmp_path, monkeypatch):

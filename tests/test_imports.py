@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
 
-from script_runner import ROOT
+from script_runner import ROOT, python
 
 # Import all libraries that the package uses, then compare their state before and after it.
 CHANGES = """
@@ -56,9 +54,7 @@ for part, values in before.items():
 
 
 def test_importing_the_package_changes_no_other_library():
-    command = [sys.executable, "-c", CHANGES]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = python("-c", CHANGES)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr[-2000:]
 
 

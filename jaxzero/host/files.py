@@ -110,6 +110,9 @@ def locked_folder(option: str, folder: Path) -> Iterator[None]:
             raise InputError(f"{option}: {folder} {words}") from error
         except OSError:  # a file system without locks
             pass
+        # Another process has removed the file since it was opened here; a third may lock a new one.
+        if not os.fstat(lock.fileno()).st_nlink:
+            raise InputError(f"{option}: {folder} was in use until now: try again")
         with cleaned_up(partial(path.unlink, missing_ok=True)):
             lock.truncate(0)
             print(os.getpid(), file=lock, flush=True)
@@ -192,13 +195,13 @@ def write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> Non
         writer.writerows(rows)
 
 
-def save_figure(path: Path, figure: Any, dpi: int = 110) -> None:
+def save_figure(path: Path, figure: Any) -> None:
     """Write a matplotlib figure, whole or not at all; PNG unless the suffix names a format.
 
     Raises: as `atomic_write`.
     """
     with atomic_write(path) as temporary:
-        figure.savefig(temporary, dpi=dpi, format=path.suffix[1:] or "png")
+        figure.savefig(temporary, dpi=110, format=path.suffix[1:] or "png")
 
 
 @contextmanager

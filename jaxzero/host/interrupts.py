@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import SimpleNamespace, TracebackType
 from typing import NoReturn
@@ -38,10 +38,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.
 TOGETHER_SECONDS = 0.5  # signals within this time count as one
 FLUSH_SECONDS = 0.5  # limit for flushing each output; its reader may be stuck
 
-Request = Callable[[int], None]
-
 _state = SimpleNamespace(installed=False, ending=False, message="Stopped.", code=None)
-_requests: list[Request] = []  # the next signal calls the last one
+_requests: list[Callable[[int], None]] = []  # the next signal calls the last one
 _cleanups: list[Callable[[], None]] = []
 
 
@@ -79,35 +77,6 @@ def _heeded() -> list[signal.Signals]:
 
 
 @contextmanager
-def first_calls(request: Request) -> Iterator[None]:
-    """Call `request` with the first signal in a block; the second signal ends as usual.
-
-    In a script `request` runs at once, in a separate thread. Elsewhere it runs in the main thread,
-    the only one that receives signals there.
-    """
-    before = {}
-
-    def handle(number: int, _frame: object) -> None:
-        restore()
-        request(number)
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    if _state.installed:
-        _requests.append(request)
-    elif threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, handle) for number in _heeded()}
-    try:
-        yield
-    finally:
-        restore()
-        with suppress(ValueError):  # a signal has already removed it
-            _requests.remove(request)
-
-
-@contextmanager
 def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
     """Call `cleanup` at the end of a block, also if a signal ends the process in the block."""
     _cleanups.append(cleanup)
@@ -121,18 +90,6 @@ def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
 def at_stop(cleanup: Callable[[], None]) -> None:
     """Call `cleanup` when a signal ends the process."""
     _cleanups.append(cleanup)
-
-
-def end_with_parent(parent: int) -> None:
-    """End this process when the other end of the pipe `parent` closes: the parent has ended."""
-
-    def wait() -> None:
-        with suppress(OSError):
-            while os.read(parent, 64):
-                pass
-        os._exit(1)
-
-    threading.Thread(target=wait, name="end with parent", daemon=True).start()
 
 
 def _hold(number: int, _frame: object) -> None:
@@ -238,11 +195,6 @@ class Stop:
         self.signal: int | None = None  # the signal that asked to stop
 
     @property
-    def requested(self) -> bool:
-        """Whether a signal asked to stop."""
-        return self.signal is not None
-
-    @property
     def exit_code(self) -> int:
         """The exit code that a shell expects after a signal; 0 without a signal."""
         return 128 + self.signal if self.signal else 0
@@ -259,7 +211,7 @@ class Stop:
 
         A signal that this process has received itself stays.
         """
-        if signal and not self.requested:
+        if signal and self.signal is None:
             self.signal = signal
 
     def iteration_done(self) -> bool:
@@ -267,8 +219,32 @@ class Stop:
         if self._iterations_left is not None:
             self._iterations_left -= 1
         late = self._deadline is not None and time.monotonic() > self._deadline
-        return self.requested or late or self._iterations_left == 0
+        return self.signal is not None or late or self._iterations_left == 0
 
-    def on_signals(self) -> AbstractContextManager[None]:
-        """Take the first signal in a block as a request to stop."""
-        return first_calls(self.request)
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Take the first signal in a block as a request to stop; the second ends as usual.
+
+        In a script `request` runs at once, in a separate thread. Elsewhere it runs in the main
+        thread, the only one that receives signals there.
+        """
+        before = {}
+
+        def handle(number: int, _frame: object) -> None:
+            restore()
+            self.request(number)
+
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        if _state.installed:
+            _requests.append(self.request)
+        elif threading.current_thread() is threading.main_thread():
+            before = {number: signal.signal(number, handle) for number in _heeded()}
+        try:
+            yield
+        finally:
+            restore()
+            with suppress(ValueError):  # a signal has already removed it
+                _requests.remove(self.request)

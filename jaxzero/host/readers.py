@@ -92,9 +92,9 @@ def _refuse_special(path: Path) -> None:
 # JSON
 
 
-def read_json(field: str, path: Path, most: int = MOST_JSON) -> Any:
+def read_json(field: str, path: Path) -> Any:
     """Read a JSON file without nan, inf and deep nesting. Raises: InputError."""
-    text = read_text(field, path, most)
+    text = read_text(field, path, MOST_JSON)
     try:
         return json.loads(text, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:

@@ -179,7 +179,6 @@ ADVICE = {
     ),
     "memory bandwidth": (
         "set network.compute_dtype bfloat16, except on a CPU: half the bytes, faster products",
-        "try the other network.convolution: shifted writes nine copies of its input",
         "raise network.pooling_every: it breaks fusion",
     ),
     "network": (

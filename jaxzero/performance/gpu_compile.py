@@ -9,9 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import cache, partial
-from importlib.resources import files
-from pathlib import Path
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -22,13 +20,12 @@ from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import initial_states
 from jaxzero.game.structure import structure
 from jaxzero.host.environment import NEEDS_CUDA_BUILD, has_cuda_build
-from jaxzero.host.readers import read_yaml
 from jaxzero.host.status import doing
 from jaxzero.network.network import Network, inference_copy
-from jaxzero.performance.hlo import Launches, Loop, count_launches, read_program
+from jaxzero.performance.hlo import Loop, count_launches, read_program
 from jaxzero.performance.report import WIDTH, Result, table
 from jaxzero.performance.timing import random_positions
-from jaxzero.runs.memory import least_bytes, mebibytes, predicted_bytes
+from jaxzero.runs.memory import mebibytes, predicted_bytes
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.training.iteration import input_shapes, lower_and_compile
 from jaxzero.training.learner import init_learner, update
@@ -69,7 +66,7 @@ device_description_str: "NVIDIA {name}"
 
 
 class Gpu(NamedTuple):
-    """The data sheet of a GPU, see `gpus.yaml`."""
+    """The data sheet of a GPU."""
 
     name: str
     memory_mib: int
@@ -78,11 +75,6 @@ class Gpu(NamedTuple):
     clock_ghz: float
     bandwidth_gb: int
     l2_mib: int
-
-    @property
-    def memory(self) -> int:
-        """Bytes of memory; jax reserves 75 % of them by default."""
-        return self.memory_mib * 2**20
 
     def description(self) -> str:
         """Return the description that XLA needs, its GpuTargetConfig."""
@@ -94,7 +86,7 @@ class Gpu(NamedTuple):
             clock=self.clock_ghz,
             bandwidth=self.bandwidth_gb * 10**9,
             l2=self.l2_mib * 2**20,
-            memory=self.memory,
+            memory=self.memory_mib * 2**20,
             major=major,
             minor=minor,
             shared=shared,
@@ -103,19 +95,22 @@ class Gpu(NamedTuple):
         )
 
 
-@cache
-def known_gpus() -> dict[str, Gpu]:
-    """Return the GPUs of `gpus.yaml` by name."""
-    content = read_yaml("gpus", Path(str(files("jaxzero") / "performance" / "gpus.yaml")))
-    return {name: Gpu(name, **facts) for name, facts in content.items()}
+# From NVIDIA's data sheets; nothing here is measured by this project.
+GPUS = (
+    Gpu("RTX 4060", 8188, "8.9", cores=24, clock_ghz=2.46, bandwidth_gb=272, l2_mib=24),
+    Gpu("RTX 4090", 24564, "8.9", cores=128, clock_ghz=2.52, bandwidth_gb=1008, l2_mib=72),
+    Gpu("H100", 81559, "9.0", cores=132, clock_ghz=1.98, bandwidth_gb=3350, l2_mib=50),
+    Gpu("H200", 143771, "9.0", cores=132, clock_ghz=1.98, bandwidth_gb=4800, l2_mib=60),
+)
 
 
 def gpu_named(name: str) -> Gpu:
     """Return a known GPU. Raises: InputError naming the known GPUs."""
-    known, key = known_gpus(), name.lower().replace(" ", "").removeprefix("nvidia")
-    for gpu in known.values():
+    key = name.lower().replace(" ", "").removeprefix("nvidia")
+    for gpu in GPUS:
         if gpu.name.lower().replace(" ", "") == key:
             return gpu
+    known = [gpu.name for gpu in GPUS]
     said = f"target: {shortened(repr(name))}{nearest(name, known)} is not a known GPU: "
     raise InputError(said + ", ".join(known))
 
@@ -186,33 +181,22 @@ def part_program(config: Config, network: Network, part: str) -> tuple[Callable,
     return partial(search, network.game, config.search, evaluate), (prepared, key, state)
 
 
-def predicted_memory(config: Config, gpu: Gpu) -> tuple[int, int]:
-    """Compile an iteration for a GPU; return the bytes that it holds at once and of its replay."""
-    with doing(f"preparing the program of an iteration for {gpu.name}"):
-        compiled = compile_part(config, "iteration", device_of(gpu))
-    shapes = input_shapes(config, Network(config.game.board, config.network), 1)
-    parts = least_bytes(config, shapes.learner, shapes.actor, 1)
-    return predicted_bytes(compiled), parts["replay.capacity"]
-
-
 # Counting
 
 
-class Counted(NamedTuple):
-    """The counts of one part of a config on a GPU."""
-
-    unknown: list[str]  # loops of unknown length, by their places in the traced program
-    launches: Launches
-    memory: int  # bytes, at once
-
-
-def count_part(config: Config, part: str, device: jax.Device) -> Counted:
-    """Compile one part and count its unknown loops, launches and memory."""
+def count_part(config: Config, part: str, device: jax.Device) -> Result:
+    """Compile one part; return its launches, loops of unknown length and memory."""
     with doing(f"preparing and counting {part}"):
         compiled = compile_part(config, part, device)
         program = read_program(compiled.as_text())
     launches = count_launches(program, partial(trip_count, config))
-    return Counted([loop.source for loop in program.unknown], launches, predicted_bytes(compiled))
+    return {
+        "launches": round(launches.total),
+        "launches_of_products": round(launches.products),
+        "loops_of_unknown_length": [loop.source for loop in program.unknown],
+        "reads_back": round(launches.reads_back),
+        "memory_bytes": predicted_bytes(compiled),  # at once
+    }
 
 
 def trip_count(config: Config, loop: Loop) -> int:
@@ -225,18 +209,9 @@ def trip_count(config: Config, loop: Loop) -> int:
     return config.longest_game if plays else INNER_ROUNDS
 
 
-def compile_result(config: Config, gpu: Gpu, counted: dict[str, Counted]) -> Result:
+def compile_result(config: Config, gpu: Gpu, parts: dict[str, Result]) -> Result:
     """Return the counts of all parts as a result."""
-    result = {"target": gpu._asdict(), "config": asdict(config), "parts": {}}
-    for part, found in counted.items():
-        result["parts"][part] = {
-            "launches": round(found.launches.total),
-            "launches_of_products": round(found.launches.products),
-            "loops_of_unknown_length": found.unknown,
-            "reads_back": round(found.launches.reads_back),
-            "memory_bytes": found.memory,
-        }
-    return result
+    return {"target": gpu._asdict(), "config": asdict(config), "parts": parts}
 
 
 def report(result: Result) -> str:
@@ -261,4 +236,10 @@ def report(result: Result) -> str:
         for name, part in result["parts"].items()
     ]
     headings = ("", "launches", "of products", "unknown loops", "reads back", "memory")
-    return "\n".join([textwrap.fill(heading, WIDTH), table(headings, rows, "lrrrrr")])
+    lines = [textwrap.fill(heading, WIDTH), table(headings, rows, "lrrrrr")]
+    if part := result["parts"].get("iteration"):
+        # Without XLA_CLIENT_MEM_FRACTION jax reserves three quarters.
+        fits = part["memory_bytes"] <= 0.75 * gpu["memory_mib"] * 2**20
+        words = "fits" if fits else "does NOT fit"
+        lines.append(f"an iteration {words} into the 75 % of the memory that jax reserves")
+    return "\n".join(lines)

@@ -145,18 +145,15 @@ def measures(
         "iteration": forward + learning,
     }
     used = {part: rate(count, part) for part, count in flops.items()}
-    network, selfplay = rate(evaluations, "network"), rate(evaluations, "selfplay")
-    learned = seconds.get("learning")
+    network = rate(evaluations, "network")
     moved, ceiling = limits.get("bytes_per_evaluation"), devices * limits["matmul_ceiling_flops"]
     return {
         **iteration_rates(config, games, seconds["iteration"]),
         "games_per_second": rate(games, "selfplay"),
         "decisions_per_second": rate(decisions, "selfplay"),
         "network_evaluations_per_second": network,
-        "selfplay_evaluations_per_second": selfplay,
+        "selfplay_evaluations_per_second": rate(evaluations, "selfplay"),
         "learner_samples_per_second": rate(samples, "learning"),
-        "selfplay_of_network": selfplay and selfplay / network,
-        "learning_share": learned and max(0.0, learned / seconds["iteration"]),
         **limits,
         **{f"{part}_mfu": done and done / ceiling for part, done in used.items()},
         "copy_share": moved and moved * network / devices / limits["copy_ceiling_bytes"],

@@ -4,14 +4,13 @@ The process of the sweep opens no device: the points need all of its memory. A p
 
 python -m jaxzero.performance.sweep STEM ROUNDS
 
-It reads STEM.yaml, writes STEM.json and ends when its standard input closes. Modules that use jax
-are imported late, after the options are checked.
+It reads STEM.yaml and writes STEM.json. Modules that use jax are imported late, after the options
+are checked.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import signal
 import subprocess
@@ -31,7 +30,7 @@ from jaxzero.config.files import dotted, save_config, typed_fields
 from jaxzero.errors import OUT_OF_MEMORY, InputError, shortened
 from jaxzero.host.environment import check_devices
 from jaxzero.host.files import make_folder, write_csv, write_json
-from jaxzero.host.interrupts import end_with_parent
+from jaxzero.host.interrupts import cleaned_up
 from jaxzero.host.readers import check_mapping, read_mapping
 from jaxzero.host.status import doing
 from jaxzero.runs.run_dir import new_folder
@@ -81,7 +80,6 @@ class Grid:
 def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.0) -> list[Row]:
     """Measure the points of a grid that `out` does not hold yet; return the rows of all points.
 
-    A point that timed out is measured again if it has more time now.
     Raises: InputError if `out` cannot be written or holds another sweep.
     """
     rows, ended = [], []  # `ended`: series of a growing sweep that have failed
@@ -92,7 +90,7 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
             if series in ended:
                 continue
             row = read_row(out / POINTS / f"{point_label(point.settings)}.json")
-            if row is None or row.get("point_minutes", point_minutes) < point_minutes:
+            if row is None:
                 place = f"{number} of {len(grid.points)}"
                 print(f"point {place}, {point_label(point.settings)} ...", flush=True)
                 with doing(f"measuring point {place}"):
@@ -171,9 +169,10 @@ def split_lists(arguments: list[str]) -> tuple[list[str], dict[str, list[str]]]:
 def open_folder(grid: Grid, out: Path) -> None:
     """Create the folder of a sweep, or check that it holds the same sweep."""
     file, base, fields = out / SWEEP_FILE, asdict(grid.base), list(grid.fields)
-    make_folder("out", out / POINTS)
     if not file.exists():
-        return write_json(file, {"base": base, "fields": fields})
+        # First: `check_new_folder` knows the folder of a sweep by this file.
+        write_json(file, {"base": base, "fields": fields})
+    make_folder("out", out / POINTS)
     before = read_mapping("out", file, {"base": dict, "fields": list})
     if fields != before["fields"]:
         held = shortened(", ".join(map(str, before["fields"])))
@@ -190,8 +189,7 @@ def read_row(file: Path) -> Row | None:
         return None
     row = read_mapping("out", file, {"status": str})
     if row["status"] != "ok":
-        minutes = {"point_minutes": int | float} if row["status"] == "timed out" else {}
-        return check_mapping("out", file, row, {"error": str} | minutes)
+        return check_mapping("out", file, row, {"error": str})
     number = int | float
     kinds = dict.fromkeys(COLUMNS, number) | {"predicted_memory_bytes": number | None}
     return check_mapping("out", file, row, kinds | {"device": str})
@@ -214,22 +212,28 @@ def measure(point: Point, out: Path, rounds: int, point_minutes: float) -> Row:
     result.unlink(missing_ok=True)
     save_config(point.config, config)
     command = [sys.executable, "-m", "jaxzero.performance.sweep", stem, str(rounds)]
-    reader, writer = os.pipe()  # `writer` closes when this process ends, for any reason
-    limit = 60 * point_minutes
     try:
-        with log.open("w") as file:
-            code = subprocess.run(
-                command, stdin=reader, stdout=file, stderr=subprocess.STDOUT, timeout=limit
-            ).returncode
+        code = run_point(command, log, 60 * point_minutes)
         row = read_row(result) or death(code, log.read_text(errors="replace"))
     except subprocess.TimeoutExpired:
         row = {"status": "timed out", "error": f"after {point_minutes:g} minutes"}
-        row["point_minutes"] = point_minutes
-    finally:
-        os.close(reader)
-        os.close(writer)
     write_json(result, row)
     return row
+
+
+def run_point(command: list[str], log: Path, seconds: float) -> int:
+    """Run the process of a point and return its exit code; kill it if a signal ends this one.
+
+    Raises: subprocess.TimeoutExpired.
+    """
+    with (
+        log.open("w") as file,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
+        ) as process,
+        cleaned_up(process.kill),
+    ):
+        return process.wait(seconds)
 
 
 def death(code: int, log: str) -> Row:
@@ -246,7 +250,6 @@ def death(code: int, log: str) -> Row:
 
 def main(stem: str, rounds: str) -> None:
     """Measure the point of a config file and write its outcome."""
-    end_with_parent(sys.stdin.fileno())
     # Let the out-of-memory killer choose this process, not the parent that keeps the results.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

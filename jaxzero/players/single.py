@@ -58,14 +58,10 @@ def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tupl
     The engine becomes `rounds` for every network: both engines choose the same moves, but only
     `rounds` has the values.
     """
-    most = room_for(simulations, least)
+    # Room for `least` or the next power of two, so that few programs are compiled.
+    most = min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
     settings = replace(agent.settings, simulations=most, engine="rounds")
     return replace(agent, settings=settings), tuple(padded_rounds(settings, simulations))
-
-
-def room_for(simulations: int, least: int) -> int:
-    """Return the simulations that the program has room for: `least` or the next power of two."""
-    return min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
 
 
 def _think(

@@ -13,7 +13,6 @@ from jaxzero.host.files import append_text, make_folder, save_figure, write_text
 from jaxzero.host.readers import read_json_lines
 
 FILE_NAME = "metrics.jsonl"
-DISCARDED = "metrics_discarded.jsonl"
 LARGEST, LARGEST_ITERATION = 1e30, 2**31  # larger values are no measurements
 
 
@@ -23,7 +22,7 @@ class MetricsWriter:
     def __init__(self, run_dir: Path, first: int, last: int):
         """Continue after iteration `first` of `last`; a `last` of 0 means unknown.
 
-        No checkpoint covers records of later iterations, so they move to the file DISCARDED.
+        Records of later iterations are dropped: no checkpoint covers them.
         """
         # Slow to import, and most users of this module only read metrics. SummaryWriter is no
         # option: on a full disk its thread dies, and the next call waits for it forever.
@@ -31,12 +30,8 @@ class MetricsWriter:
         from tensorboardX.proto.event_pb2 import SessionLog
 
         self._path = run_dir / FILE_NAME
-        lines = read_metrics(run_dir)
-        later = [line for line in lines if line["iteration"] > first]
-        if later:
-            append_text(run_dir / DISCARDED, "".join(json.dumps(line) + "\n" for line in later))
-        kept = (json.dumps(line) + "\n" for line in lines if line["iteration"] <= first)
-        write_text(self._path, "".join(kept))
+        kept = [line for line in read_metrics(run_dir) if line["iteration"] <= first]
+        write_text(self._path, "".join(json.dumps(line) + "\n" for line in kept))
         folder = run_dir / "tensorboard"
         make_folder("run_dir", folder)
         self._board = EventsWriter(str(folder / "events"))

@@ -17,13 +17,13 @@ from jaxzero.errors import UNFINISHED, InputError
 from jaxzero.host.files import check_file, check_folder, locked_folder, make_folder
 from jaxzero.host.interrupts import cleaned_up
 from jaxzero.host.readers import is_file, why_no_file
-from jaxzero.runs.metrics import DISCARDED, FILE_NAME, read_metrics
+from jaxzero.runs.metrics import FILE_NAME, read_metrics
 
 CONFIG_FILE = "config.yaml"
 CHECKPOINTS = "checkpoints"
 # The files of training. Results of other programs may lie beside them.
 OF_TRAINING = (
-    *(CONFIG_FILE, CHECKPOINTS, FILE_NAME, DISCARDED, "starts.jsonl", "begun_with.json"),
+    *(CONFIG_FILE, CHECKPOINTS, FILE_NAME, "starts.jsonl", "begun_with.json"),
     *("summary.json", "curves.png", "tensorboard"),
 )
 JSON = (".json",)  # suffixes of results that newer results may replace

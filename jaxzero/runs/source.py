@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxzero.config.ranges import NonNegativeInt
+from jaxzero.config.ranges import BoardSide, NonNegativeInt
 from jaxzero.errors import InputError
 from jaxzero.runs.run_dir import is_run
 
@@ -74,17 +74,31 @@ class Source:
             raise InputError(f"{self.field}: {self.name}: {error}") from error
 
 
-def add_source_options(parser: ArgumentParser) -> None:
-    """Add --run_dir, --weights and --checkpoint."""
-    parser.add_argument("--run_dir", type=Path, help="folder of the run")
+def add_source_options(parser: ArgumentParser, number: str = "") -> None:
+    """Add --run_dir, --weights and --checkpoint, with a number those of a second network."""
+    second = " of a second network" if number else ""
+    parser.add_argument(f"--run_dir{number}", type=Path, help=f"folder of the run{second}")
     parser.add_argument(
-        "--weights",
-        help="a network that is shipped, as 5x5, an exported one, by its .safetensors file or its "
-        "folder, or that of a run, by its folder",
+        f"--weights{number}",
+        help=f"instead of --run_dir{number}: a network that is shipped, as 5x5, an exported one, "
+        "by its .safetensors file or its folder, or that of a run, by its folder",
     )
     parser.add_argument(
-        "--checkpoint", type=NonNegativeInt, help="iteration to take; default: the newest"
+        f"--checkpoint{number}",
+        type=NonNegativeInt,
+        help=f"iteration of --run_dir{number} to take; default: the newest",
     )
+
+
+def add_board_options(parser: ArgumentParser) -> None:
+    """Add --rows and --cols for a script that needs a network."""
+    parser.add_argument(
+        "--rows",
+        type=BoardSide,
+        help="rows of boxes; default: those of the network. conv and graph play every board, the "
+        "engine and the page those of up to 9x9",
+    )
+    parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")
 
 
 def source_of(options: Namespace, number: str = "") -> Source | None:

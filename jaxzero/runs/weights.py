@@ -60,13 +60,13 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     Takes the weights that play; with a gate these are the best ones. `say` reports skipped
     checkpoints. Raises: InputError if there is no run, no such checkpoint, or no readable one.
     """
-    from jaxzero.runs.checkpoint import Checkpoints, layout_difference  # slow to import
+    from jaxzero.runs.checkpoint import Checkpoints  # slow to import
 
     check_run("run_dir", run_dir)
     config = config_of_file(run_dir / CONFIG_FILE)
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would create it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
-    with Checkpoints(run_dir, config.keep_checkpoints) as checkpoints:
+    with Checkpoints(run_dir) as checkpoints:
         found = checkpoints.iterations()
         if checkpoint is None:
             learner = checkpoints.restore_newest(say=say).learner
@@ -78,10 +78,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     network = Network(config.game.board, config.network)
     params = learner.get("best") or learner["params"]
     params = jax.tree.map(np.array, params)
-    like = param_shapes(network)
-    fits = jax.tree.structure(params) == jax.tree.structure(like)
-    if not fits or layout_difference(like, params):
-        raise InputError(f"run_dir: the weights in {run_dir} do not fit its network")
+    check_shapes(f"run_dir: {run_dir}", flatten_dict(params, sep="/"), param_shapes(network))
     return LoadedAgent(Agent(network, params, config.search), config, int(learner["iteration"]))
 
 
@@ -98,7 +95,7 @@ def load_weights(name: str) -> LoadedAgent:
     network = Network(config.game.board, config.network)
     flat = read_tensors("weights", _beside(path, SUFFIX))
     if path.parent != FOLDER:  # shipped networks fit; tracing takes a second
-        check_shapes(flat, param_shapes(network))
+        check_shapes("weights", flat, param_shapes(network))
     agent = Agent(network, from_half(flat), config.search)
     return LoadedAgent(agent, config, read_record(name)["iteration"])
 
@@ -170,15 +167,15 @@ def from_half(flat: dict[str, np.ndarray]) -> chex.ArrayTree:
     return unflatten_dict({name: np.asarray(flat[name], np.float32) for name in flat}, sep="/")
 
 
-def check_shapes(flat: dict[str, np.ndarray], like: chex.ArrayTree) -> None:
+def check_shapes(field: str, flat: dict[str, np.ndarray], like: chex.ArrayTree) -> None:
     """Raise an InputError unless arrays by path have the names and shapes of `like`."""
     shapes = {name: leaf.shape for name, leaf in flatten_dict(like, sep="/").items()}
     for name, shape in shapes.items():
         if name not in flat or flat[name].shape != shape:
-            raise InputError(f"weights: {name} {shape} is missing or of another shape")
+            raise InputError(f"{field}: {name} {shape} is missing or of another shape")
     for name in flat:
         if name not in shapes:
-            raise InputError(f"weights: {name} is no array of this network")
+            raise InputError(f"{field}: {name} is no array of this network")
 
 
 EFFORT = {"games": int, "minutes": int | float}  # fields of a record

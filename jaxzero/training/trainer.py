@@ -261,7 +261,7 @@ def _finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool
         )
         return False
     stop.take_over(int(gather([stop.signal or 0]).max()))
-    if stop.requested:
+    if stop.signal is not None:
         print(f"The training is done and saved. To measure the strength: {resume_command(run_dir)}")
         return False
     print("Measuring the final strength ...", flush=True)

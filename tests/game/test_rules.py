@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +10,7 @@ import numpy as np
 import pyspiel
 import pytest
 from referee import Referee
+from script_runner import python
 
 from jaxzero.game import (
     DotsAndBoxes,
@@ -30,7 +27,6 @@ from jaxzero.game import (
     step,
 )
 
-ROOT = Path(__file__).parent.parent.parent
 GAMES = 4
 
 
@@ -148,13 +144,7 @@ jax.devices()
 
 def test_geometry_touches_no_device():
     """JAX fails as soon as code needs a device, because the platform does not exist."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_A_DEVICE],
-        cwd=ROOT,
-        env=os.environ | {"JAX_PLATFORMS": "nowhere"},
-        capture_output=True,
-        text=True,
-    )
+    done = python("-c", WITHOUT_A_DEVICE, JAX_PLATFORMS="nowhere")
     assert done.stdout == "[(60, 2), (25, 4), (8, 60)]\n", done.stderr
     # The last line needs a device and fails, so the test does detect the use of a device.
     assert "backend 'nowhere'" in done.stderr

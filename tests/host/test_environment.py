@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from functools import partial
 
 import jax
 import pytest
-from script_runner import ROOT
+from script_runner import python
 
 from jaxzero.cli import run_script
 from jaxzero.errors import InputError
@@ -61,11 +58,9 @@ def test_what_jax_would_misread_is_refused(monkeypatch):
     ],
 )
 def test_a_script_ends_with_a_line_about_the_variable(name, value):
-    command = [sys.executable, "scripts/benchmark.py", "--config", "tiny"]
     # Variables that notebooks and other programs set must change nothing.
     others = {"MPLBACKEND": "module://matplotlib_inline", "JSONARGPARSE_DEBUG": "1"}
-    environment = os.environ | {"PYTHONPATH": str(ROOT), name: value} | others
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = python("scripts/benchmark.py", "--config", "tiny", **{name: value}, **others)
     assert done.returncode == 2 and re.fullmatch(f"error: {name}: .*{value}.*\n", done.stderr)
 
 

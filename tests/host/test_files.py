@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from script_runner import ROOT, python
 
 from jaxzero import errors
 from jaxzero.errors import InputError, RunError
 from jaxzero.host.files import (
+    LOCK_FILE,
     append_text,
     atomic_write,
     check_file,
@@ -31,7 +33,9 @@ from jaxzero.host.files import (
 from jaxzero.host.readers import read_arrays, read_text
 from jaxzero.runs.metrics import MetricsWriter
 
-ROOT = Path(__file__).parents[2]
+
+def disk_full(*_args, **_options):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def everything(folder: Path) -> list[str]:
@@ -130,6 +134,13 @@ def test_a_folder_in_use_is_refused_with_the_process_until_it_ends(tmp_path):
         raise AssertionError
 
 
+def test_a_lock_that_its_last_owner_has_removed_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("fcntl.flock", lambda *_: (tmp_path / LOCK_FILE).unlink())
+    words = f"^out: {tmp_path} was in use until now"
+    with pytest.raises(InputError, match=words), locked_folder("out", tmp_path):
+        raise AssertionError
+
+
 @pytest.mark.parametrize(
     "array", [np.array([{}], object), np.zeros((2, 2)), np.zeros(2, int), np.array([np.nan])]
 )
@@ -160,16 +171,13 @@ def test_outputs_are_checked_before_anything_slow_is_imported(tmp_path):
     )
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     given = [line.replace("file", str(tmp_path / "file")) for line in lines]
-    command = [sys.executable, "-c", code, *given]
-    subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": paths}, check=True)
+    done = python("-c", code, *given, PYTHONPATH=paths)
+    assert done.returncode == 0, done.stderr
     assert everything(tmp_path) == ["file"]
 
 
 def test_a_full_disk_is_no_bad_input(tmp_path, monkeypatch):
-    def replace(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Path, "replace", replace)
+    monkeypatch.setattr(Path, "replace", disk_full)
     with pytest.raises(OSError, match="No space left on device") as raised:
         write_text(tmp_path / "note.txt", "text")
     assert raised.value.filename == str(tmp_path / "note.txt")
@@ -189,11 +197,7 @@ def test_folders_that_cannot_be_made_are_named(tmp_path, monkeypatch):
     words = rf"^{tmp_path}/none cannot be written "
     with pytest.raises(InputError, match=words), temporary_folder(tmp_path / "none"):
         raise AssertionError
-
-    def mkdir(*_args, **_options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Path, "mkdir", mkdir)
+    monkeypatch.setattr(Path, "mkdir", disk_full)
     with pytest.raises(RunError, match=rf"^out: {tmp_path}/new cannot be made \(No space left"):
         make_folder("out", tmp_path / "new")
 
@@ -221,11 +225,7 @@ def test_what_a_full_disk_does_to_threads_is_one_line_or_none(monkeypatch, capsy
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     errors.print_less()
-
-    def write() -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    thread = threading.Thread(target=write, name="writer")
+    thread = threading.Thread(target=disk_full, name="writer")
     thread.start()
     thread.join()
     assert capsys.readouterr().err == "warning: writer: [Errno 28] No space left on device\n"

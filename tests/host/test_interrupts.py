@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from script_runner import ROOT, TINY, run_here
+from script_runner import ROOT, TINY, python, read_by_script, run_here
 
 from jaxzero.host.interrupts import TOGETHER_SECONDS
 from jaxzero.host.status import MARK
@@ -25,21 +25,13 @@ from jaxzero.runs.weights import load_agent
 SECONDS = 60.0  # limit for a stop; a stop usually takes less than one second
 
 
+pytestmark = pytest.mark.usefixtures("heeds_ctrl_c")
+
+
 class Ended(NamedTuple):
     code: int
     lines: list[str]  # on stderr, without import times and status lines
     said: str  # on stdout
-
-
-@pytest.fixture(autouse=True)
-def signals_are_not_ignored():
-    # A program started with a shell's & ignores Ctrl-C, and one started with nohup ignores SIGHUP.
-    # Child processes inherit this.
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
-    earlier = {number: signal.signal(number, handler) for number, handler in usual.items()}
-    yield
-    for number, handler in earlier.items():
-        signal.signal(number, handler)
 
 
 def start(command: list[str], folder: Path) -> subprocess.Popen:
@@ -90,8 +82,6 @@ DUAL = "play.py --mode dual --player perfect --rows 3 --cols 4 --games 2000"
 @pytest.mark.parametrize(
     ("script", "stream", "moment", "wait"),
     [
-        ("evaluate.py --weights 2x2 --suite table", "err", r"import time:.*\| +yaml$", 0.0),
-        (HARD, "err", r"import time:.*\| +jsonargparse$", 0.0),
         ("train.py", "err", r"import time:.*\| +jax$", 0.0),
         (HARD, "out", "Solving", 1.0),
         ("play.py --rows 2 --cols 2", "out", "2x2 boxes", 0.5),  # waits for input
@@ -226,57 +216,37 @@ run_script(main)
     assert [(tmp_path / name).read_text() for name in ("out", "err")] == ["ready\n", ""]
 
 
-def test_cleanups_run_once_and_what_was_printed_arrives(tmp_path):
-    code = """
-import sys
-sys.stdout.reconfigure(line_buffering=False, write_through=False)
-with interrupts.cleaned_up(lambda: print("done with one")):
-    pass
-with interrupts.cleaned_up(lambda: print("done with two")):
-    print("ready", flush=True)
-    print("kept")
-    while True:
-        pass
-"""
-    ended = send(start_code(code, tmp_path), tmp_path)
-    assert_polite(ended)
-    assert ended.said.split("\n") == ["done with one", "ready", "kept", "done with two", ""]
-
-
-def test_a_file_being_written_stays_as_it_was(tmp_path):
-    code = f"""
-from pathlib import Path
-from jaxzero.host.files import atomic_write, temporary_folder
-with atomic_write(Path({str(tmp_path / "result.json")!r})) as temporary:
-    temporary.write_text("half")
-    with temporary_folder(temporary.parent) as folder:
-        (folder / "more").write_text("half")
-        print("ready")
-        while True:
-            pass
-"""
-    (tmp_path / "result.json").write_text("whole")
-    assert_polite(send(start_code(code, tmp_path), tmp_path))
-    assert (tmp_path / "result.json").read_text() == "whole"
-    assert {path.name for path in tmp_path.iterdir()} == {"result.json", "out", "err"}
-
-
-def test_a_torn_entry_of_the_compilation_cache_goes(tmp_path, monkeypatch):
-    cache = tmp_path / "cache"
+def test_a_signal_cleans_up_once_and_leaves_only_whole_files(tmp_path, monkeypatch):
+    cache, result = tmp_path / "cache", tmp_path / "result.json"
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
     code = f"""
+import sys
 from pathlib import Path
+from jaxzero.host.files import atomic_write, temporary_folder
 from jaxzero.host.programs import use_compilation_cache
 use_compilation_cache()
 cache = Path({str(cache)!r})
 (cache / "whole-cache").write_text("whole")
 torn, log = (cache / "torn-cache").open("w"), (cache / "log").open("w")
 read = (cache / "whole-cache").open()
-print("ready")
-while True:
+sys.stdout.reconfigure(line_buffering=False, write_through=False)
+with interrupts.cleaned_up(lambda: print("done with one")):
     pass
+with atomic_write(Path({str(result)!r})) as temporary, temporary_folder(temporary.parent) as folder:
+    temporary.write_text("half")
+    (folder / "more").write_text("half")
+    with interrupts.cleaned_up(lambda: print("done with two")):
+        print("ready", flush=True)
+        print("kept")
+        while True:
+            pass
 """
-    assert_polite(send(start_code(code, tmp_path), tmp_path))
+    result.write_text("whole")
+    ended = send(start_code(code, tmp_path), tmp_path)
+    assert_polite(ended)
+    assert ended.said.split("\n") == ["done with one", "ready", "kept", "done with two", ""]
+    assert result.read_text() == "whole"
+    assert {path.name for path in tmp_path.iterdir()} == {"result.json", "out", "err", "cache"}
     assert {path.name for path in cache.iterdir()} == {"whole-cache", "log"}
 
 
@@ -289,14 +259,14 @@ assert signal.set_wakeup_fd(-1) == -1
 stop = s.Stop()
 with stop.on_signals():
     signal.raise_signal(signal.SIGTERM)
-    assert stop.requested and stop.exit_code == 143
+    assert stop.signal and stop.exit_code == 143
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
         print("second")
 assert handlers == [signal.getsignal(number) for number in s.SIGNALS]
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    done = python("-c", code)
     assert done.returncode == 0 and done.stdout.endswith("second\n"), done.stderr
 
 
@@ -319,13 +289,18 @@ SCRIPTS = {
     "evaluate": "--run_dir RUN --suite table --opponents random --games 8 --ladder "
     "--simulations 4 --json OUT/out.json --figures OUT/figures",
     "play": "--mode dual --player perfect --player2 greedy --rows 3 --cols 3 --games 200",
-    "solve": "--rows 3 --cols 3 --table OUT/table.npz --json OUT/out.json",
+    "solve": "--rows 3 --cols 3 --json OUT/out.json",
     "export": "--run_dir RUN --out OUT/weights --games 8 --simulations 4",
     "make_suite": "--rows 3 --cols 3 --games 16 --out OUT/suite.npz",
     "benchmark": f"{SMALL} --seconds 3 --rounds 1 --json OUT/out.json --trace OUT/trace",
     "sweep": f"{SMALL} --selfplay.games_per_iteration 8,16 --rounds 1 --out OUT/sweep",
     "compare": "--runs RUN --out OUT/figure.png",
 }
+
+
+def test_the_options_below_exist():
+    for script, options in SCRIPTS.items():
+        read_by_script(f"{script}.py", options.split())
 
 
 def assert_whole(folder: Path) -> None:

@@ -10,6 +10,7 @@ import runpy
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from script_runner import ROOT
@@ -145,12 +146,12 @@ def test_the_network_alone_is_given_the_structure_as_in_a_search(monkeypatch):
     work = work_of("--search.nodes=quiet", "--network.features=structure")
     part = network_part(work, 1)
     monkeypatch.setattr("jaxzero.network.network.structure", find)
-    assert part.call().shape == (8, work.network.game.num_edges)
+    assert jax.eval_shape(part.call).shape == (8, work.network.game.num_edges)
 
 
 def test_learning_is_measured_with_all_its_targets():
     work = work_of("--network.trunk=conv", "--network.safe_end=true")
-    assert "learn/safe_end_loss" in learning_part(work, 1).call()[1]
+    assert "learn/safe_end_loss" in jax.eval_shape(learning_part(work, 1).call)[1]
 
 
 # Bottlenecks

@@ -26,6 +26,7 @@ from jaxzero.performance.sweep import (
     run_sweep,
     write_report,
 )
+from jaxzero.runs.run_dir import check_new_folder
 
 TINY = ("--config", str(ROOT / "configs/tiny.yaml"))
 SMALL = (
@@ -72,27 +73,6 @@ def test_of_a_grid_one_point_has_to_be_possible():
     assert grid.base.selfplay.late_start_moves == 4 and len(grid.points) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        ("--selfplay.gamez 1,2", "selfplay.gamez"),
-        (f"--{GAMES} ,", GAMES),
-        (f"--{GAMES} 16,,32", GAMES),
-        (f"--{GAMES} 16,many", GAMES),
-        (f"--{GAMES} 0,-1", GAMES),
-        ("--selfplay 16,32", "selfplay"),
-        (f"--{GAMES} 8", "preset"),  # nothing varies
-        (f"--preset batch --{GAMES} 8,16", GAMES),
-        (f"--preset batch --{GAMES} 8", GAMES),
-    ],
-)
-def test_wrong_lists_are_refused_before_anything_runs(options, field, tmp_path):
-    words = [*TINY, "--out", str(tmp_path / "new"), *options.split()]
-    with pytest.raises(InputError, match=f"^{field}: "):
-        main(words)
-    assert not list(tmp_path.iterdir())
-
-
 def test_presets_give_lists():
     batch = grid_of("--preset", "batch")
     games = [point.settings[GAMES] for point in batch.points]
@@ -121,18 +101,16 @@ def asked(monkeypatch) -> dict:
     """Replace the processes of points: return answers by games, and under "asked" all requests."""
     answers = {"asked": []}
 
-    def run(command, **_):
+    def run(command, _log, _seconds):
         stem = command[3]
         games = int(stem.rpartition("=")[2])
         answers["asked"].append(games)
         answer = answers.get(games, ok(games))
-        if answer["status"] == "timed out":
-            raise sweep.subprocess.TimeoutExpired(command, 1)
         with open(f"{stem}.json", "w") as file:
             json.dump(answer, file)
-        return sweep.subprocess.CompletedProcess(command, 0)
+        return 0
 
-    monkeypatch.setattr(sweep.subprocess, "run", run)
+    monkeypatch.setattr(sweep, "run_point", run)
     return answers
 
 
@@ -149,11 +127,14 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path, asked):
     assert [row["settings"][GAMES] for row in rows] == [16, 32]
 
 
-def test_a_point_that_timed_out_is_measured_again_with_more_time(tmp_path, asked):
-    asked[32] = {"status": "timed out"}
-    for minutes in (1.0, 1.0, 2.0):
-        rows = run_sweep(grid_of(f"--{GAMES}=16,32"), tmp_path, point_minutes=minutes)
-    assert asked["asked"] == [16, 32, 32] and rows[1]["status"] == "timed out"
+def test_a_sweep_that_fails_at_its_begin_blocks_no_folder(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError
+
+    monkeypatch.setattr(sweep, "write_json", fail)
+    with pytest.raises(OSError):
+        sweep.open_folder(grid_of(f"--{GAMES}=16,32"), tmp_path)
+    check_new_folder("out", tmp_path, own=(sweep.SWEEP_FILE,))
 
 
 def test_a_growing_sweep_ends_where_it_does_not_fit(tmp_path, asked):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,31 +11,10 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import read_game
 from jaxzero.play.modes import read_on
 
-ROOT = Path(__file__).parent.parent.parent
-
-
-def run(*options: str | Path, entries: str = "") -> subprocess.CompletedProcess:
-    command = [sys.executable, "scripts/play.py", *map(str, options)]
-    return subprocess.run(command, cwd=ROOT, input=entries, capture_output=True, text=True)
-
-
-WRONG = {
-    "--run_dir nowhere": "run_dir: nowhere ",
-    "--load README.md": "load: README.md: line 3: ",
-    "--rows 2 --save a.ccgc.json": "save: a.ccgc.json: ",
-    "--mode ai --rows 2 --cols 2 --player greedy --weights2 2x2 --player2 greedy": "weights2: 2x2 ",
-}
-
-
-@pytest.mark.parametrize("options", WRONG)
-def test_bad_input_is_one_line_and_exit_code_2(options):
-    done = run_here("play.py", *options.split())
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith(f"error: {WRONG[options]}")
-
 
 def test_a_piped_game_runs_to_its_end():
-    done = run(*"--rows 1 --cols 1 --player greedy".split(), entries="h00\nh0,0\nh10\nv00\nv01\n")
+    options = "--rows 1 --cols 1 --player greedy".split()
+    done = run_here("play.py", *options, entries="h00\nh0,0\nh10\nv00\nv01\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().split("\n")[-1] in ("You lose 0 : 1.", "You win 1 : 0.")
 

@@ -29,7 +29,7 @@ from jaxzero.runs.weights import (
 def test_they_fit_their_network(name):
     """Loading skips this check to save time."""
     agent = load_weights(name).agent
-    check_shapes(flatten_dict(agent.params, sep="/"), param_shapes(agent.network))
+    check_shapes("weights", flatten_dict(agent.params, sep="/"), param_shapes(agent.network))
 
 
 # All positions are slow with a 5x5 network; tables of 2x3 and 3x3 are slow to build.
