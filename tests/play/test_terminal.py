@@ -180,7 +180,7 @@ def test_a_match_reports_both_players_and_saves_its_games(name, tmp_path, capsys
     result = play_match(PAIR, *players, 12, 2, 1)
     report_match(PAIR, players, 12, 2, 1, tmp_path / name)
     own, other = (line.split() for line in capsys.readouterr().out.splitlines()[-3:-1])
-    assert own[:2] == ["A", "lowest"] and other[:2] == ["B", "random"]
+    assert own[:2] == ["A", "(lowest)"] and other[:2] == ["B", "(random)"]
     assert float(own[2][:-1]) + float(other[2][:-1]) == pytest.approx(100)
     path = tmp_path / name
     files = sorted(path.iterdir()) if path.is_dir() else [path]
@@ -190,7 +190,7 @@ def test_a_match_reports_both_players_and_saves_its_games(name, tmp_path, capsys
     margins = []
     for number, game in enumerate(games):
         seat = number % 2
-        assert game.names[seat] == "A lowest" and game.names[1 - seat] == "B random"
+        assert game.names[seat] == "A (lowest)" and game.names[1 - seat] == "B (random)"
         margins.append(game.score[seat] - game.score[1 - seat])
     assert MatchResult.of(np.array(margins), result.repeats) == result
 

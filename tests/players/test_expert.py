@@ -14,7 +14,7 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
-from jaxzero.play.modes import NamedAgent, choose_player
+from jaxzero.play.modes import choose_player
 from jaxzero.players import expert
 from jaxzero.players.agent import Agent
 from jaxzero.players.players import make_player
@@ -128,9 +128,7 @@ def test_the_longest_search_is_one_that_fits():
 
 def test_it_plays_matches_and_in_the_terminal(monkeypatch):
     monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
-    player = choose_player(
-        "player", "expert:0.5", GAME, NamedAgent("weights", "x", agent(), 0, GAME)
-    )
+    player = choose_player("player", "expert:0.5", GAME, agent())
     result = play_match(GAME, player, make_player("perfect:0.5", GAME), 8, 2, 0)
     assert result.points > 0.5
 
