@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
+from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
 from jaxzero.play.lines import exact_line, expected_owners
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
@@ -153,7 +153,7 @@ def stages(
     def proven(found: Analysis) -> Analysis:
         if values is not None:
             return _with_bounds(found, int(values.max()), values, values, ahead)
-        return _proven(game, found, drawn, ahead, proof) if proof else found
+        return _proven(found, drawn, ahead, proof) if proof else found
 
     @cache
     def line_from(edge: int) -> tuple[int, ...]:
@@ -324,7 +324,7 @@ def by_solver(
             limits = {"seconds": min(slice_, left), "table": table, "threads": cores()}
             if known.proven is None:
                 solution = solve(game, drawn, **limits)
-                known = _proven(game, known, drawn, ahead, solution)
+                known = _proven(known, drawn, ahead, solution)
             else:
                 bounds = move_bounds(game, drawn, **limits)
                 known = _with_bounds(known, known.proven, *bounds, ahead)
@@ -332,15 +332,11 @@ def by_solver(
         yield known
 
 
-def _proven(
-    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, solution: Solution
-) -> Analysis:
+def _proven(known: Analysis, drawn: np.ndarray, ahead: int, solution: Solution) -> Analysis:
     """Return an analysis with the proofs of a solution of its position."""
     value, best = solution.value, list(solution.best)
     if value is None:
-        open_boxes = int(np.sum(~drawn[box_sides_table(game)].all(axis=1)))
-        bounds = max(solution.lower, -open_boxes), min(solution.upper, open_boxes)
-        return replace(known, bounds=bounds)
+        return replace(known, bounds=(solution.lower, solution.upper))
     lower = np.full(len(drawn), ILLEGAL)
     upper = np.full(len(drawn), value - 2 if best else value)  # values lie two boxes apart
     lower[best] = upper[best] = value

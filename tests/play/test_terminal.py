@@ -15,7 +15,7 @@ from jaxzero.game.notation import read_game
 from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.play.game import Record, Side, choose
 from jaxzero.play.modes import choose_game, choose_player, report_match
-from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game, value_lines
+from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game
 from jaxzero.players.players import Player, make_player
 from jaxzero.players.preparation import STAND_INS, Answer
 from jaxzero.solver.endgame import solve
@@ -133,20 +133,7 @@ def test_commands_answer_and_leave_the_game_alone():
     assert set(WORDS) == {find_entry(PAIR, word) for word in WORDS}
     best = [edge_name(PAIR, edge) for edge in solve(PAIR, []).best]
     assert f"hint: {best[0]} (" in "\n".join(lines)
-    assert any(line.endswith(": " + ", ".join(best)) for line in lines)
-
-
-@pytest.mark.parametrize("plies", [3, 7, 10])
-def test_the_verdict_is_that_of_the_solver(plies):
-    record = random_record(SQUARE, plies, plies)
-    solution = solve(SQUARE, record.drawn)
-    value, best = value_lines(record, seconds=20)
-    assert value.startswith(f"value {solution.value:+d}: ")
-    ending = [int(number) for number in value.rsplit("ends ")[-1].split(" : ")]
-    assert ending[0] - ending[1] == record.margin + solution.value
-    assert sum(ending) == SQUARE.num_boxes
-    names = ", ".join(edge_name(SQUARE, edge) for edge in solution.best)
-    assert best == f"best edges, {len(solution.best)} of {12 - plies}: {names}"
+    assert f"best: {' '.join(best)}" in lines
 
 
 @pytest.mark.parametrize("size", [(6, 6), (2, 21)])  # too hard, and beyond the solver
@@ -154,7 +141,7 @@ def test_without_a_proof_the_hint_is_what_the_opponent_would_draw(size):
     written, entries = [], iter(["solve", "hint", "quit"])
     setup = Setup(SIDES, lambda _prompt: next(entries), written.append, seconds=0.05)
     assert play_game(Record(DotsAndBoxes(*size)), setup).moves == ()
-    assert written[1].startswith(("not solved within 0.05 seconds", "board: 2x21 must be"))
+    assert "not solved in time" in written[1] or written[1].startswith("board: 2x21 must be")
     assert written[2].startswith("hint: h0,0 (") and "not proven" in written[2]
 
 
@@ -224,9 +211,9 @@ def test_players_that_do_not_exist_are_named():
             choose_player(field, None if name == "perfect" else name, board, None)
 
 
-def test_a_stand_in_answers_once_for_a_player_that_compiles_and_one_line_says_so():
-    board = DotsAndBoxes(3, 3)
-    said, entries = [], iter(["h0,0", "quit"])
+def test_a_stand_in_moves_and_hints_for_a_player_that_compiles_and_a_line_says_so():
+    board = DotsAndBoxes(2, 21)  # beyond the solver
+    said, entries = [], iter(["h0,0", "hint", "quit"])
     player = make_player("greedy", board)
     edge = board.num_edges - 1
     setup = Setup(
@@ -237,4 +224,5 @@ def test_a_stand_in_answers_once_for_a_player_that_compiles_and_one_line_says_so
     )
     record = play_game(Record(board), setup)
     assert record.moves == (0, edge)
-    assert sum(STAND_INS["rules"] in line for line in said) == 1
+    answered = [line.split(":")[0] for line in said if STAND_INS["rules"] in line]
+    assert answered == ["AI (greedy) is still compiling", "hint"]
