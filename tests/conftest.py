@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import threading
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -64,6 +65,14 @@ def heeds_ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def gate():
+    """Yield an event that a test lets threads wait for; it is set at the end of the test."""
+    made = threading.Event()
+    yield made
+    made.set()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import jax
 import numpy as np
@@ -57,14 +58,6 @@ def test_a_stand_in_plays_whole_games_by_the_rules_and_gives_little():
     assert answer.by == "rules" and edge_name(LARGE, answer.edge) in ("h0,0", "v0,0")
 
 
-@pytest.fixture
-def gate():
-    """Yield an event that compilation waits for; set the event at the end of the test."""
-    made = threading.Event()
-    yield made
-    made.set()
-
-
 def test_a_stand_in_answers_until_it_is_compiled(gate):
     drawn, what = np.zeros(LARGE.num_edges, bool), object()
 
@@ -98,11 +91,13 @@ def test_what_nobody_wants_is_not_compiled(gate, monkeypatch):
     monkeypatch.setattr("jaxzero.players.preparation.AT_ONCE", 1)
     queue, compiled = Preparation(), []
     queue.begin(LARGE, "first", lambda: gate.wait(PATIENCE))
-    with queue.wanted(LARGE, "given up", lambda: compiled.append("given up")):
-        pass
+    with closing(queue.polled(LARGE, "given up", lambda: compiled.append("given up"))) as polls:
+        next(polls)
     queue.begin(LARGE, "second", lambda: compiled.append("second"))
     gate.set()
     assert queue.wait(LARGE, "second", PATIENCE) and compiled == ["second"]
+    monkeypatch.setattr(queue, "begin", pytest.fail)
+    assert not list(queue.polled(LARGE, "second", pytest.fail)), "it is compiled: no request"
 
 
 def test_who_gives_up_late_leaves_what_others_have_asked_for_since(gate, monkeypatch):
