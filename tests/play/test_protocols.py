@@ -197,12 +197,13 @@ RAW = (
 
 def test_a_process_answers_every_line_once():
     """Send all dialogues and the raw bytes: no traceback, and the expected number of answers."""
-    spoken, answers = ["clear_board"], 20 + 1
+    spoken, answers = [], 20
     for dialogue in DIALOGUES.values():
         if dialogue.protocol == "gtp" and "quit" not in str(dialogue.pairs):
             # With ASCII input there is no byte order mark.
-            spoken += [re.sub("[\r\ufeff]", "", line) for line, _ in dialogue.pairs]
-            answers += sum(len(expected) for _, expected in dialogue.pairs)
+            lines = (re.sub("[\r\ufeff]", "", line) for line, _ in dialogue.pairs)
+            spoken += ["clear_board", *lines]
+            answers += 1 + sum(len(expected) for _, expected in dialogue.pairs)
     command = ["scripts/engine.py", "--protocol", "gtp", "--weights", "2x2", "--seconds", "0.02"]
     done = subprocess.run(
         [sys.executable, *command],
