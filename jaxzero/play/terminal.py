@@ -159,7 +159,7 @@ def hint(record: Record, setup: Setup) -> str:
     found = setup.stand_in(player, record, PATIENCE)
     edge = found.edge if found else choose(player, record, setup.seed)
     who = STAND_INS[found.by] if found else player.name
-    return f"hint: {edge_name(record.game, edge)} (what {who} would draw; not proven)"
+    return f"hint: {edge_name(record.game, edge)} (what {who} would draw)"
 
 
 def position_text(record: Record, sides: Sides) -> str:

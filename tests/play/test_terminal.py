@@ -142,7 +142,7 @@ def test_without_a_proof_the_hint_is_what_the_opponent_would_draw(size):
     setup = Setup(SIDES, lambda _prompt: next(entries), written.append, seconds=0.05)
     assert play_game(Record(DotsAndBoxes(*size)), setup).moves == ()
     assert "not solved in time" in written[1] or written[1].startswith("board: 2x21 must be")
-    assert written[2].startswith("hint: h0,0 (") and "not proven" in written[2]
+    assert written[2].startswith("hint: h0,0 (") and "lowest would draw" in written[2]
 
 
 def test_two_players_are_shown_turn_by_turn():
