@@ -142,7 +142,6 @@ def files_of(folder: Path) -> list[Path]:
 
 def review_file(path: Path, options: Namespace, agent: Agent, source: Source) -> Reviewed:
     """Return the review of the game of one file. Raises: InputError naming the file."""
-    from jaxzero.play.analysis import Tables
     from jaxzero.play.game import Record
     from jaxzero.play.review import review
     from jaxzero.play.review_report import Reviewed
@@ -155,7 +154,7 @@ def review_file(path: Path, options: Namespace, agent: Agent, source: Source) ->
     record = Record(game.board, game.moves, game.start)
     limits = {"simulations": options.simulations, "seconds": options.seconds}
     with doing(f"reviewing {path.name}"):
-        return Reviewed(game, tuple(review(agent, record, tables=Tables(), **limits)))
+        return Reviewed(game, tuple(review(agent, record, **limits)))
 
 
 def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> RecordedGame:

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import threading
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -67,6 +68,14 @@ def heeds_ctrl_c():
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def gate():
+    """Yield an event that a test lets threads wait for; it is set at the end of the test."""
+    made = threading.Event()
+    yield made
+    made.set()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -19,7 +19,7 @@ from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.page.opponents import OWN_NETWORK, agent_of, play_level
 from jaxzero.page.problems import THEMES, find_problem
-from jaxzero.play.analysis import Tables, stages
+from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE, Record
 from jaxzero.play.looking import prepare
@@ -31,8 +31,6 @@ from jaxzero.solver.endgame import can_solve, solve
 
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
-
-TABLES = Tables()
 
 
 def about() -> Answer:
@@ -93,7 +91,7 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
     """Yield analyses, each better than the last, until one proves every edge or all are done."""
     last: Answer = {"edges": []}
     agent = agent_of(record.game)
-    for found in stages(agent, record.drawn, record.margin, simulations, seconds, TABLES):
+    for found in stages(agent, record.drawn, record.margin, simulations, seconds):
         last = to_json(found)
         ready = found.is_exact or PREPARATION.is_done(record.game, prepare)
         yield {**last, "preparing": not ready}
@@ -106,9 +104,8 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
 
 def until_prepared(game: DotsAndBoxes) -> Iterator[Answer]:
     """Yield WAIT until the programs of an analysis are compiled."""
-    with PREPARATION.wanted(game, prepare, partial(prepare_board, game)):
-        while not PREPARATION.is_done(game, prepare):
-            yield WAIT
+    for _ in PREPARATION.polled(game, prepare, partial(prepare_board, game)):
+        yield WAIT
 
 
 def prepare_board(game: DotsAndBoxes) -> None:
@@ -128,7 +125,7 @@ def review(question: Answer) -> Iterator[Answer]:
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     """Yield the expected result of every position, and the margin that its move lost."""
     wait = partial(until_prepared, record.game)
-    for line in review_game(agent_of(record.game), record, simulations, TABLES, wait):
+    for line in review_game(agent_of(record.game), record, simulations, wait):
         if line:
             yield asdict(line) | {"mistake": line.is_mistake}
         else:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from functools import partial
-
 from jaxzero.game import DotsAndBoxes
 from jaxzero.play.game import Record, choose, draw_turn
+from jaxzero.play.game import warm_up as warm_up_player
 from jaxzero.players.agent import Agent
 from jaxzero.players.levels import Level
 from jaxzero.players.players import Player, make_player
@@ -47,7 +45,7 @@ def play_level(level: Level, record: Record, seed: int) -> tuple[Record, str | N
 
     def choose_now(record: Record) -> int:
         nonlocal by
-        if is_warm(level, game):
+        if PREPARATION.is_done(game, level):
             check_cancelled()
             return choose(player_of(level, game), record, seed)
         edge, by = stand_in(game, record.drawn, agent_of(game), seed)
@@ -59,17 +57,7 @@ def play_level(level: Level, record: Record, seed: int) -> tuple[Record, str | N
 def warm_up(level: Level, game: DotsAndBoxes) -> None:
     """Compile the programs of a level."""
     check_cancelled()
-    choose(player_of(level, game), Record(game), 0)
-
-
-def is_warm(level: Level, game: DotsAndBoxes) -> bool:
-    """Return whether a level has been compiled for a board."""
-    return PREPARATION.is_done(game, level)
-
-
-def wanted(level: Level, game: DotsAndBoxes) -> AbstractContextManager[None]:
-    """Queue a level for compiling for a board; the end of the block cancels this request."""
-    return PREPARATION.wanted(game, level, partial(warm_up, level, game))
+    warm_up_player(player_of(level, game))
 
 
 def exact_answers(level: Level, record: Record) -> bool:

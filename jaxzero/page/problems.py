@@ -85,7 +85,7 @@ def hand_back(rng: Rng) -> Iterator[Problem]:
 def right_parity(rng: Rng) -> Iterator[Problem]:
     """Yield positions with a few safe edges; some of them are right and some are wrong."""
     for game, order in careful_games(rng):
-        drawn = with_edges(game, order[: -rng.integers(1, 5)])
+        drawn = drawn_edges(game, order[: -rng.integers(1, 5)])
         safe = np.flatnonzero(~drawn & (fullest_beside(game, drawn) < 2))
         yield from graded(game, drawn, exact_moves(game, drawn), "parity", safe)
 
@@ -186,7 +186,7 @@ def careful_games(rng: Rng) -> Iterator[tuple[DotsAndBoxes, list[int]]]:
 def chain_positions(rng: Rng) -> Iterator[tuple[DotsAndBoxes, np.ndarray, list[Region]]]:
     """Yield positions with only chains and loops, with their regions, the smallest first."""
     for game, order in careful_games(rng):
-        drawn = with_edges(game, order)
+        drawn = drawn_edges(game, order)
         if (drawn[box_sides_table(game)].sum(axis=1) == 2).all():
             regions = find_regions(game, drawn)
             yield game, drawn, sorted(regions, key=lambda region: region.size)
@@ -204,13 +204,6 @@ def find_regions(game: DotsAndBoxes, drawn: np.ndarray) -> Iterator[Region]:
             new = {edge for edge in sides[list(boxes)].flat if not drawn[edge]} - edges
         left -= edges
         yield Region(sorted(map(int, boxes)), sorted(map(int, edges)))
-
-
-def with_edges(game: DotsAndBoxes, edges: Sequence[int]) -> np.ndarray:
-    """Return the position [A] bool in which only `edges` are drawn."""
-    drawn = np.zeros(game.num_edges, bool)
-    drawn[edges] = True
-    return drawn
 
 
 def exact_moves(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -32,10 +33,10 @@ from jaxzero.game import DotsAndBoxes
 from jaxzero.host.status import waiting
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
-from jaxzero.page.opponents import exact_answers, is_warm, wanted
+from jaxzero.page.opponents import exact_answers, warm_up
 from jaxzero.page.problems import load_solver
 from jaxzero.page.queue import Queue
-from jaxzero.page.web_files import COMPRESSED, web_routes
+from jaxzero.page.web_files import web_routes
 from jaxzero.play.looking import prepare
 from jaxzero.players.levels import find_level
 from jaxzero.players.preparation import PATIENCE as PATIENCE_FOR_MOVE
@@ -67,10 +68,10 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
         """Queue a level for compiling; wait until it is ready or `patience` seconds pass."""
         record = answers.record_of(question)
         level = find_level(answers.text_of(question, "level", "5"))
-        if not (is_warm(level, record.game) or exact_answers(level, record)):
-            with queue.place(), wanted(level, record.game), anyio.move_on_after(patience):
-                while not is_warm(level, record.game):
-                    await anyio.sleep(PAUSE)
+        programs = record.game, level
+        if not (PREPARATION.is_done(*programs) or exact_answers(level, record)):
+            with anyio.move_on_after(patience):
+                await compiled(queue, *programs, partial(warm_up, level, record.game))
         return JSONResponse({"ready": True})
 
     async def move(question: Answer) -> Response:
@@ -80,9 +81,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     async def problem(question: Answer) -> Response:
         """Answer when the solver is compiled; the first compilation takes seconds."""
         if not PREPARATION.is_done(DEFAULT, load_solver):
-            with queue.place(), PREPARATION.wanted(DEFAULT, load_solver, load_solver):
-                while not PREPARATION.is_done(DEFAULT, load_solver):
-                    await anyio.sleep(PAUSE)
+            await compiled(queue, DEFAULT, load_solver, load_solver)
         return JSONResponse(await queue.ask(answers.problem, question))
 
     async def read(question: Answer) -> Response:
@@ -97,18 +96,17 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     async def review(question: Answer) -> Response:
         return Lines(lines_in_turn(queue, answers.review(question)))
 
-    def route(ask: Callable[[Answer], Awaitable[Response]], middleware=()) -> Route:
-        return Route(f"/api/{ask.__name__}", Endpoint(ask), methods=["POST"], middleware=middleware)
-
+    questions = (warm, move, problem, read, write, analyse, review)
     routes = [
-        Route("/api/info", info, middleware=COMPRESSED),
-        *(route(ask, COMPRESSED) for ask in (warm, move, problem, read, write)),
-        *(route(ask) for ask in (analyse, review)),  # compression would delay lines
+        Route("/api/info", info),
+        *(Route(f"/api/{ask.__name__}", Endpoint(ask), methods=["POST"]) for ask in questions),
         *web_routes(),
     ]
     middleware = [
         Middleware(WithHeaders),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
+        # Compression would delay lines.
+        Middleware(GZipMiddleware, exclude_content_types=(Lines.media_type,)),
     ]
     return Starlette(routes=routes, middleware=middleware)
 
@@ -195,6 +193,15 @@ class Lines(StreamingResponse):
     async def stream_response(self, send) -> None:
         async with aclosing(self.body_iterator):
             await super().stream_response(send)
+
+
+async def compiled(
+    queue: Queue, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]
+) -> None:
+    """Wait until `work()` has compiled `what`. Raises: HTTPException if the queue is full."""
+    with queue.place(), closing(PREPARATION.polled(game, what, work)) as polls:
+        for _ in polls:
+            await anyio.sleep(PAUSE)
 
 
 async def lines_in_turn(queue: Queue, found: Iterator[Answer]) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""Serve the files of the page, compressed and cached by the browser.
+"""Serve the files of the page; the browser caches them.
 
 Each address contains the version of all files, such as /v-1a2b3c4d/app.js, so the browser fetches a
 file only once for each version. It requests / on each visit, and that page names the version.
@@ -13,14 +13,11 @@ import re
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 WEB = Path(__file__).parent / "web"
-COMPRESSED = (Middleware(GZipMiddleware),)  # for routes that send no stream of lines
 COMMENTS = re.compile(r"^ *(/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)  # a sixth of all
 FOREVER = "public, max-age=31536000, immutable"
 
@@ -56,10 +53,10 @@ def web_routes() -> list[BaseRoute]:
         return Response(files[name], media_type=kind, headers=kept)
 
     return [
-        Route("/", index, middleware=COMPRESSED),
-        Route("/sw.js", service_worker, middleware=COMPRESSED),
-        Route("/v-{version}/{name:path}", file, middleware=COMPRESSED),
-        Route("/{name:path}", file, middleware=COMPRESSED),
+        Route("/", index),
+        Route("/sw.js", service_worker),
+        Route("/v-{version}/{name:path}", file),
+        Route("/{name:path}", file),
     ]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, box_neighbours, box_sides_table, fullest_beside
+from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
 from jaxzero.play.lines import exact_line, expected_owners
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
@@ -42,7 +42,6 @@ AT_ONCE, FIRST_SLICE, LONGEST_SLICE = 0.1, 0.2, 0.5  # seconds of one solver cal
 TABLE_ENTRIES = 2**20  # positions, 32 MiB
 JUDGED_EXACTLY = 38  # most undrawn edges for which `prove` calls the solver
 MOST_LINES = 3
-KINDS = ("takes", "safe", "hard-hearted", "half-hearted", "loony")
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class EdgeFacts:
     """One undrawn edge. Values are boxes still to come for the side to move."""
 
     edge: int
-    kind: str  # one of KINDS
+    kind: str  # takes, safe, hard-hearted, half-hearted or loony
     prior: float | None = None  # the network's probability
     visits: int | None = None
     value: float | None = None
@@ -106,26 +105,23 @@ class Analysis:
         return won / total, even / total, lost / total
 
 
-class Tables:
-    """Lend transposition tables to solver calls; concurrent calls use different tables.
+_free_tables: list[TranspositionTable] = []
+
+
+@contextmanager
+def lent_table() -> Iterator[TranspositionTable]:
+    """Lend the most recently returned table, or a new one: concurrent calls use different tables.
 
     A table keeps its proofs, so later calls for any position can use them.
     """
-
-    def __init__(self) -> None:
-        self._free: list[TranspositionTable] = []
-
-    @contextmanager
-    def lend(self) -> Iterator[TranspositionTable]:
-        """Lend the most recently returned table, or a new one if all are lent."""
-        try:
-            table = self._free.pop()
-        except IndexError:
-            table = new_table(TABLE_ENTRIES)
-        try:
-            yield table
-        finally:
-            self._free.append(table)
+    try:
+        table = _free_tables.pop()
+    except IndexError:
+        table = new_table(TABLE_ENTRIES)
+    try:
+        yield table
+    finally:
+        _free_tables.append(table)
 
 
 def stages(
@@ -134,7 +130,6 @@ def stages(
     ahead: int = 0,
     simulations: int = 256,
     seconds: float = 0.0,
-    tables: Tables | None = None,
 ) -> Iterator[Analysis]:
     """Yield analyses of a position [A] bool, each better than the one before.
 
@@ -147,18 +142,18 @@ def stages(
     game = agent.network.game
     if drawn.all():
         return
-    found, tables = by_structure(game, drawn), tables or Tables()
+    found = by_structure(game, drawn)
     values = small_values(game, drawn) if seconds > 0 else None
     proof = None
     if values is None and seconds > 0:
         if _is_small(game, drawn) and not is_compiled():
             yield found
-        proof = prove(game, drawn, min(seconds, AT_ONCE), tables)
+        proof = prove(game, drawn, min(seconds, AT_ONCE))
 
     def proven(found: Analysis) -> Analysis:
         if values is not None:
             return _with_bounds(found, int(values.max()), values, values, ahead)
-        return _proven(game, found, drawn, ahead, proof) if proof else found
+        return _proven(found, drawn, ahead, proof) if proof else found
 
     @cache
     def line_from(edge: int) -> tuple[int, ...]:
@@ -189,7 +184,7 @@ def stages(
         yield with_line(proven(found))
         yield with_lines(proven(found))  # slow: the network plays the lines
     if seconds > 0:
-        yield from map(with_lines, by_solver(game, proven(found), drawn, ahead, seconds, tables))
+        yield from map(with_lines, by_solver(game, proven(found), drawn, ahead, seconds))
 
 
 def analyse(
@@ -224,13 +219,16 @@ def best_edges(found: Analysis) -> list[int]:
     return list(listed.values())[:MOST_LINES]
 
 
-def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float, tables: Tables) -> Solution | None:
-    """Return the solution of a position [A] bool; None if it is too large or time ran out."""
+def prove(game: DotsAndBoxes, drawn: np.ndarray, seconds: float) -> Solution | None:
+    """Return the solution of a position [A] bool with its best edges.
+
+    None if it is too large or time ran out.
+    """
     if not _is_small(game, drawn):
         return None
-    with tables.lend() as table:
+    with lent_table() as table:
         solution = solve(game, drawn, seconds=seconds, table=table)
-    return solution if solution.value is not None else None
+    return solution if solution.best else None
 
 
 def _is_small(game: DotsAndBoxes, drawn: np.ndarray) -> bool:
@@ -311,12 +309,7 @@ def by_search(agent: Agent, known: Analysis, drawn: np.ndarray, simulations: int
 
 
 def by_solver(
-    game: DotsAndBoxes,
-    known: Analysis,
-    drawn: np.ndarray,
-    ahead: int,
-    seconds: float,
-    tables: Tables,
+    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, seconds: float
 ) -> Iterator[Analysis]:
     """Yield the proofs of the exact solver after each time slice; nothing beyond 7x7.
 
@@ -327,11 +320,11 @@ def by_solver(
     known, slice_ = replace(known, stage="exact"), FIRST_SLICE
     end = time.monotonic() + seconds
     while not known.is_exact and (left := end - time.monotonic()) > 0:
-        with tables.lend() as table:
+        with lent_table() as table:
             limits = {"seconds": min(slice_, left), "table": table, "threads": cores()}
             if known.proven is None:
                 solution = solve(game, drawn, **limits)
-                known = _proven(game, known, drawn, ahead, solution)
+                known = _proven(known, drawn, ahead, solution)
             else:
                 bounds = move_bounds(game, drawn, **limits)
                 known = _with_bounds(known, known.proven, *bounds, ahead)
@@ -339,15 +332,11 @@ def by_solver(
         yield known
 
 
-def _proven(
-    game: DotsAndBoxes, known: Analysis, drawn: np.ndarray, ahead: int, solution: Solution
-) -> Analysis:
+def _proven(known: Analysis, drawn: np.ndarray, ahead: int, solution: Solution) -> Analysis:
     """Return an analysis with the proofs of a solution of its position."""
     value, best = solution.value, list(solution.best)
     if value is None:
-        open_boxes = int(np.sum(~drawn[box_sides_table(game)].all(axis=1)))
-        bounds = max(solution.lower, -open_boxes), min(solution.upper, open_boxes)
-        return replace(known, bounds=bounds)
+        return replace(known, bounds=(solution.lower, solution.upper))
     lower = np.full(len(drawn), ILLEGAL)
     upper = np.full(len(drawn), value - 2 if best else value)  # values lie two boxes apart
     lower[best] = upper[best] = value

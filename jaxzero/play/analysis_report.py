@@ -39,9 +39,11 @@ def _summary(record: Record, found: Analysis) -> list[str]:
     lines = [f"A {first} : {second} B, {'AB'[record.player]} to move"]
     if found.value is not None:
         win, draw, lose = found.chances
-        how = "proven" if found.proven is not None else f"{found.simulations} simulations"
+        how, by = f"{found.simulations} simulations", " (the network without search)"
+        if found.proven is not None:
+            how, by = "proven", ""
         lines.append(f"value {found.value:+.2f} boxes for the side to move ({how})")
-        lines.append(f"wins {win:.1%}, draws {draw:.1%}, loses {lose:.1%}")
+        lines.append(f"wins {win:.1%}, draws {draw:.1%}, loses {lose:.1%}{by}")
     if found.bounds is not None and found.proven is None:
         lines.append("proven: the value is {:+d} to {:+d}".format(*found.bounds))
     chains = [f"{chain.kind} of {len(chain.boxes)}" for chain in found.chains]

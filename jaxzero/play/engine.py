@@ -41,11 +41,6 @@ class Clock:
     left: float
     turn: float = 0.0  # overtime for each turn, as byo-yomi
 
-    @property
-    def longest(self) -> float:
-        """The most seconds that a decision can get."""
-        return max(MOST_OF_CLOCK * self.left, MOST_OF_TURN * self.turn)
-
     def for_decision(self, undrawn: int, boxes_left: int) -> float:
         """Return the seconds for a decision with this many undrawn edges and open boxes."""
         # About one edge per open box does not pass the turn. Half of the other turns are ours.
@@ -75,7 +70,6 @@ class Session:
     tell: Callable[[str], None] = lambda _words: None  # gets progress messages
     done: bool = field(init=False, default=False)  # the program asked to quit
     clocks: dict[int, Clock] = field(init=False)  # by player; empty without clocks
-    komi: float = field(init=False, default=0.0)  # boxes added to the second player's score
     words: deque[str] = field(init=False, default_factory=deque)  # of an incomplete message
     record: Record = field(init=False)
     plays: int | None = field(init=False)  # the engine's player, if the protocol sets one

@@ -123,13 +123,13 @@ def draw_turn(record: Record, choose_edge: Callable[[Record], int]) -> Record:
     return record
 
 
-def warm_up(player: Player, game: DotsAndBoxes) -> None:
+def warm_up(player: Player) -> None:
     """Compile the programs of a player before its first move.
 
-    Raises: InputError if the player cannot play on this board.
+    Raises: InputError if the player cannot play on its board.
     """
     # A position with one undrawn edge has the shortest search.
-    last_ply = Record(game, tuple(range(game.num_edges - 1)))
+    last_ply = Record(player.board, tuple(range(player.board.num_edges - 1)))
     choose(player, last_ply, 0)
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 
 from jaxzero import __version__
-from jaxzero.config import GameConfig
 from jaxzero.errors import InputError, nearest, one_line, shortened
 from jaxzero.game import edge_name, parse_edge, render
 from jaxzero.play import LONGEST_CLOCK
@@ -19,10 +18,9 @@ from jaxzero.play.analysis import analyse
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.engine import Clock, Session
 from jaxzero.play.game import Record
-from jaxzero.runs.resize import resize
+from jaxzero.runs.resize import asked_board, resize
 
 ANALYSIS_SIMULATIONS = 256
-MOST_KOMI = 1000.0
 COLOURS = ("b", "w")  # of the first and the second player
 PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
 
@@ -63,13 +61,6 @@ def _known_command(_engine: Session, name: str = "", *_more: str) -> str:
     return str(name in COMMANDS).lower()
 
 
-def _new_game(engine: Session, rows: str | None = None, cols: str | None = None) -> None:
-    if rows is None:
-        engine.new_game()
-    else:
-        _boardsize(engine, rows, cols)
-
-
 def _clear_board(engine: Session) -> None:
     engine.new_game()
 
@@ -78,7 +69,7 @@ def _boardsize(engine: Session, rows: str, cols: str | None = None) -> None:
     sides = rows, rows if cols is None else cols
     if not all(re.fullmatch("[0-9]{1,3}", side) for side in sides):
         raise InputError(f"size: {shortened(repr(' '.join(sides)))} must be rows and columns")
-    engine.new_game(GameConfig(*map(int, sides)).board)
+    engine.new_game(asked_board(*map(int, sides), engine.game))
     engine.get_ready()  # now, because no clock runs before the answer
 
 
@@ -146,13 +137,12 @@ def _final_score(engine: Session) -> str:
     if not engine.record.is_over:
         raise InputError("final_score: the game is not over; score counts the boxes so far")
     first, second = engine.record.score
-    ahead = first - second - engine.komi
-    return f"{'B' if ahead > 0 else 'W'}+{abs(ahead):g}" if ahead else "0"
+    ahead = first - second
+    return f"{'B' if ahead > 0 else 'W'}+{abs(ahead)}" if ahead else "0"
 
 
-def _komi(engine: Session, boxes: str) -> None:
-    """Set the boxes that `final_score` adds to the second player; play does not change."""
-    (engine.komi,) = _numbers("komi", (boxes,), -MOST_KOMI, MOST_KOMI)
+def _komi(_engine: Session, points: str) -> None:
+    """Ignore the komi that tools for Go send."""
 
 
 def _time_settings(engine: Session, seconds: str, overtime: str, turns: str) -> None:
@@ -173,17 +163,15 @@ def _time_left(engine: Session, *words: str) -> None:
     engine.clocks[engine.record.player if player is None else player] = clock
 
 
-def _numbers(
-    name: str, words: tuple[str, ...], least: float = 0.0, most: float = LONGEST_CLOCK
-) -> list[float]:
-    """Return the arguments of a command as numbers. Raises: InputError."""
+def _numbers(name: str, words: tuple[str, ...]) -> list[float]:
+    """Return the arguments of a command as numbers of seconds or turns. Raises: InputError."""
     try:
         numbers = [float(word) for word in words]
     except ValueError:
         numbers = []
-    if not numbers or not all(least <= number <= most for number in numbers):
+    if not numbers or not all(0 <= number <= LONGEST_CLOCK for number in numbers):
         shown = shortened(repr(" ".join(words)))
-        raise InputError(f"{name}: {shown} must be numbers from {least:g} to {most:g}")
+        raise InputError(f"{name}: {shown} must be numbers from 0 to {LONGEST_CLOCK:g}")
     return numbers
 
 
@@ -197,7 +185,6 @@ COMMANDS: dict[str, Callable[..., str | None]] = {
     "version": lambda *_: __version__,
     "list_commands": lambda *_: "\n".join(COMMANDS),
     "known_command": _known_command,
-    "new_game": _new_game,
     "clear_board": _clear_board,
     "boardsize": _boardsize,
     "play": _play,

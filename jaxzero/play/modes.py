@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from jaxzero.players.players import LEARNT, Player, make_player
 from jaxzero.players.preparation import Answer, draws_best, first_answer
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.source import Source
+from jaxzero.runs.weights import LoadedAgent
 
 DEFAULT_BOARD = DotsAndBoxes(3, 3)
 # The default players.
@@ -42,28 +43,29 @@ def play(options: Namespace, text: str, sources: tuple[Source | None, Source | N
     players. Raises: InputError.
     """
     temperature, mode, save, seed = options.temperature, options.mode, options.save, options.seed
-    network, network2 = (load_named(source, temperature) for source in sources)
-    networks = [one for one in (network, network2) if one]
-    game = choose_game(options.load, text, options.rows, options.cols, networks)
+    loaded = [source and source.load() for source in sources]
+    boards = [one.agent.network.game for one in loaded if one]
+    game = choose_game(options.load, text, options.rows, options.cols, boards)
     board = game.board
     if save is not None and mode != "dual":
         try:  # not every format holds every game
             write_game(game, format_of_file(save))
         except InputError as error:
             raise InputError(f"save: {save}: {error}") from error
-    network, network2 = (one and fit(one, board) for one in (network, network2))
-    player = choose_player("player", options.player, board, network)
-    for one in filter(None, (network, network2)):
-        print(f"{one.field}: {one}")
+    agent, agent2 = (
+        source and fitted(source, one, board, temperature)
+        for source, one in zip(sources, loaded, strict=True)
+    )
+    player = choose_player("player", options.player, board, agent)
+    source, source2 = sources
     if mode == "human":
-        check_used(temperature, network, player)
-        agent = network and network.agent
+        check_used(temperature, source, player)
         return play_human(game, save, player, agent, options.first, seed, options.seconds)
-    name2 = options.player2 or (None if network2 else "perfect")
-    player2 = choose_player("player2", name2, board, network2 or network)
-    check_used(temperature, None if network2 else network, player, player2)
-    if network2 and not player2.name.startswith(LEARNT):
-        raise InputError(f"{network2.field}: {network2.source} needs a player2 with a network")
+    name2 = options.player2 or (None if source2 else "perfect")
+    player2 = choose_player("player2", name2, board, agent2 or agent)
+    check_used(temperature, None if source2 else source, player, player2)
+    if source2 and not player2.name.startswith(LEARNT):
+        raise InputError(f"{source2.field}: {source2.name} needs a player2 with a network")
     if mode == "dual":
         check_opening("opening_plies", options.opening_plies, board)
     players = get_ready("player", player), get_ready("player2", player2)
@@ -72,74 +74,50 @@ def play(options: Namespace, text: str, sources: tuple[Source | None, Source | N
     return report_match(board, players, options.games, options.opening_plies, seed, save)
 
 
-@dataclass(frozen=True)
-class NamedAgent:
-    """A trained network and the option that names it."""
-
-    field: str  # the option
-    source: str  # its value
-    agent: Agent
-    iteration: int
-    trained_on: DotsAndBoxes
-
-    def __str__(self) -> str:
-        board = self.agent.network.game
-        at_sight = f", trained on {self.trained_on} alone" if board != self.trained_on else ""
-        return f"{self.source}, iteration {self.iteration}{at_sight}"
+def fitted(
+    source: Source, loaded: LoadedAgent, board: DotsAndBoxes, temperature: float = 0.0
+) -> Agent:
+    """Return a network for this board, and print what it is. Raises: InputError."""
+    agent = resize(loaded.agent, board, f"{source.field}: {source.name}")
+    trained_on = loaded.agent.network.game
+    alone = f", trained on {trained_on} alone" if board != trained_on else ""
+    print(f"{source.field}: {source.name}, iteration {loaded.iteration}{alone}")
+    return replace(agent, temperature=temperature)
 
 
-def load_named(source: Source | None, temperature: float = 0.0) -> NamedAgent | None:
-    """Read the network that the options of one player name. Raises: InputError."""
-    if source is None:
-        return None
-    loaded = source.load()
-    board = loaded.agent.network.game
-    agent = replace(loaded.agent, temperature=temperature)
-    return NamedAgent(source.field, source.name, agent, loaded.iteration, board)
-
-
-def fit(named: NamedAgent, board: DotsAndBoxes) -> NamedAgent:
-    """Return the network for this board. Raises: InputError if it cannot play this board."""
-    return replace(named, agent=resize(named.agent, board, f"{named.field}: {named.source}"))
-
-
-def choose_player(
-    field: str, name: str | None, board: DotsAndBoxes, network: NamedAgent | None
-) -> Player:
+def choose_player(field: str, name: str | None, board: DotsAndBoxes, agent: Agent | None) -> Player:
     """Return the player of the option `field`. Raises: InputError."""
-    name = name or (WITH_NETWORK if network else WITHOUT_NETWORK)
-    return make_player(name, board, network.agent if network else None, field)
+    return make_player(name or (WITH_NETWORK if agent else WITHOUT_NETWORK), board, agent, field)
 
 
-def check_used(temperature: float, network: NamedAgent | None, *players: Player) -> None:
+def check_used(temperature: float, source: Source | None, *players: Player) -> None:
     """Raise an InputError for a temperature or a network that no player uses."""
     names = [player.name for player in players]
     if temperature and not any(name.startswith(("policy", "search")) for name in names):
         raise InputError(f"temperature: {temperature} needs a player policy or search:SIMULATIONS")
-    if network and not any(name.startswith(LEARNT) for name in names):
-        raise InputError(f"{network.field}: {network.source} needs a player with a network")
+    if source and not any(name.startswith(LEARNT) for name in names):
+        raise InputError(f"{source.field}: {source.name} needs a player with a network")
 
 
 def get_ready(field: str, player: Player) -> Player:
     """Return the player of the option `field`, ready to move. Raises: InputError."""
     with as_field(field, "player", player.name), doing(f"getting {player.name} ready"):
-        warm_up(player, player.board)
+        warm_up(player)
     return player
 
 
 def choose_game(
-    path: Path | None, text: str, rows: int | None, cols: int | None, networks: list[NamedAgent]
+    path: Path | None, text: str, rows: int | None, cols: int | None, trained: list[DotsAndBoxes]
 ) -> RecordedGame:
     """Return the game in `text`, the content of the file `path`, or a new game without a file.
 
-    A text without a size gets the board of `rows` and `cols`, else the board of the networks. A new
-    game without both is 3x3. Raises: InputError.
+    A text without a size gets the board of `rows` and `cols`, else the first board of the networks,
+    `trained`. A new game without both is 3x3. Raises: InputError.
     """
-    default = networks[0].agent.network.game if networks else DEFAULT_BOARD
-    board = asked_board(rows, cols, default)
+    board = asked_board(rows, cols, trained[0] if trained else DEFAULT_BOARD)
     if path is None:
         return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
-    guesses = [board, None] if networks else [None]
+    guesses = [board, None] if trained else [None]
     game = read_on(path, text, [board] if None not in (rows, cols) else guesses)
     for name, asked in (("rows", rows), ("cols", cols)):
         if asked not in (None, getattr(game, name)):
@@ -204,7 +182,7 @@ def play_human(
     exact = draws_best(opponent.name) and not (agent and agent.temperature)
 
     def stand_in(player: Player, record: Record, seconds: float) -> Answer | None:
-        work = partial(warm_up, player, record.game)
+        work = partial(warm_up, player)
         return first_answer(record.game, record.drawn, player, work, agent, seconds, exact)
 
     record = Record(game.board, game.moves, game.start)
@@ -238,7 +216,7 @@ def report_match(
     with doing(f"playing {games} games"):
         outcome = play_match(board, *players, games, opening_plies, seed)
     print("points [95 % interval], games, mean margin in boxes:")
-    names = [f"{mark} {player.name}" for mark, player in zip("AB", players, strict=True)]
+    names = [Side(mark, player).name for mark, player in zip("AB", players, strict=True)]
     width = max(map(len, names))
     for name, result in zip(names, (outcome, outcome.mirrored()), strict=True):
         print(f"{name:<{width}}  {result}")

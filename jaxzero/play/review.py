@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from jaxzero.game import fullest_beside
-from jaxzero.play.analysis import Tables, prove
+from jaxzero.play.analysis import prove
 from jaxzero.play.game import Record
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
@@ -38,7 +38,6 @@ def review(
     agent: Agent,
     record: Record,
     simulations: int,
-    tables: Tables,
     wait: Callable[[], Iterable] = tuple,
     seconds: float = SECONDS,
 ) -> Iterator[ReviewLine | None]:
@@ -53,8 +52,8 @@ def review(
         here = record.cut(ply)
         value, exact, best = 0.0, True, None
         if not here.is_over:
-            proof = prove(here.game, here.drawn, seconds, tables) if seconds else None
-            if proof and proof.best:
+            proof = prove(here.game, here.drawn, seconds) if seconds else None
+            if proof:
                 value, best = float(proof.value), proof.best[0]
             else:
                 for _ in wait():

@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from jaxzero.errors import InputError, nearest, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 from jaxzero.host.status import doing
-from jaxzero.play.game import Record, Side, Sides, boxes_text, choose, draw_turn
+from jaxzero.play.game import Record, Sides, boxes_text, choose, draw_turn
 from jaxzero.players.players import Player
 from jaxzero.players.preparation import PATIENCE, STAND_INS, Answer
 from jaxzero.solver.endgame import solve
+from jaxzero.solver.solve import describe, solve_position
 
 PROMPT = "edge> "
 COMMANDS = {
     "h2,1": "draw an edge; 'h 2 1', 'h21' and its number do the same",
     "undo": "take back to your previous decision",
     "hint": "a best edge where the solver finds one, else what the opponent would draw",
-    "solve": "the exact value of the position and its best edges",
+    "solve": "the exact value of the position and of its edges",
     "board": "show the board again",
     "help": "show this",
     "quit": "stop; so do Ctrl-D and Ctrl-C",
@@ -44,11 +45,6 @@ class Setup:
     save: Callable[[Record], None] = lambda _record: None  # called first and after each turn
     # Returns None if the player gets ready within these seconds, else the answer of a stand-in.
     stand_in: Callable[[Player, Record, float], Answer | None] = lambda *_: None
-
-    @property
-    def opponent(self) -> Side:
-        """The side that the person does not play."""
-        return next(side for side in self.sides if not side.is_person)
 
 
 def play_game(record: Record, setup: Setup) -> Record:
@@ -135,10 +131,10 @@ def _obey(command: str, record: Record, setup: Setup) -> Record:
                     return earlier
             setup.write("there is no move of yours to take back")
         case "hint":
-            setup.write(hint(record, setup.opponent.player, setup.seed, setup.seconds))
+            setup.write(hint(record, setup))
         case "solve":
-            for line in value_lines(record, setup.seconds):
-                setup.write(line)
+            solved = solve_position(record.game, record.drawn, setup.seconds)
+            setup.write(describe(record.game, solved))
         case "board":
             setup.write(position_text(record, setup.sides))
         case "help":
@@ -150,43 +146,20 @@ def _obey(command: str, record: Record, setup: Setup) -> Record:
     return record
 
 
-def value_lines(record: Record, seconds: float) -> list[str]:
-    """Return lines with the value of a position and its best edges, for the person to move.
-
-    Raises: InputError for boards beyond 7x7.
-    """
-    solution = solve(record.game, record.drawn, seconds=seconds)
-    left, value = record.boxes_left, solution.value
-    if value is None:
-        proven = "nothing is proven yet; try again when more edges are drawn"
-        lower, upper = max(solution.lower, -left), min(solution.upper, left)
-        if (lower, upper) != (-left, left):
-            proven = f"proven: the value is between {lower:+d} and {upper:+d} boxes for you"
-        return [f"not solved within {seconds:g} seconds; {proven}"]
-    gained = (left + value) // 2
-    own, other = record.score[record.player], record.score[1 - record.player]
-    verdict = (
-        f"value {value:+d}: of the {boxes_text(left)} left you get {gained} if both "
-        f"sides play perfectly, and the game ends {own + gained} : {other + left - gained}"
-    )
-    if not solution.best:
-        return [verdict, f"the best edges were not all found within {seconds:g} seconds"]
-    names = ", ".join(edge_name(record.game, edge) for edge in solution.best)
-    free = int((~record.drawn).sum())
-    return [verdict, f"best edges, {len(solution.best)} of {free}: {names}"]
-
-
-def hint(record: Record, player: Player, seed: int, seconds: float) -> str:
-    """Return a line with a best edge if the solver finds one, else with the player's choice."""
+def hint(record: Record, setup: Setup) -> str:
+    """Return a line with a best edge if the solver finds one, else with the opponent's choice."""
     try:
-        best = solve(record.game, record.drawn, seconds=seconds).best
+        best = solve(record.game, record.drawn, seconds=setup.seconds).best
     except InputError:  # the board is too large for the solver
         best = ()
     if best:
         why = "the best edge" if len(best) == 1 else f"one of {len(best)} best edges"
         return f"hint: {edge_name(record.game, best[0])} ({why}, proven)"
-    edge = choose(player, record, seed)
-    return f"hint: {edge_name(record.game, edge)} (what {player.name} would draw; not proven)"
+    player = next(side.player for side in setup.sides if side.player)
+    found = setup.stand_in(player, record, PATIENCE)
+    edge = found.edge if found else choose(player, record, setup.seed)
+    who = STAND_INS[found.by] if found else player.name
+    return f"hint: {edge_name(record.game, edge)} (what {who} would draw)"
 
 
 def position_text(record: Record, sides: Sides) -> str:

@@ -90,6 +90,15 @@ class Preparation:
                 if not job.wanted and not job.begun and self._jobs.get((game, what)) is job:
                     del self._jobs[game, what]
 
+    def polled(
+        self, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]
+    ) -> Iterator[None]:
+        """Yield until `work()` has compiled `what`; closing the iterator cancels this request."""
+        if not self.is_done(game, what):
+            with self.wanted(game, what, work):
+                while not self.is_done(game, what):
+                    yield
+
     def wait(self, game: DotsAndBoxes, what: Hashable, seconds: float) -> bool:
         """Wait up to `seconds` until `what` is compiled; return whether it is."""
         with self._changed:

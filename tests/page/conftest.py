@@ -11,6 +11,9 @@ import shutil
 
 import pytest
 
+from jaxzero.game import DotsAndBoxes
+from jaxzero.solver.endgame import solve
+
 # The headless shell opens no windows and needs half the time of the others.
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -19,6 +22,12 @@ OPTIONS = """--no-sandbox --disable-gpu --disable-background-networking --disabl
     --disable-sync --no-first-run""".split()
 PATIENCE = 120_000 if "JAXZERO_PAGE_URL" in os.environ else 20_000  # ms; engines compile
 WIDTHS = {"small": (320, 568), "phone": (375, 667), "low": (667, 375), "desk": (1600, 1000)}
+
+
+@pytest.fixture(scope="module")
+def solver_is_loaded():
+    """Compile the solver with a first call; later calls with few edges then take no time."""
+    solve(DotsAndBoxes(2, 2), [0, 4])
 
 
 @pytest.fixture(scope="module")

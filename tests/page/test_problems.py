@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -17,6 +18,7 @@ RATINGS = (600, 1200, 1800, 2400)
 TABLE = new_table(2**18)
 
 
+@cache
 def asked(theme: str, seed: int, rating: float) -> dict:
     return answer({"theme": theme, "seed": seed, "rating": rating})
 
@@ -91,7 +93,8 @@ def test_the_answers_of_an_opening_are_exact_play(seed):
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_problem_is_decided_and_comes_again_with_its_seed(theme):
     found = problems(theme, 12)
-    assert found == problems(theme, 12)
+    again = [asked.__wrapped__(theme, seed, RATINGS[seed]) for seed in range(4)]
+    assert found[:4] == again
     assert len({str(problem["game"]) for problem in found}) > 6
     for problem in found:
         assert problem["theme"] == theme and LOWEST <= problem["rating"] <= HIGHEST

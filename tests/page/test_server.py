@@ -14,24 +14,18 @@ from client import GAME, Client
 
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
-from jaxzero.game import DotsAndBoxes
 from jaxzero.game.notation import FORMATS
-from jaxzero.page import answers, opponents, queue, server
+from jaxzero.page import answers, queue, server
 from jaxzero.page.server import LOOPBACK, MOST_BYTES, make_app
 from jaxzero.play import review
 from jaxzero.players import single
 from jaxzero.players.choosing import Choice
 from jaxzero.players.levels import LEVELS
 from jaxzero.solver import small
-from jaxzero.solver.endgame import Solution, solve
+from jaxzero.solver.endgame import Solution
 
 APP = make_app(LOOPBACK)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def solver_is_loaded():
-    """Compile the solver with a first call; later calls with few edges then take no time."""
-    solve(DotsAndBoxes(2, 2), [0, 4])
+pytestmark = pytest.mark.usefixtures("solver_is_loaded")
 
 
 @pytest.fixture
@@ -158,9 +152,6 @@ def test_what_is_wrong_is_named_in_one_line(path, change, message):
 def test_strangers_are_kept_out():
     ask("move", GAME, status=403, headers=[(b"origin", b"http://elsewhere")])
     ask("move", b" " * (MOST_BYTES + 1), status=413)
-    for path in ("../server.py", "%2e%2e/server.py", "/etc/passwd", "..\\server.py", "\0"):
-        client = Client(f"/{path}", method="GET")
-        assert anyio.run(client.ask, APP).status in (400, 404, 405), path
     text = {"text": "# 2x2\nh0,0"}
     for host in ("localhost", "127.0.0.1:8000", "[::1]", "[::1]:8000"):
         ask("read", text, host=host)
@@ -217,23 +208,18 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
         assert [client.lines[n]["stage"] for n in (1, -1)] == ["policy", "done"]
 
 
-def test_a_stand_in_moves_while_a_level_compiles_and_the_answer_says_so(monkeypatch):
-    gate = threading.Event()
-    monkeypatch.setattr(opponents, "warm_up", lambda *_: gate.wait(60))
+def test_a_stand_in_moves_while_a_level_compiles_and_the_answer_says_so(gate, monkeypatch):
+    monkeypatch.setattr(server, "warm_up", lambda *_: gate.wait(60))
     monkeypatch.setattr(server, "PATIENCE_FOR_MOVE", 0.1)
     board = {"rows": 4, "cols": 6, "moves": [0]}  # no other test compiles it
-    try:
-        for level in map(str, range(len(LEVELS))):
-            found = ask("move", {**board, "level": level}).json
-            assert found["by"] == "rules" and set(found["edges"]).isdisjoint(board["moves"])
-        assert ask("move", {**GAME, "level": "8"}).json["by"] == "exact"
-        assert ask("warm", {**GAME, "level": "8"}).json == {"ready": True}
-    finally:
-        gate.set()
+    for level in map(str, range(len(LEVELS))):
+        found = ask("move", {**board, "level": level}).json
+        assert found["by"] == "rules" and set(found["edges"]).isdisjoint(board["moves"])
+    assert ask("move", {**GAME, "level": "8"}).json["by"] == "exact"
+    assert ask("warm", {**GAME, "level": "8"}).json == {"ready": True}
 
 
-def test_problems_wait_for_the_compiler_while_others_are_answered(monkeypatch):
-    gate = threading.Event()
+def test_problems_wait_for_the_compiler_while_others_are_answered(gate, monkeypatch):
     monkeypatch.setattr(server, "load_solver", lambda: gate.wait(60))
     problems = [Client("/api/problem", {"theme": "chains", "seed": seed}) for seed in range(3)]
 
@@ -279,7 +265,7 @@ def hostile_question(rng: random.Random) -> tuple[str, bytes]:
 )
 def test_hostile_questions_get_an_answer(count, monkeypatch):
     # The engine is replaced: other tests check its moves.
-    monkeypatch.setattr(opponents, "warm_up", lambda *_: None)
+    monkeypatch.setattr(server, "warm_up", lambda *_: None)
     monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record, None))
     monkeypatch.setattr(answers, "stages", lambda *_: iter(()))
     monkeypatch.setattr(review, "prove", lambda *_: Solution(0, 0, 0, (0,)))

@@ -26,11 +26,7 @@ from jaxzero.players.recent import of_board
 from jaxzero.solver.endgame import solve
 
 NOTHING = Analysis("structure", (), (), 0, 0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def solver_is_loaded():
-    solve(DotsAndBoxes(2, 2), [0, 4])
+pytestmark = pytest.mark.usefixtures("solver_is_loaded")
 
 
 def ask(app, question: dict = GAME) -> Client:
@@ -91,9 +87,9 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
     assert anyio.run(Client("/api/move", question).ask, app).status == 200
 
 
-def test_who_waits_for_what_another_compiles_may_leave(monkeypatch):
+def test_who_waits_for_what_another_compiles_may_leave(gate, monkeypatch):
     """The waiting clients free their places before the compilation ends."""
-    gate, game, kept = threading.Event(), DotsAndBoxes(13, 2), []
+    game, kept = DotsAndBoxes(13, 2), []
 
     def compile_() -> bool:
         return gate.wait(PATIENCE / 2) or True
@@ -107,13 +103,12 @@ def test_who_waits_for_what_another_compiles_may_leave(monkeypatch):
     other.start()
     stay_and_leave([Client("/api/analyse", GAME) for _ in range(2)], make_app())
     assert kept == [] and other.is_alive()
-    gate.set()
 
 
 @pytest.fixture
-def compiler(monkeypatch):
-    """Yield the columns of boards that one thread compiles, and the gate that it waits for."""
-    gate, boards = threading.Event(), []
+def compiler(gate, monkeypatch):
+    """Return the columns of boards that one thread compiles, and the gate that it waits for."""
+    boards = []
     monkeypatch.setattr(preparation, "AT_ONCE", 1)
     monkeypatch.setattr(
         answers, "prepare_board", lambda game: boards.append(game.cols) or gate.wait(PATIENCE)
@@ -121,8 +116,7 @@ def compiler(monkeypatch):
     monkeypatch.setattr(answers, "prepare", object())  # the key of the preparation
     monkeypatch.setattr(answers, "PREPARATION", Preparation())
     monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
-    yield boards, gate
-    gate.set()
+    return boards, gate
 
 
 def test_boards_that_nobody_waits_for_are_not_compiled(compiler):
@@ -211,5 +205,5 @@ def test_players_of_the_last_boards_only_are_kept_and_others_compile_again(monke
     assert len(made) == len(boards) + 1
     for game in boards:
         PREPARATION.begin(game, casual, lambda: None)
-        assert PREPARATION.wait(game, casual, PATIENCE) and opponents.is_warm(casual, game)
-    assert not opponents.is_warm(casual, boards[0])
+        assert PREPARATION.wait(game, casual, PATIENCE) and PREPARATION.is_done(game, casual)
+    assert not PREPARATION.is_done(boards[0], casual)

@@ -60,6 +60,12 @@ def test_the_solver_yields_after_each_slice(monkeypatch):
     assert max(slices) <= 1.0, "others wait for no more than a second"
 
 
+def test_a_value_without_best_edges_is_no_solution(monkeypatch):
+    """Else every edge would get the value, and so would lose nothing."""
+    monkeypatch.setattr(analysis, "solve", lambda *_, **_limits: Solution(2, 2, 2, ()))
+    assert analysis.prove(DotsAndBoxes(2, 3), np.zeros(17, bool), 1.0) is None
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_lines_of_few_edges_are_worth_what_they_say_and_owners_get_the_value(seed):
     game, rng = DotsAndBoxes(2, 3), np.random.default_rng(seed)

@@ -12,19 +12,18 @@ from script_runner import run_here
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.recorded import RecordedGame
 from jaxzero.play import review
-from jaxzero.play.analysis import Tables
 from jaxzero.play.game import Record
 from jaxzero.play.review_report import PHASES, Reviewed
 from jaxzero.solver.endgame import move_values
 
-GAME, TABLES = DotsAndBoxes(2, 2), Tables()
+GAME = DotsAndBoxes(2, 2)
 
 
 def reviewed(moves: list[int], start: tuple[int, ...] = ()) -> Reviewed:
     """Return the review of a game that the solver proves everywhere."""
     game = RecordedGame(2, 2, start, tuple(moves))
     record = Record(game.board, game.moves, game.start)
-    return Reviewed(game, tuple(review.review(None, record, 16, TABLES)))
+    return Reviewed(game, tuple(review.review(None, record, 16)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -71,7 +70,7 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
     thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
     monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
     record = Record(GAME, (0, 1))
-    found = review.review(None, record, 16, TABLES, wait=lambda: [{}, {}], seconds=0)
+    found = review.review(None, record, 16, wait=lambda: [{}, {}], seconds=0)
     assert next(found) is None and next(found) is None
     lines = [line for line in found if line]
     # The sides alternate: a move is worth the negated value of the next position.

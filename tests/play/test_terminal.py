@@ -15,7 +15,7 @@ from jaxzero.game.notation import read_game
 from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.play.game import Record, Side, choose
 from jaxzero.play.modes import choose_game, report_match
-from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game, value_lines
+from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game
 from jaxzero.players.players import Player, make_player
 from jaxzero.players.preparation import STAND_INS, Answer
 from jaxzero.solver.endgame import solve
@@ -133,20 +133,7 @@ def test_commands_answer_and_leave_the_game_alone():
     assert set(WORDS) == {find_entry(PAIR, word) for word in WORDS}
     best = [edge_name(PAIR, edge) for edge in solve(PAIR, []).best]
     assert f"hint: {best[0]} (" in "\n".join(lines)
-    assert any(line.endswith(": " + ", ".join(best)) for line in lines)
-
-
-@pytest.mark.parametrize("plies", [3, 7, 10])
-def test_the_verdict_is_that_of_the_solver(plies):
-    record = random_record(SQUARE, plies, plies)
-    solution = solve(SQUARE, record.drawn)
-    value, best = value_lines(record, seconds=20)
-    assert value.startswith(f"value {solution.value:+d}: ")
-    ending = [int(number) for number in value.rsplit("ends ")[-1].split(" : ")]
-    assert ending[0] - ending[1] == record.margin + solution.value
-    assert sum(ending) == SQUARE.num_boxes
-    names = ", ".join(edge_name(SQUARE, edge) for edge in solution.best)
-    assert best == f"best edges, {len(solution.best)} of {12 - plies}: {names}"
+    assert f"best: {' '.join(best)}" in lines
 
 
 @pytest.mark.parametrize("size", [(6, 6), (2, 21)])  # too hard, and beyond the solver
@@ -154,8 +141,8 @@ def test_without_a_proof_the_hint_is_what_the_opponent_would_draw(size):
     written, entries = [], iter(["solve", "hint", "quit"])
     setup = Setup(SIDES, lambda _prompt: next(entries), written.append, seconds=0.05)
     assert play_game(Record(DotsAndBoxes(*size)), setup).moves == ()
-    assert written[1].startswith(("not solved within 0.05 seconds", "board: 2x21 must be"))
-    assert written[2].startswith("hint: h0,0 (") and "not proven" in written[2]
+    assert "not solved in time" in written[1] or written[1].startswith("board: 2x21 must be")
+    assert written[2].startswith("hint: h0,0 (") and "lowest would draw" in written[2]
 
 
 def test_two_players_are_shown_turn_by_turn():
@@ -180,7 +167,7 @@ def test_a_match_reports_both_players_and_saves_its_games(name, tmp_path, capsys
     result = play_match(PAIR, *players, 12, 2, 1)
     report_match(PAIR, players, 12, 2, 1, tmp_path / name)
     own, other = (line.split() for line in capsys.readouterr().out.splitlines()[-3:-1])
-    assert own[:2] == ["A", "lowest"] and other[:2] == ["B", "random"]
+    assert own[:2] == ["A", "(lowest)"] and other[:2] == ["B", "(random)"]
     assert float(own[2][:-1]) + float(other[2][:-1]) == pytest.approx(100)
     path = tmp_path / name
     files = sorted(path.iterdir()) if path.is_dir() else [path]
@@ -190,7 +177,7 @@ def test_a_match_reports_both_players_and_saves_its_games(name, tmp_path, capsys
     margins = []
     for number, game in enumerate(games):
         seat = number % 2
-        assert game.names[seat] == "A lowest" and game.names[1 - seat] == "B random"
+        assert game.names[seat] == "A (lowest)" and game.names[1 - seat] == "B (random)"
         margins.append(game.score[seat] - game.score[1 - seat])
     assert MatchResult.of(np.array(margins), result.repeats) == result
 
@@ -214,9 +201,9 @@ def test_a_game_to_go_on_with_has_the_board_asked_for():
             choose_game(*given, [])
 
 
-def test_a_stand_in_answers_once_for_a_player_that_compiles_and_one_line_says_so():
-    board = DotsAndBoxes(3, 3)
-    said, entries = [], iter(["h0,0", "quit"])
+def test_a_stand_in_moves_and_hints_for_a_player_that_compiles_and_a_line_says_so():
+    board = DotsAndBoxes(2, 21)  # beyond the solver
+    said, entries = [], iter(["h0,0", "hint", "quit"])
     player = make_player("greedy", board)
     edge = board.num_edges - 1
     setup = Setup(
@@ -227,4 +214,5 @@ def test_a_stand_in_answers_once_for_a_player_that_compiles_and_one_line_says_so
     )
     record = play_game(Record(board), setup)
     assert record.moves == (0, edge)
-    assert sum(STAND_INS["rules"] in line for line in said) == 1
+    answered = [line.split(":")[0] for line in said if STAND_INS["rules"] in line]
+    assert answered == ["AI (greedy) is still compiling", "hint"]

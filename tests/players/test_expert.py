@@ -12,7 +12,7 @@ from compiled import random_positions, tiny_agent
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.measure.arena import play_match
-from jaxzero.play.modes import NamedAgent, choose_player
+from jaxzero.play.modes import choose_player
 from jaxzero.players import expert
 from jaxzero.players.players import make_player
 from jaxzero.players.single import Thought
@@ -111,7 +111,7 @@ def test_the_longest_search_is_one_that_fits():
 
 def test_it_plays_matches_and_in_the_terminal(monkeypatch):
     monkeypatch.setattr(expert, "SIMULATIONS", expert.SIMULATIONS[:1])
-    player = choose_player("player", "expert:0.5", GAME, NamedAgent("weights", "x", AGENT, 0, GAME))
+    player = choose_player("player", "expert:0.5", GAME, AGENT)
     result = play_match(GAME, player, make_player("perfect:0.5", GAME), 8, 2, 0)
     assert result.points > 0.5
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import closing
 
 import jax
 import numpy as np
@@ -65,9 +65,22 @@ def test_what_fails_is_done_so_that_the_answer_itself_meets_it():
     assert PREPARATION.wait(LARGE, "fails", PATIENCE)
 
 
-def test_who_gives_up_late_leaves_what_others_have_asked_for_since(monkeypatch):
+def test_what_nobody_wants_is_not_compiled_and_what_is_compiled_is_not_asked_for(gate, monkeypatch):
     monkeypatch.setattr("jaxzero.players.preparation.AT_ONCE", 1)
-    queue, gate = Preparation(), threading.Event()
+    queue, compiled = Preparation(), []
+    queue.begin(LARGE, "first", lambda: gate.wait(PATIENCE))
+    with closing(queue.polled(LARGE, "given up", lambda: compiled.append("given up"))) as polls:
+        next(polls)
+    queue.begin(LARGE, "second", lambda: compiled.append("second"))
+    gate.set()
+    assert queue.wait(LARGE, "second", PATIENCE) and compiled == ["second"]
+    monkeypatch.setattr(queue, "begin", pytest.fail)
+    assert not list(queue.polled(LARGE, "second", pytest.fail)), "it is compiled: no request"
+
+
+def test_who_gives_up_late_leaves_what_others_have_asked_for_since(gate, monkeypatch):
+    monkeypatch.setattr("jaxzero.players.preparation.AT_ONCE", 1)
+    queue = Preparation()
     with queue.wanted(LARGE, "asked twice", lambda: None):
         assert queue.wait(LARGE, "asked twice", PATIENCE)
         monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))  # evicts it

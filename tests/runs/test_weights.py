@@ -17,7 +17,7 @@ from jaxzero.config.files import save_config
 from jaxzero.errors import InputError
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
-from jaxzero.play.modes import choose_player, fit, load_named
+from jaxzero.play.modes import choose_player, fitted
 from jaxzero.players.players import make_player
 from jaxzero.runs.resize import asked_board
 from jaxzero.runs.source import Source
@@ -133,7 +133,7 @@ def test_what_is_not_there_is_named(whole, run, tmp_path):
             load()
     assert not (run / "checkpoints").exists()
     with pytest.raises(InputError, match=r"^checkpoint2: 9 is not in "):
-        load_named(Source(whole, None, 9, "2"))
+        Source(whole, None, 9, "2").load()
 
 
 def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
@@ -145,7 +145,7 @@ def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
         back = load_weights(name)
         assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
         chex.assert_trees_all_close(back.agent.params, loaded.agent.params, rtol=1e-3, atol=1e-6)
-        assert load_named(Source(None, name)).iteration == 6
+        assert Source(None, name).load().iteration == 6
         assert read_initial_weights(name).effort.games == 64
     write_weights(loaded, {}, "other", file.parent)
     with pytest.raises(InputError, match=r"weights: .*out holds several weights.*other\.safet"):
@@ -156,11 +156,12 @@ def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
 
 
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):
-    run = load_named(Source(whole, None))
-    board = asked_board(None, 2, run.agent.network.game)
+    source = Source(whole, None)
+    loaded = source.load()
+    board = asked_board(None, 2, loaded.agent.network.game)
     assert str(board) == "2x2"
-    player = choose_player("player", None, board, run)
+    player = choose_player("player", None, board, fitted(source, loaded, board))
     assert player.name == "search:64"
     assert play_match(board, player, make_player("random", board), 4, 0, 0).games == 4
     with pytest.raises(InputError, match=r"^run_dir: .* cannot play 2x4: its trunk is dense"):
-        fit(run, asked_board(2, 4, board))
+        fitted(source, loaded, asked_board(2, 4, board))
