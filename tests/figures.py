@@ -213,7 +213,7 @@ def of_5x5_on_a_cpu() -> Iterator[Figure]:
         cells = " | ".join(share(parts["all"], " %") for parts in found.values())
         yield Figure(FINDINGS, f"| {cells} |", source)
         searched = share(found["search:64"]["all"], interval=False)
-        before, after = ("cores: ", " %") if name == "5x5" else ("or ", " % in two hours with the exact solver")
+        before, after = ("cores: ", " %") if name == "5x5" else ("or ", " % in two hours with the")
         yield Figure(README, before + searched + after, source)
 
 
