@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -178,8 +179,8 @@ def play_match(
     play_key = jax.random.key(seed)
     at_once = min(at_once or games, MOST_AT_ONCE)
     parts = [
-        play_games(game, players, positions, play_key, np.arange(games)[begin:][:at_once])
-        for begin in range(0, games, at_once)
+        play_games(game, players, positions, play_key, np.arange(begin, end))
+        for begin, end in pairwise((*range(0, games, at_once), games))
     ]
     margins, moves = (np.concatenate(x) for x in zip(*parts, strict=True))
     seats = np.arange(games) % 2
