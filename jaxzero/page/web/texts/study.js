@@ -42,7 +42,7 @@ export const STUDY = {
   "practice.status": ["Find a better edge", "找出更好的边"],
   "practice.good": ["Good: {place} is as good as the best edge that the search knows.", "好：{place}与搜索所知的最佳边一样好。"],
   "practice.proven": ["Right, and proven: no edge is better than {place}.", "正确，且已证明：没有比{place}更好的边。"],
-  "practice.bad": ["{place}: you end {lost} boxes worse.", "{place}：最终少 {lost} 格。"],
+  "practice.bad": [({ place, lost }) => `${place}: you end ${boxes(lost)} worse.`, "{place}：最终少 {lost} 格。"],
   "practice.best": ["The best edge: {place} (marked).", "最佳边：{place}（已标出）。"],
   "done": ["Done", "完成"],
 
@@ -168,7 +168,7 @@ export const STUDY = {
   "teach.checking": ["Checking the move …", "正在检查这一步……"],
   "teach.title": ["Look again", "再看一看"],
   "teach.loses": [
-    "After this move you end about {n} boxes worse (your boxes minus the other side’s).",
+    ({ n }) => `After this move you end about ${boxes(n)} worse (your boxes minus the other side’s).`,
     "这一步大约使您的净胜（您的格数减对方格数）少 {n}。",
   ],
   "teach.chain": [
