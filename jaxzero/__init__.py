@@ -1,10 +1,10 @@
 """AlphaZero for Dots and Boxes that runs on the accelerator.
 
-Axes, named the same everywhere:
+Axes:
 
     D  devices                 A  edges, which are the actions
     B  games on one device     N  nodes of a search tree
-    T  plies                   H W F  rows, columns and planes of the features
+    T  decisions               H W F  rows, columns and planes of the features
     S  symmetries              M  bins of the remaining margin, 2 * rows * cols + 1
 """
 

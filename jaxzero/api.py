@@ -76,7 +76,10 @@ class Engine:
         return [found.edge if found else next(edges) for found in known]
 
     def values(self, positions: Iterable[Position], simulations: int = 64) -> list[float]:
-        """Return for each position the boxes still to come: side to move minus opponent."""
+        """Return for each position the boxes still to come: side to move minus opponent.
+
+        Network and search estimate them, also where `best_move` has the exact solver.
+        """
         simulations = check_number("simulations", simulations, SimulationsOrNone)
         return self._choose(self._boards(positions), simulations)[1]
 
@@ -170,7 +173,7 @@ def _shown(value: Any) -> str:
 
 
 def load(name: str | PathLike[str]) -> Engine:
-    """Load a network that is shipped, such as "5x5", or an exported one by its path.
+    """Load a network that is shipped, such as "5x5", or by its path an exported one or a run.
 
     Raises: InputError naming the networks there are.
     """
@@ -203,10 +206,10 @@ def train(
 
     `config` is a preset such as "tiny", a YAML file or a `Config`; `settings` change its fields:
     `{"iterations": 20, "network.channels": 64}`. After every iteration `on_iteration` gets its
-    metrics; without `on_iteration` a line is printed. Ctrl-C ends the training after its iteration
-    and returns the network so far. Without `run_dir` no file is written, and the training also ends
-    when `on_iteration` returns true. With `run_dir` the run is saved as by `scripts/train.py`, and
-    `resume` continues the run in that folder.
+    metrics, and a true result ends the training; without `on_iteration` a line is printed. Ctrl-C
+    ends the training after its iteration and returns the network so far. Without `run_dir` no file
+    is written. With `run_dir` the run is saved as by `scripts/train.py`, and `resume` continues the
+    run in that folder.
     Raises: InputError for settings that are wrong or do not fit the devices, and as
     `training.trainer.train`; RunError if the training diverges.
     """

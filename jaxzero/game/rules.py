@@ -122,6 +122,7 @@ def step(game: DotsAndBoxes, state: State, edge: jax.Array) -> tuple[State, jax.
     """
     chex.assert_shape(state.drawn, (game.num_edges,), custom_message="state.drawn")
     chex.assert_shape(edge, (), custom_message="edge")
+    chex.assert_type(edge, int, custom_message="edge")
     # A comparison instead of a scatter, for the same reason as in `box_sides`.
     drawn = state.drawn | (jnp.arange(game.num_edges) == edge)
     closed = boxes_closed(game, drawn) - boxes_closed(game, state.drawn)

@@ -202,7 +202,7 @@ class Stop:
     def request(self, signal: int) -> None:
         """Ask to stop after the current iteration, and print this at once."""
         self.signal = signal
-        words = "Finishing this iteration and saving. Ctrl-C again stops at once."
+        words = "Finishing this iteration. Ctrl-C again stops at once."
         # On a terminal this line already shows ^C. One write keeps other output out of the line.
         print("\n" * sys.stdout.isatty() + words + "\n", end="", flush=True)
 
@@ -226,12 +226,14 @@ class Stop:
         """Take the first signal in a block as a request to stop; the second ends as usual.
 
         In a script `request` runs at once, in a separate thread. Elsewhere it runs in the main
-        thread, the only one that receives signals there.
+        thread, the only one that receives signals there; after the block, a signal other than
+        Ctrl-C ends the program as usual.
         """
-        before = {}
+        before, taken = {}, []
 
         def handle(number: int, _frame: object) -> None:
             restore()
+            taken.append(number)
             self.request(number)
 
         def restore() -> None:
@@ -248,3 +250,5 @@ class Stop:
             restore()
             with suppress(ValueError):  # a signal has already removed it
                 _requests.remove(self.request)
+            if taken and taken[0] != signal.SIGINT:
+                signal.raise_signal(taken[0])

@@ -45,7 +45,7 @@ class Moves(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The trees of a batch of games; node 0 is the root, unused nodes are all zero."""
+    """The trees of a batch of games; node 0 is the root. No child is an unused node."""
 
     nodes: chex.ArrayTree  # [B, N, ...], positions
     parents: jax.Array  # [B, N] int32

@@ -194,7 +194,7 @@ def result_metrics(
 
 
 def policy_entropy(policy: jax.Array) -> jax.Array:
-    """Return the entropy of policies, in nats: [..., A] to [...]."""
+    """Return the entropy of policies, in nats: [..., A] to [...]; no gradient where one is 0."""
     return -jnp.sum(jax.scipy.special.xlogy(policy, policy), axis=-1)
 
 

@@ -51,7 +51,8 @@ from jaxzero.training.progress import resume as resume_progress
 from jaxzero.training.progress import save as save_progress
 from jaxzero.training.progress import start as start_progress
 
-OnIteration = Callable[[dict[str, float]], Any]  # takes the metrics of an iteration
+# Takes the metrics of an iteration; a true result ends the training.
+OnIteration = Callable[[dict[str, float]], Any]
 
 
 def train(
@@ -65,7 +66,7 @@ def train(
     """Train in `run_dir`, from scratch, from `initial` weights or from its newest good checkpoint.
 
     With several processes, all of them must call this alike; only the first one writes.
-    `on_iteration` gets the metrics of every iteration.
+    `on_iteration` gets the metrics of every iteration; a true result ends the training.
 
     Returns whether the run is complete; if so, its summary is written. Raises: InputError when
     the directory holds a run and `resume` is off, or holds a run of another board or network, or
@@ -136,16 +137,16 @@ def _train(
             while not ends:
                 with divergence(config, checkpoints, resume_command(run_dir)):
                     progress, metrics, line, ends = next(iterations)
-                    if is_first():
-                        writer.write(progress.iteration, metrics, line)
-                    due = due or progress.iteration % config.checkpoint_every == 0
-                    # After skipped updates weights may be finite and yet never give a finite
-                    # gradient again. The next iteration diverges or takes an update.
-                    if ends or (due and not metrics.get("learn/skipped_at_end")):
-                        save_progress(config, progress, checkpoints)
-                        due = False
+                if is_first():
+                    writer.write(progress.iteration, metrics, line)
                 if on_iteration is not None:
-                    on_iteration({"iteration": progress.iteration, **metrics})
+                    ends = bool(on_iteration({"iteration": progress.iteration, **metrics})) or ends
+                due = due or progress.iteration % config.checkpoint_every == 0
+                # After skipped updates weights may be finite and yet never give a finite
+                # gradient again. The next iteration diverges or takes an update.
+                if ends or (due and not metrics.get("learn/skipped_at_end")):
+                    save_progress(config, progress, checkpoints)
+                    due = False
     return _finish(parts, run_dir, progress, stop)
 
 
@@ -201,20 +202,17 @@ def train_in_memory(
     """
     parts, stop, found = build(config, quiet=on_iteration is not None), Stop(), []
     program = compile_iteration(config, parts.network, parts.devices)
-    with (
-        stop.on_signals(),
-        Adjudicator(config, parts.devices) as solver,
-        divergence(config),
-    ):
+    with stop.on_signals(), Adjudicator(config, parts.devices) as solver:
         begin = start_progress(config, parts.network, parts.devices, None)
-        for progress, metrics, line, last in iterate(parts, program, begin, solver, stop):
+        iterations, ends = iterate(parts, program, begin, solver, stop), False
+        while not ends:
+            with divergence(config):
+                progress, metrics, line, ends = next(iterations)
             found.append({"iteration": progress.iteration, **metrics})
             if on_iteration is None:
                 print(f"{progress.iteration:>5}  {line}", flush=True)
-            elif on_iteration(found[-1]):
-                break
-            if last:
-                break
+            else:
+                ends = bool(on_iteration(found[-1])) or ends
     params = local_copy(playing_params(progress.learner))
     return Agent(parts.network, params, config.search), found
 

@@ -110,7 +110,7 @@ def test_the_first_signal_of_training_saves_and_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGTERM)  # as `timeout` does: to the process, then to its group
     ended = send(process, tmp_path, signal.SIGTERM, group=True)
     assert ended.code == 143 and ended.lines == []
-    assert "Finishing this iteration and saving. Ctrl-C again stops at once." in ended.said
+    assert "Finishing this iteration. Ctrl-C again stops at once." in ended.said
     assert f"To go on: python scripts/train.py --run_dir {run} --resume" in ended.said
     stopped = int(re.search(r"Stopped after (\d+) of 100000 iterations", ended.said)[1])
     assert load_agent(run).iteration == stopped >= 2
@@ -258,8 +258,8 @@ assert handlers == [signal.default_int_handler, *[signal.SIG_DFL] * 4]
 assert signal.set_wakeup_fd(-1) == -1
 stop = s.Stop()
 with stop.on_signals():
-    signal.raise_signal(signal.SIGTERM)
-    assert stop.signal and stop.exit_code == 143
+    signal.raise_signal(signal.SIGINT)
+    assert stop.signal and stop.exit_code == 130
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
@@ -268,6 +268,18 @@ assert handlers == [signal.getsignal(number) for number in s.SIGNALS]
 """
     done = python("-c", code)
     assert done.returncode == 0 and done.stdout.endswith("second\n"), done.stderr
+
+
+def test_sigterm_ends_a_program_of_others_after_the_block():
+    code = """
+import signal, jaxzero.host.interrupts as s
+with s.Stop().on_signals():
+    signal.raise_signal(signal.SIGTERM)
+    print("finished", flush=True)
+print("another training", flush=True)
+"""
+    done = python("-c", code)
+    assert done.returncode == -signal.SIGTERM and done.stdout.endswith("finished\n"), done.stderr
 
 
 # All scripts at random moments

@@ -43,6 +43,23 @@ def test_a_folder_is_kept_and_gone_on_with(tmp_path):
     assert losses(again.metrics)[:4] == losses(first.metrics) and len(again.metrics) == 6
 
 
+def test_a_callback_ends_a_run_that_is_kept(tmp_path):
+    run_dir, third = tmp_path / "run", lambda metrics: metrics["iteration"] == 3
+    told = jaxzero.train(short_config(), on_iteration=third, run_dir=run_dir)
+    assert len(told.metrics) == 3
+    again = jaxzero.train(short_config(), run_dir=run_dir, resume=True)
+    assert losses(again.metrics)[:3] == losses(told.metrics) and len(again.metrics) == 6
+
+
+def test_an_error_of_a_callback_is_no_divergence():
+    def divide(_metrics):
+        with np.errstate(all="raise"):
+            np.log(0.0)
+
+    with pytest.raises(FloatingPointError):
+        jaxzero.train(short_config(), on_iteration=divide)
+
+
 @pytest.mark.usefixtures("heeds_ctrl_c")
 def test_a_callback_or_ctrl_c_ends_it_after_its_iteration():
     def ask(metrics):
