@@ -34,7 +34,7 @@ from jaxzero.config.files import (
     read_config,
     typed_fields,
 )
-from jaxzero.config.ranges import fits, type_in_words
+from jaxzero.config.ranges import check_number, fits, type_in_words
 from jaxzero.errors import InputError, RunError, one_line, shortened
 from jaxzero.host.environment import memory_advice
 from jaxzero.host.interrupts import ends_at_once
@@ -186,7 +186,8 @@ def _value(name: str, action: Action, value: str) -> str:
     if not fits(content, kind):
         shown = repr(value) if isinstance(content, str) else value
         raise InputError(f"{name}: {shortened(shown)} must be {type_in_words(kind)}")
-    return value
+    # 1e3 is a whole number too.
+    return str(check_number(name, content, kind)) if hasattr(kind, "_restrictions") else value
 
 
 def config_of(parser: ArgumentParser, namespace: Namespace) -> Config:

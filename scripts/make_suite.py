@@ -125,6 +125,11 @@ def main(arguments: list[str]) -> None:
     candidates = collect(game, players, games, options.per_stratum, undrawn, options.seed)
     found = solve_all(game, candidates.drawn, options.node_limit, store)
     suites = make_suites(game, candidates, found, options.split)
+    if not all(len(suite.drawn) for suite in suites.values()):
+        raise InputError(
+            f"node_limit: {options.node_limit}: no position was kept; with a higher limit or more "
+            "--games the same command goes on"
+        )
     for path, suite in zip(paths, suites.values(), strict=True):
         write_suite(suite, path)
         print(f"\n{path}\n{format_counts(suite)}")
@@ -143,6 +148,8 @@ def check_bands(options: Namespace) -> int:
     if options.fewest > most:
         raise InputError(f"fewest: {options.fewest} must be at most --most, {most}")
     bands, numbers = bands_between(options.fewest, most), options.per_stratum
+    if not bands:
+        raise InputError(f"most: {most}: positions with so few undrawn edges are in no band")
     if len(numbers) > len(bands):
         shown = " ".join(map(str, numbers))
         raise InputError(f"per_stratum: {shown}: more numbers than bands, {len(bands)}")

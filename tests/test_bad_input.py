@@ -66,6 +66,9 @@ config: README.md | train.py --run_dir new --config README.md
 config: utf16.yaml | train.py --run_dir new --config utf16.yaml
 config: list.yaml | train.py --run_dir new --config list.yaml
 config: two.yaml | train.py --run_dir new --config two.yaml
+minutes: 1:30 in | train.py --run_dir new --config minutes.yaml
+run_dir: torn/config.yaml | watch.py --run_dir torn
+runs: torn/config.yaml | compare.py --runs torn
 game: None in null.yaml | train.py --run_dir new --config null.yaml
 config: tiny | benchmark.py --startup --config tiny
 
@@ -198,6 +201,7 @@ load: latin.txt | play.py --load latin.txt
 load: games/1.json | analyse.py --weights 2x2 --load games/1.json --rows 2 --cols 9
 fewest: 13 | make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz
 fewest: 40 | make_suite.py --fewest 40 --out new.npz
+most: 0 | make_suite.py --rows 1 --cols 1 --fewest 0 --most 0 --out new.npz
 per_stratum: 1 2 3 | make_suite.py --fewest 9 --most 16 --per_stratum 1 2 3 --out new.npz
 trace: null.json | benchmark.py --config tiny --trace null.json
 preset: nothing | sweep.py --config tiny --out new --selfplay.games_per_iteration 8
@@ -217,7 +221,7 @@ target: Voodoo | gpu_compile.py --config tiny --target Voodoo
 def place(tmp_path_factory) -> Path:
     """Make a folder with files that a wrong command line must not touch."""
     place = tmp_path_factory.mktemp("place")
-    for name in ("run/checkpoints/48", "pictures", "games", "folder.npz"):
+    for name in ("run/checkpoints/48", "torn", "pictures", "games", "folder.npz"):
         (place / name).mkdir(parents=True)
     os.mkfifo(place / "pipe")
     for link, to in {
@@ -236,10 +240,12 @@ def place(tmp_path_factory) -> Path:
         "games/1.json": b'{"rows": 3, "cols": 3, "moves": [0]}',
         "latin.txt": b"h0,0 \xe9",
         "list.yaml": b"- 1\n",
+        "minutes.yaml": b"minutes: 1:30\n",
         "null.json": b"null",
         "null.yaml": b"game: null\n",
         "old.npz": b"mine",
         "pictures/cat.jpg": b"mine",
+        "torn/config.yaml": b"x: [",
         "two.yaml": b"seed: 1\n---\nseed: 2\n",
         "utf16.yaml": "seed: 1".encode("utf-16"),
     }.items():
@@ -273,7 +279,8 @@ def test_help_names_types_in_words(script):
 
 SENSELESS = (
     *("", " ", "nan", ".nan", "-.inf", "inf", "1e400", "-1e400", "-1", "-1e300", "10000000000"),
-    *("1" + "0" * 400, "9" * 5000, "0x" + "f" * 40, "true", "null", "[]", "{a: 1}", "[" * 100),
+    *("1" + "0" * 400, "9" * 5000, "0x10", "010", "1_0", "1:30", "true", "null", "[]", "{a: 1}"),
+    "[" * 100,
     *("!!python/name:os", "&a [*a]", "2001-99-99", "1e", "--", "\ud800", "a\0b", "'", "${HOME}"),
 )
 
@@ -451,6 +458,10 @@ def test_damaged_suites_and_solved_positions(tmp_path):
     solved = {row.tobytes(): (move, True) for row, move in zip(drawn, moves, strict=True)}
     write_store(store, game, 10, solved)
     check_damage(suite, lambda: read_suite(suite, "s", game), 150)
+    for rows in (drawn[:0], drawn | True):
+        write_suite(Suite("", game, rows, np.full(rows.shape, ILLEGAL, np.int8)), suite)
+        with pytest.raises(InputError, match=r"^suite: .*suite.npz"):
+            read_suite(suite, "s", game)
     check_damage(store, lambda: read_store(store, game, 10), 150)
 
 

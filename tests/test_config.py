@@ -45,7 +45,7 @@ def test_options_override_the_file_wherever_they_stand(name):
 
 
 def test_derived_numbers():
-    config = load_config(TINY, "--learner.updates_per_iteration=12")
+    config = load_config(TINY, "--learner.updates_per_iteration=1.2e1")
     assert config.positions_per_iteration == 64 * 12
     assert config.iterations_kept == 27  # 20,000 positions, rounded up
     assert config.replay_ratio == 256 * 12 / (64 * 12)

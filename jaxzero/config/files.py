@@ -56,9 +56,9 @@ GONE = {
 }
 
 
-def config_of_file(path: Path) -> Config:
+def config_of_file(field: str, path: Path) -> Config:
     """Read a Config from a YAML file, such as the config of a run. Raises: InputError."""
-    return _build(Config, read_config(str(path)))
+    return _build(Config, read_config(str(path), field))
 
 
 def _build(cls: type, content: dict[str, Any]) -> Any:
@@ -77,19 +77,19 @@ def save_config(config: Config, path: Path) -> None:
     write_text(path, yaml.safe_dump(asdict(config), sort_keys=False))
 
 
-def read_config(path: str) -> dict[str, Any]:
+def read_config(path: str, field: str = "config") -> dict[str, Any]:
     """Read a YAML mapping of settings and check its fields and types. Raises: InputError."""
     if why := why_no_file(Path(path), "cannot be read (no such file)"):
-        hint = f"shipped are {', '.join(shipped_configs())}"
-        raise InputError(f"config: {shortened(path)} {why}; {hint}")
-    content = read_yaml("config", Path(path)) or {}
+        hint = f"; shipped are {', '.join(shipped_configs())}" * (field == "config")
+        raise InputError(f"{field}: {shortened(path)} {why}{hint}")
+    content = read_yaml(field, Path(path)) or {}
     if not isinstance(content, dict):
         shown = shortened(repr(content))
-        raise InputError(f"config: {path} holds {shown}, not a mapping of fields")
+        raise InputError(f"{field}: {path} holds {shown}, not a mapping of fields")
     update_names(content)
     check_fields(content, path)
     if not dict(dotted(content)):
-        raise InputError(f"config: {path} holds no setting; {presets()}")
+        raise InputError(f"{field}: {path} holds no setting; {presets()}")
     return content
 
 

@@ -164,12 +164,18 @@ class _PlainLoader(yaml.SafeLoader):
         return content
 
 
-# Read 1e-3 as a number, as YAML 1.2 does.
-_PlainLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
-    list("-+0123456789."),
-)
+# Numbers are decimal, as options are: 010, 0x10, 1_000 and 1:30 are texts, 1e-3 is a number.
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [pair for pair in pairs if not pair[0].endswith((":int", ":float"))]
+    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for kind, numbers in {
+    "int": r"[-+]?(0|[1-9][0-9]*)$",
+    "float": r"[-+]?(\d+\.\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|\d+[eE][-+]?\d+)$",
+}.items():
+    _PlainLoader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{kind}", re.compile(numbers, re.ASCII), list("-+0123456789.")
+    )
 # A tag may name a type that does not fit its text.
 _TAG_ERRORS = AttributeError, LookupError, ArithmeticError, TypeError
 

@@ -147,6 +147,8 @@ def load_suite(name: str, game: DotsAndBoxes) -> Suite:
 def read_suite(path: Path, name: str, game: DotsAndBoxes) -> Suite:
     """Read a stored suite. Raises: InputError for an unreadable file or another board."""
     file = read_positions("suite", path, name, game, {"counts": "i2"}, optional=("counts",))
+    if not len(file["drawn"]):
+        raise InputError(f"suite: {path} holds no position")
     counts = file.get("counts")
     if counts is not None and counts.shape != (len(BANDS), 3):
         raise InputError(f"suite: counts in {path} are not those of the bands")
@@ -174,6 +176,8 @@ def read_positions(
     if packed.dtype != np.uint8 or packed.shape[1] != -(-game.num_edges // 8):
         raise InputError(f"{field}: drawn in {path} is not of the {game.num_edges} edges of {game}")
     drawn = np.unpackbits(packed, axis=1, count=game.num_edges).astype(bool)
+    if drawn.all(axis=1).any():
+        raise InputError(f"{field}: {path} holds a position without an undrawn edge")
     solved = file.get("solved", np.ones(len(drawn), bool))
     if moves.shape != drawn.shape or solved.shape != drawn.shape[:1]:
         raise InputError(f"{field}: {path} has moves of other positions")

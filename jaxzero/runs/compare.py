@@ -66,7 +66,7 @@ def read_run(run_dir: Path) -> MeasuredRun:
     with as_field("runs", "run_dir", str(run_dir)):
         name, past = initial_note(run_dir)
         metrics = read_metrics(run_dir)
-    config = config_of_file(run_dir / CONFIG_FILE)
+    config = config_of_file("runs", run_dir / CONFIG_FILE)
     settings = dict(dotted(asdict(config)))
     settings["weights"] = name or "none"
     measurements = []

@@ -93,7 +93,7 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
         raise InputError(f"run_dir: {run_dir} holds no run to resume")
     if not resume:
         return check_new_folder("run_dir", run_dir)
-    before = config_of_file(saved)
+    before = config_of_file("run_dir", saved)
     for section in ("game", "network"):
         now, then = (asdict(getattr(one, section)) for one in (config, before))
         for name, value in now.items():

@@ -78,7 +78,8 @@ JUDGED = (  # metrics that a complete record has in every iteration
 def watch_run(run_dir: Path) -> Group:
     """Return the current view of a run. Raises: InputError if there is no run."""
     check_run("run_dir", run_dir)
-    config, metrics = config_of_file(run_dir / CONFIG_FILE), read_metrics(run_dir)
+    config = config_of_file("run_dir", run_dir / CONFIG_FILE)
+    metrics = read_metrics(run_dir)
     if not metrics:
         return Group(Panel("No iteration is recorded yet.", title=Text(str(run_dir))))
     written, summary = (run_dir / FILE_NAME).stat().st_mtime, run_dir / SUMMARY_FILE

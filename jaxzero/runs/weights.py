@@ -63,7 +63,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     from jaxzero.runs.checkpoint import Checkpoints  # slow to import
 
     check_run("run_dir", run_dir)
-    config = config_of_file(run_dir / CONFIG_FILE)
+    config = config_of_file("run_dir", run_dir / CONFIG_FILE)
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would create it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
     with Checkpoints(run_dir) as checkpoints:
@@ -91,11 +91,11 @@ def load_weights(name: str) -> LoadedAgent:
         with as_field("weights", "run_dir", name):
             return load_agent(folder, say=partial(print, file=sys.stderr))
     path = find_weights(name)
-    config = config_of_file(_beside(path, ".yaml"))
+    config = config_of_file("weights", _beside(path, ".yaml"))
     network = Network(config.game.board, config.network)
     flat = read_tensors("weights", _beside(path, SUFFIX))
     if path.parent != FOLDER:  # shipped networks fit; tracing takes a second
-        check_shapes("weights", flat, param_shapes(network))
+        check_shapes(f"weights: {path.name}{SUFFIX}", flat, param_shapes(network))
     agent = Agent(network, from_half(flat), config.search)
     return LoadedAgent(agent, config, read_record(name)["iteration"])
 
