@@ -1,8 +1,8 @@
 """Sets of boxes as bits, so that a rule about all boxes of a board is a few bitwise operations.
 
-A word of 32 bits holds as many whole rows as fit; its lowest bit is its first box. A board of 5 x 5
-boxes takes one word, a board of 7 x 7 takes two. The words are separate arrays, so that a compiler
-fuses long sequences of operations into one kernel.
+A word of 32 bits holds as many whole rows as fit, each of at most 32 boxes; its lowest bit is its
+first box. A board of 5 x 5 boxes takes one word, a board of 7 x 7 takes two. The words are separate
+arrays, so that a compiler fuses long sequences of operations into one kernel.
 """
 
 from __future__ import annotations
