@@ -41,7 +41,7 @@ from jaxzero.game.recorded import RecordedGame
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.game.text import parse_picture, render
 
-LONGEST_TEXT = 64 * 1024  # characters, and bytes of a file
+LONGEST_TEXT = 2**20  # characters
 _PIECE = re.compile(r"([rb])\(([a-f])([1-6]),([hv])\)")
 
 

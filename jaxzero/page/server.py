@@ -43,7 +43,7 @@ from jaxzero.players.preparation import PATIENCE as PATIENCE_FOR_MOVE
 from jaxzero.players.preparation import PREPARATION
 
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
-MOST_BYTES = 64 * 1024  # of a request body
+MOST_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
 PATIENCE = 30.0  # seconds for a client to send its question, or to accept a part of the answer
 PAUSE = 0.1  # seconds between two polls
 OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # errors of the port; other errors are of the host

@@ -187,7 +187,7 @@ def test_start_positions_by_hand():
 WHOLE = ",".join(map(str, range(17)))
 REJECTED = {
     "": "text: holds no game",
-    "x" * 70000: "text: 70000 characters are more than 65536",
+    "x" * 2**21: "text: 2097152 characters are more than 1048576",
     "hello": "line 1: 'hello' begins none of the formats openspiel, numbers,",
     "h0,0\nv0,x": "line 2: 'v0,x' begins no move such as P1(h,0,1)",
     "P1(h,0,0) P2(h,0,0)": "line 1: move 2, P2(h,0,0), is already drawn",

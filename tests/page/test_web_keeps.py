@@ -93,7 +93,8 @@ def test_a_game_that_is_watched_goes_on_after_steps(open_page):
     page.get_by_test_id("watch-step").click()
     expect(page.locator("#board-host .edge.drawn")).to_have_count(count + 1)
     page.get_by_test_id("watch-speed").press("End")
-    page.get_by_test_id("watch-run").click()
+    page.get_by_test_id("watch-speed").press("p")
+    expect(page.get_by_test_id("watch-speed")).to_have_value("5")
     expect(page.locator("#board-host .edge:not(.drawn)")).to_have_count(0)
     held = hold(page, "move")
     begin(page, "mode-watch", size="2x2")
@@ -146,6 +147,9 @@ def test_an_unfinished_game_is_offered_back_where_another_begins(open_page):
     load(page, GAME)
     reload(page)  # the next visit offers it too
     expect(page.get_by_test_id("notice")).to_contain_text("set aside")
+    for words in ("暂时收起", "set aside"):
+        page.get_by_test_id("language").click()
+        expect(page.get_by_test_id("notice")).to_contain_text(words)
     page.get_by_test_id("retry").click()
     expect(page.get_by_test_id("player-0")).to_contain_text("You")
     expect(moves(page)).to_have_count(2)
@@ -220,11 +224,12 @@ def test_a_position_that_is_set_up_offers_the_game_back_and_is_offered_back(open
 def test_what_cannot_be_read_from_storage_does_not_stop_the_page(open_page):
     page = open_page()
     table = {"game": {"rows": 2, "cols": 2}}
-    junk = {"table": table, "aside": [None, table], "visited": True}
     store = "junk => { localStorage.setItem('jaxzero', junk); sessionStorage.jaxzero = junk; }"
-    page.evaluate(store, json.dumps(junk))
-    reload(page)
-    draw(page, 0)
+    for aside in ([None, table], 5):
+        junk = {"table": table, "aside": aside, "visited": True, "language": "xx", "setup": 5}
+        page.evaluate(store, json.dumps(junk))
+        reload(page)
+        draw(page, 0)
 
 
 def test_each_tab_keeps_its_own_game_and_none_is_lost(open_page):

@@ -41,6 +41,17 @@ def test_the_clock_stands_after_the_end_and_in_a_pause(open_page):
     assert "time is up" not in page.get_by_test_id("status").inner_text()
 
 
+def test_a_game_with_clocks_does_not_go_on_in_the_review(open_page):
+    page = open_page()
+    start_game(page, "clock-3+2", size="2x2")
+    draw(page, 0)
+    page.get_by_test_id("nav-review").click()
+    draw(page, 5)
+    expect(page.locator("#variation-tools")).to_be_visible()
+    to_play(page)
+    expect(moves(page)).to_have_count(1)
+
+
 def by_key(page):
     page.keyboard.press("m")
 

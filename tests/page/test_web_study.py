@@ -21,6 +21,7 @@ from browsing import (
     set_switch,
     start_game,
     stop_time,
+    to_play,
 )
 
 from jaxzero.page.answers import about
@@ -60,6 +61,29 @@ def test_a_tree_of_moves_is_walked_changed_and_kept(open_page):
     assert (written["moves"], written["comments"]) == ([0, 11, 9, 5], {"4": "odd"})
     lines = [(line["at"], line["moves"]) for line in written["variations"]]
     assert sorted(lines) == [(2, [6, 2, 7]), (3, [1])]
+
+
+def test_the_next_move_of_the_game_leads_back_from_a_variation(open_page):
+    page = open_page("review")
+    load(page, GAME)
+    page.get_by_test_id("move-2").click()
+    draw(page, 9)
+    page.get_by_test_id("back").click()
+    draw(page, 6)
+    expect(moves(page)).to_have_count(5)
+    expect(page.locator("#moves .branch button")).to_have_count(1)
+
+
+def test_a_game_with_a_long_comment_at_every_move_is_loaded_and_saved(open_page):
+    page = open_page("review")
+    comments = {str(ply): "好" * 1000 for ply in range(1, 61)}
+    game = {"rows": 5, "cols": 5, "start": [], "moves": [*range(60)], "comments": comments}
+    load(page, game)
+    page.get_by_test_id("format").select_option("json")
+    with page.expect_download() as download:
+        page.get_by_test_id("save").click()
+    saved = json.loads(Path(download.value.path()).read_text())
+    assert saved["comments"] == comments
 
 
 def test_a_file_brings_its_variations_and_one_is_deleted(open_page):
@@ -157,6 +181,8 @@ def test_a_clock_that_has_run_out_ends_the_game(open_page):
     page.clock.run_for(180_000)
     expect(page.get_by_test_id("status")).to_contain_text("time is up")
     expect(page.get_by_test_id("edge-20")).to_be_disabled()
+    page.keyboard.press("u")  # as the button, no longer
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(2)
     page.reload()
     expect(page.get_by_test_id("status")).to_contain_text("time is up")
     page.get_by_test_id("nav-review").click()
@@ -183,6 +209,12 @@ def test_an_edge_is_drawn_by_a_second_touch_or_when_the_engine_has_moved(open_pa
     expect(moves(page)).to_have_count(3)
 
 
+SET_UP_WITHOUT_MOVES = """async () => {
+    const { remember, settings } = await import("./settings.js");
+    remember({ setup: { ...settings.setup, rows: 1, cols: 1, variant: "swedish" } });
+}"""
+
+
 def test_a_level_follows_the_rating_of_the_person(open_page):
     levels = [{"id": str(n), "name": "x", "rating": 600 + 200 * n} for n in range(9)]
     page = open_page()
@@ -204,6 +236,10 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
     assert rating == 1000 + 16 * ((own > other) - (own < other))
     stored = page.evaluate("JSON.parse(localStorage.jaxzero).table.rated")
     assert stored is False  # a game counts once
+    page.evaluate(SET_UP_WITHOUT_MOVES)
+    page.get_by_test_id("again").click()
+    expect(page.locator("#board-host .edge.drawn")).to_have_count(4)
+    assert page.evaluate("JSON.parse(localStorage.jaxzero).rating") == rating
 
 
 def test_one_learns_from_the_mistakes_of_a_game(open_page):
@@ -301,6 +337,13 @@ def finish(page, first):
 def test_a_game_that_has_ended_stays_in_the_archive_whatever_follows(open_page):
     page = open_page()
     finish(page, 0)
+    page.get_by_test_id("nav-review").click()
+    for _ in range(2):
+        page.get_by_test_id("edit").click()  # a game without a move is none
+    assert page.evaluate("JSON.parse(localStorage['jaxzero-games']).length") == 1
+    open_games(page)
+    page.get_by_test_id("archived").click()
+    to_play(page)
     page.get_by_test_id("undo").click()  # another end makes another game
     page.get_by_test_id("undo").click()
     for edge in reversed(range(12)):
@@ -438,6 +481,7 @@ HELP = [ask_for_a_hint, take_moves_back, set_up, look_at_the_analysis, be_taught
 def test_help_takes_a_game_out_of_the_rating(open_page, get_help):
     page = begin_rated(open_page())
     get_help(page)
+    page.reload()
     draw(page, 20)
     ready(page)  # the engine has moved too
     assert page.evaluate(RATED) is False

@@ -84,9 +84,9 @@ function playLine(edges) {
   for (const edge of edges) record.play([edge], true);
 }
 
-/** Return whether an edge drawn in the review continues the game: at the end of an unfinished game between people. */
+/** Return whether an edge drawn in the review continues the game: at the end of an unfinished game between people, without clocks. */
 function continuesGame() {
-  return record.at === record.game.moves.length && !tables.hasEngine() && !play.ended();
+  return record.at === record.game.moves.length && !tables.hasEngine() && !play.table.clocks && !play.ended();
 }
 
 /** Return the side whose clock runs: from the first move to the end, while the game is shown and not paused. */
@@ -180,7 +180,7 @@ function edit() {
 
 function toggleAnalysis() {
   remember({ analysis: !settings.analysis });
-  if (settings.analysis) play.table.rated = false; // it shows good edges
+  if (settings.analysis) play.unrate(); // it shows good edges
   else analysis.stop();
   showState();
   analysis.refresh();
@@ -233,6 +233,7 @@ function showView(name, page = null, teacher = lessons) {
 function showLanguage() {
   play.state.hint = "";
   translate();
+  notice.render();
   files.showFormats();
   if (view === "learn") learning.render();
   showState();
@@ -298,7 +299,7 @@ function listen() {
   click("#watch-step", () => play.step());
   click("#edit", edit);
   click("#promote-variation", () => {
-    play.table.rated = false; // nobody played these moves against a level
+    play.unrate(); // nobody played these moves against a level
     record.promote();
   });
   click("#open-settings", () => openSettings(info, changeSetting));

@@ -11,7 +11,8 @@ export const TEXTS = { ...TABLE, ...STUDY, ...LEARN, ...TRAIN };
 const LANGUAGES = ["en", "zh"]; // in the order of each pair
 
 export function language() {
-  return settings.language ?? (navigator.language.startsWith("zh") ? "zh" : "en");
+  if (LANGUAGES.includes(settings.language)) return settings.language;
+  return navigator.language.startsWith("zh") ? "zh" : "en";
 }
 
 export function hasText(key) {

@@ -18,7 +18,8 @@ const KEYS = {
   "?": "help",
 };
 
-const TYPING = "input, select, textarea";
+const TYPING = "input:not([type=range]), select, textarea";
+const SLIDING = /^(Arrow.*|Home|End)$/; // keys that a slider uses
 
 /** Return the name of a key. With another script, it is the Latin letter at the same place on the keyboard. */
 function nameOf({ key, code }) {
@@ -27,11 +28,12 @@ function nameOf({ key, code }) {
   return key;
 }
 
-/** Call the action of a key unless a dialog is open or a field has the focus. An action declines by returning false. */
+/** Call the action of a key unless a dialog is open or a field that uses the key has the focus. An action declines by returning false. */
 export function listenToKeys(actions, onTable) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector("dialog[open]") || event.target.closest(TYPING)) return;
+    if (event.target.matches("[type=range]") && SLIDING.test(event.key)) return;
     const name = nameOf(event);
     const action = (onTable() || name === "?") && actions[KEYS[name]];
     if (action && action() !== false);

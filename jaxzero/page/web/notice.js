@@ -15,7 +15,7 @@ const CALM = 60000; // ms without a failure after which FIRST_REST applies again
 export function createNotice(answers) {
   const element = find("#notice");
   const button = find("#notice-retry");
-  const notices = { failure: null, word: null, offer: null }; // {text, label, action, onClose} each
+  const notices = { failure: null, word: null, offer: null }; // {text, label, action, onClose} each; `text` is a function
   const failed = new Map(); // functions that repeat the failed requests, by name
   const hushed = new Set(); // names of failures that a person has closed; not shown again
   let timer = 0;
@@ -26,11 +26,16 @@ export function createNotice(answers) {
 
   function set(kind, notice) {
     notices[kind] = notice;
+    render();
+  }
+
+  /** Show the first notice in the current language. */
+  function render() {
     const { text, label = "notice.retry", action } = notices[shown()] ?? {};
     element.hidden = !shown();
     if (element.hidden) return;
     element.classList.toggle("warn", shown() === "failure" || !action);
-    find("#notice-text").textContent = text;
+    find("#notice-text").textContent = text();
     button.hidden = !action;
     button.dataset.i18n = label;
     setText(button, t(label));
@@ -39,7 +44,7 @@ export function createNotice(answers) {
   /** Report a failed request. Returns whether the page will repeat it automatically. */
   function fail(name, error, repeat) {
     if (!error.kind) throw error; // a bug of this page, not a failure of the server
-    const text = t(`error.${error.kind}`, { message: error.message });
+    const text = () => t(`error.${error.kind}`, { message: error.message });
     if (!error.passes) {
       set("word", { text });
       return false;
@@ -102,10 +107,11 @@ export function createNotice(answers) {
   return {
     fail,
     settle,
+    render,
     /** Offer an action by a button with this label. Closing the notice declines: it calls `onClose`. */
-    offer: (text, label, action, onClose) => set("offer", { text: t(text), label, action, onClose }),
+    offer: (text, label, action, onClose) => set("offer", { text: () => t(text), label, action, onClose }),
     withdraw: () => set("offer", null),
-    /** Show a text until `moveOn` is called. */
+    /** Show the text that a function returns until `moveOn` is called. */
     tell: (text) => set("word", { text }),
     moveOn: () => set("word", null),
   };

@@ -110,7 +110,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   /** Let the engine play this turn, also in place of a person, or only the first edges of it. */
   async function engineTurn(most = Infinity) {
     if (!isOpen()) return;
-    if (seat().kind === "person") table.rated = false;
+    if (seat().kind === "person") unrate();
     const { marked } = state;
     halt(); // otherwise two answers for one position would both be drawn
     const mine = (controller = new AbortController());
@@ -146,7 +146,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     signal.throwIfAborted();
     notice.settle("move");
     state.standIn = Boolean(by) && by !== "exact";
-    if (state.standIn) table.rated = false;
+    if (state.standIn) unrate();
     return edges;
   }
 
@@ -162,8 +162,8 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     if (settings.teaching && !(await isConfirmed(edge))) return;
     if (record.game !== game || !mayMove() || !isShown()) return; // the game or the view has changed
     state.hint = "";
-    if (settings.analysis || settings.teaching) table.rated = false; // the page showed good edges
-    if (record.at < record.game.moves.length && record.game.moves[record.at] !== edge) table.rated = false; // moves are taken back
+    if (settings.analysis || settings.teaching) unrate(); // the page showed good edges
+    if (record.at < record.game.moves.length && record.game.moves[record.at] !== edge) unrate(); // moves are taken back
     const following = followChain(record.game, record.position.drawn, edge, settings.chains);
     record.play([edge, ...following]);
     if (following.length) onChain(following.length + 1);
@@ -195,10 +195,9 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
 
   /** Step back to the last decision of a person, if there is one; while watching, by one move. */
   function undo() {
-    const at = record.position.plies.findLastIndex(isDecision);
-    if (at < 0) return;
-    table.rated = false;
-    goTo(at);
+    if (!mayUndo()) return;
+    unrate();
+    goTo(record.position.plies.findLastIndex(isDecision));
   }
 
   /** Return whether there is a decision to step back to. */
@@ -222,17 +221,24 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   function settleRating() {
     const person = table.seats.findIndex(({ kind }) => kind === "person");
     const rating = ratingOf(table.seats[1 - person]?.level);
-    if (!table.rated || !ended() || rating === undefined) return;
-    table.rated = false;
+    if (!table.rated || !ended() || !record.root.moves.length || rating === undefined) return;
+    unrate();
     const score = scoreWithKomi(replay(record.root), table.komi);
     const won = table.flagged === undefined ? Math.sign(score[person] - score[1 - person]) : table.flagged === person ? -1 : 1;
-    remember({ rating: ratedAfter(stored().rating, rating, (won + 1) / 2), table: { ...settings.table, rated: false } });
+    remember({ rating: ratedAfter(stored().rating, rating, (won + 1) / 2) });
     say(t("rating.now", { n: settings.rating }));
+  }
+
+  /** Take the game out of the rating; in the stored table too, because the next move may come after a reload. */
+  function unrate() {
+    if (!table.rated) return;
+    table.rated = false;
+    remember({ table: { ...settings.table, rated: false } });
   }
 
   async function hint() {
     if (!isOpen() || state.busy || state.hinting) return;
-    table.rated = false;
+    unrate();
     const key = record.key();
     change({ hint: t("hint.searching"), hinting: true });
     analysis.refresh();
@@ -278,7 +284,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     change({ marked: null });
   }
 
-  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
+  return { table, state, sit, halt, next, press, goTo, undo, redo, hint, run, step, markedEdge, unmark, flag, unrate, ended, isOpen, letMove: () => engineTurn(), mayMove, mayUndo, engineWaits, watching };
 }
 
 /** Wait some ms. Rejects when the signal is aborted. */

@@ -62,8 +62,11 @@ export function createRecord(game) {
       const { at } = record;
       if (!follows(record.game.moves.slice(at), edges)) {
         const depth = depthAt(at);
-        const known = keep && lineOf(depth).variations?.find((line) => line.at === at && follows(line.moves, edges));
-        if (known) choose([...record.path.slice(0, depth), known]);
+        const before = record.path.slice(0, depth);
+        const line = lineOf(depth);
+        const known = keep && line.variations?.find((other) => other.at === at && follows(other.moves, edges));
+        if (keep && follows(line.moves.slice(at - (line.at ?? 0)), edges)) choose(before);
+        else if (known) choose([...before, known]);
         else if (keep && !isEndOfVariation(at)) branch(depth, at, edges);
         else extend(at, edges);
       }

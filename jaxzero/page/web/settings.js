@@ -3,7 +3,7 @@
 const KEY = "jaxzero";
 
 const DEFAULTS = {
-  language: null, // null: the browser's
+  language: "", // "": the browser's
   theme: "system",
   visited: false,
   chains: "choice", // one click on a free chain: "off", "choice" or "all", see followChain
@@ -30,11 +30,17 @@ const DEFAULTS = {
 
 let isRefused = false; // the storage is full, or a private window has none
 
+/** Return whether a stored value has the type of its default. */
+function hasItsType([name, value]) {
+  const known = DEFAULTS[name];
+  return typeof value === typeof known && Array.isArray(value) === Array.isArray(known);
+}
+
 /** Return the stored settings, which other tabs may have changed. Without storage, return the settings of this page. */
 export function stored() {
   if (isRefused) return { ...settings };
   try {
-    const found = JSON.parse(localStorage.getItem(KEY)) ?? {};
+    const found = Object.fromEntries(Object.entries(JSON.parse(localStorage.getItem(KEY)) ?? {}).filter(hasItsType));
     return { ...DEFAULTS, ...found, setup: { ...DEFAULTS.setup, ...found.setup } };
   } catch {
     return { ...DEFAULTS }; // nothing stored, storage refused, or not ours

@@ -24,7 +24,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     if (isOther(tableNow())) Object.assign(play.table, newName()); // the archived game stays unchanged
     const table = tableNow();
     remember({ table });
-    if (isPlayed(table) && play.ended()) addToArchive(table);
+    if (isPlayed(table) && play.ended() && table.game.moves.length) addToArchive(table);
   }
 
   /** Return whether the game was played or changed here, and not only looked at. */
@@ -107,7 +107,7 @@ export function createTables({ record, play, editor, notice, showView, openView,
     const { fault, game, komi } = fromFragment(fragment);
     if (fault) {
       showView("play");
-      return notice.tell(t("error.share", { reason: t(`fault.${fault.code}`, fault) }));
+      return notice.tell(() => t("error.share", { reason: t(`fault.${fault.code}`, fault) }));
     }
     showView("review");
     if (isOnTable(game, komi)) return;

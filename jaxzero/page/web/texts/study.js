@@ -65,8 +65,8 @@ export const STUDY = {
   "files.shared": ["Link copied", "链接已复制"],
   "files.link": ["The address of this page now holds the game", "本页地址现已包含此局"],
   "files.tooLong": [
-    "This file is too long: a game has at most 64 KiB, exported games 5 MB.",
-    "文件太长：一局棋最多 64 KiB，导出的对局最多 5 MB。",
+    "This file is too long: a game has at most 1 MiB, exported games 5 MB.",
+    "文件太长：一局棋最多 1 MiB，导出的对局最多 5 MB。",
   ],
   "format.openspiel": ["OpenSpiel names", "OpenSpiel 记法"],
   "format.numbers": ["Edge numbers", "边的编号"],
