@@ -22,6 +22,7 @@ from browsing import (
     start_game,
     stop_time,
     to_play,
+    wait_for_info,
 )
 
 from jaxzero.page.answers import about
@@ -211,7 +212,7 @@ def test_an_edge_is_drawn_by_a_second_touch_or_when_the_engine_has_moved(open_pa
 
 SET_UP_WITHOUT_MOVES = """async () => {
     const { remember, settings } = await import("./settings.js");
-    remember({ setup: { ...settings.setup, rows: 1, cols: 1, variant: "swedish" } });
+    remember({ rating: 1100, setup: { ...settings.setup, rows: 1, cols: 1, variant: "swedish" } });
 }"""
 
 
@@ -237,9 +238,11 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
     stored = page.evaluate("JSON.parse(localStorage.jaxzero).table.rated")
     assert stored is False  # a game counts once
     page.evaluate(SET_UP_WITHOUT_MOVES)
+    page.reload()
+    wait_for_info(page)
     page.get_by_test_id("again").click()
     expect(page.locator("#board-host .edge.drawn")).to_have_count(4)
-    assert page.evaluate("JSON.parse(localStorage.jaxzero).rating") == rating
+    assert page.evaluate("JSON.parse(localStorage.jaxzero).rating") == 1100
 
 
 def test_one_learns_from_the_mistakes_of_a_game(open_page):
