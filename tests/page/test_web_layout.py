@@ -38,14 +38,18 @@ def test_the_board_is_large_enough_and_nothing_covers_it(open_page, width, heigh
             assert place["y"] + place["height"] <= whole, (view, analysis)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
     page.get_by_test_id("nav-play").click()
-    for edge in (0, None):  # the notice of a game set aside covers no board and no button
+    # The notice of a game set aside covers no score, no board, and no button that is scrolled up.
+    for edge in (0, None):
         start_game(page, mode="engine", size="2x2")
         if edge is not None:
             draw(page, edge)
     page.get_by_test_id("notice").wait_for()
     page.evaluate("scrollTo(0, 0)")
-    notice = page.evaluate(PLACE, "#notice")
-    for part in ("#board-host .board", ".toolbar.play-only"):
+    whole_board = ["#board-host .board"] if height >= 320 else []
+    for part in ("#players", *whole_board, ".toolbar.play-only"):
+        if part == ".toolbar.play-only":
+            page.locator(part).evaluate("(part) => part.scrollIntoView()")
+        notice = page.evaluate(PLACE, "#notice")
         place = page.evaluate(PLACE, part)
         apart = [
             one[side] + one[length] <= other[side]
@@ -110,6 +114,31 @@ def expect_words_to_fit(page):
     too_wide = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length"
     assert page.locator("dialog[open] .segments label").evaluate_all(too_wide) == 0
     page.keyboard.press("Escape")
+
+
+LOW_OR_NARROW = [(320, 568), (600, 360), (640, 360), (800, 600), (821, 620), (900, 600)]
+SPILLS = """() => [...document.querySelectorAll(".toolbar button")].filter((button) => {
+    const words = document.createRange();
+    words.selectNodeContents(button);
+    return words.getBoundingClientRect().width > button.offsetWidth;
+}).map((button) => button.textContent)"""
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_clocks_buttons_and_the_accuracy_fit_into_low_and_narrow_windows(open_page, locale):
+    page = open_page(locale=locale)
+    start_game(page, "clock-10+5", mode="engine", size="2x2")
+    for view in ("play", "review"):
+        if view == "review":
+            page.get_by_test_id("nav-review").click()
+            load(page, GAME)
+            page.get_by_test_id("accuracy").wait_for()
+        for width, height in LOW_OR_NARROW:
+            page.set_viewport_size({"width": width, "height": height})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+            assert page.evaluate(SPILLS) == [], (view, width)
+            for name in page.locator(".player .name").all() if view == "play" else ():
+                assert name.evaluate("(name) => name.scrollWidth <= name.clientWidth"), width
 
 
 def expect_one_place(page):

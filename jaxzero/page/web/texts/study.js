@@ -34,7 +34,7 @@ export const STUDY = {
   "accuracy.all": ["All", "全部"],
   "accuracy.opening": ["Opening", "开局"],
   "accuracy.middle": ["Middle", "中盘"],
-  "accuracy.endgame": ["Endgame", "残局"],
+  "accuracy.endgame": ["End", "残局"],
 
   "practice.start": ["Learn from mistakes", "从失误中学习"],
   "practice.title": ["Mistake {number} of {all}", "失误 {number} / {all}"],
