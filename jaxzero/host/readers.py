@@ -171,7 +171,7 @@ _PlainLoader.yaml_implicit_resolvers = {
 }
 for kind, numbers in {
     "int": r"[-+]?(0|[1-9][0-9]*)$",
-    "float": r"[-+]?(\d+\.\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|\d+[eE][-+]?\d+)$",
+    "float": r"[-+]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][-+]?\d+)?$",
 }.items():
     _PlainLoader.add_implicit_resolver(
         f"tag:yaml.org,2002:{kind}", re.compile(numbers, re.ASCII), list("-+0123456789.")
