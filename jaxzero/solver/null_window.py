@@ -95,15 +95,7 @@ def _canonical(board, across, down):
 
 
 @njit(cache=True, nogil=True)
-def _bucket(table, across, down, code):
-    """Return the first word of the two entries of 4 words for this key."""
-    mixed = _mixed(across, down, code)
-    buckets = (len(table) - MARKS) // (2 * ENTRY_WORDS)
-    return np.int64(mixed & np.uint64(buckets - 1)) * (2 * ENTRY_WORDS)
-
-
-@njit(cache=True, nogil=True)
-def _mixed(across, down, code):
+def _hash(across, down, code):
     """Return a hash of a key."""
     mixed = (across ^ (code * _MIX_3)) * _MIX_1
     mixed = ((mixed ^ (mixed >> np.uint64(32))) ^ down) * _MIX_2
@@ -112,52 +104,71 @@ def _mixed(across, down, code):
 
 
 @njit(cache=True, nogil=True)
+def _bucket(table, hashed):
+    """Return the first word of the two entries of 4 words for the key with this hash."""
+    buckets = (len(table) - MARKS) // (2 * ENTRY_WORDS)
+    return np.int64(hashed & np.uint64(buckets - 1)) * (2 * ENTRY_WORDS)
+
+
+@njit(cache=True, nogil=True)
 def _mark(table, across, down, code, move):
     """Return the place in the table and the word that mark a move of this key as being searched."""
-    word = _mixed(across, down, code ^ (move * _MIX_2))
+    word = _hash(across, down, code ^ (move * _MIX_2))
     return len(table) - MARKS + np.int64(word & np.uint64(MARKS - 1)), word
 
 
 @njit(cache=True, nogil=True)
-def _find(table, bucket, across, down, code):
-    """Return the first word of the entry of this key, or -1.
+def _seal(hashed, bounds):
+    """Return the word that the words of a key are stored with.
 
-    The words of a key are mixed with the bounds (Hyatt and Mann 2002), so an entry that two threads
-    have written at once matches no key.
+    It depends on the whole key and on the bounds (after Hyatt and Mann 2002), so an entry of which
+    two threads have written a part each matches no key, even if both wrote equal bounds.
+    """
+    mixed = (hashed ^ bounds) * _MIX_2
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def _find(table, bucket, hashed, across, down, code):
+    """Return the first word of the entry of this key and its bounds, or -1 and zero.
+
+    Other threads write to the table. The bounds that were compared are returned, because another
+    entry may stand there at the next look.
     """
     for at in (bucket, bucket + ENTRY_WORDS):
         bounds = table[at + 3]
+        seal = _seal(hashed, bounds)
         if (
-            table[at] ^ (bounds * _MIX_1) == across
-            and table[at + 1] ^ (bounds * _MIX_2) == down
-            and table[at + 2] ^ (bounds * _MIX_3) == code
+            table[at] ^ seal == across
+            and table[at + 1] ^ seal == down
+            and table[at + 2] ^ seal == code
         ):
-            return at
-    return -1
+            return at, bounds
+    return -1, ZERO
 
 
 @njit(cache=True, nogil=True)
-def _load(table, bucket, across, down, code, left):
+def _load(table, bucket, hashed, across, down, code, left):
     """Return the known bounds and best safe edge of one key; `left` boxes bound any margin."""
-    at = _find(table, bucket, across, down, code)
+    at, bounds = _find(table, bucket, hashed, across, down, code)
     if at < 0:
         return -left, left, NO_MOVE
-    entry = table[at + 3]
-    lower = np.int64(entry & BYTE) - 64
-    upper = np.int64((entry >> np.uint64(8)) & BYTE) - 64
-    return lower, upper, (entry >> np.uint64(16)) & BYTE
+    lower = np.int64(bounds & BYTE) - 64
+    upper = np.int64((bounds >> np.uint64(8)) & BYTE) - 64
+    return lower, upper, (bounds >> np.uint64(16)) & BYTE
 
 
 @njit(cache=True, nogil=True)
-def _store(table, bucket, across, down, code, lower, upper, move, depth):
+def _store(table, bucket, hashed, across, down, code, lower, upper, move, depth):
     """Keep the bounds of one key: first entry for the deepest, second for the latest."""
-    at = _find(table, bucket, across, down, code)
+    at, _ = _find(table, bucket, hashed, across, down, code)
     if at < 0:
         at = bucket if (table[bucket + 3] >> np.uint64(24)) <= depth else bucket + ENTRY_WORDS
     bounds = np.uint64(lower + 64) | (np.uint64(upper + 64) << np.uint64(8))
     bounds |= (move << np.uint64(16)) | (depth << np.uint64(24))
-    table[at], table[at + 1] = across ^ (bounds * _MIX_1), down ^ (bounds * _MIX_2)
-    table[at + 2], table[at + 3] = code ^ (bounds * _MIX_3), bounds
+    seal = _seal(hashed, bounds)
+    table[at], table[at + 1] = across ^ seal, down ^ seal
+    table[at + 2], table[at + 3] = code ^ seal, bounds
 
 
 @njit(cache=True, nogil=True)
@@ -207,8 +218,9 @@ def search(across, down, beta, ply, board, work, table, control):
         return loony_margin(work, ply_words, chains, loops)
     code = _code_of_chains(board, work, ply_words, chains, loops)
     key_across, key_down = _canonical(board, core_across, core_down)
-    bucket = _bucket(table, key_across, key_down, code)
-    lower, upper, move = _load(table, bucket, key_across, key_down, code, left)
+    hashed = _hash(key_across, key_down, code)
+    bucket = _bucket(table, hashed)
+    lower, upper, move = _load(table, bucket, hashed, key_across, key_down, code, left)
     if lower >= beta:
         return lower
     if upper < beta:
@@ -281,7 +293,7 @@ def search(across, down, beta, ply, board, work, table, control):
     else:
         upper = min(upper, best)
     depth = np.uint64(popcount(core_across) + popcount(core_down))
-    _store(table, bucket, key_across, key_down, code, lower, upper, move, depth)
+    _store(table, bucket, hashed, key_across, key_down, code, lower, upper, move, depth)
     return best
 
 
