@@ -13,7 +13,7 @@ PIP_INSTALL := -m pip install $(if $(EXTRA),,--quiet)
 HOST := 127.0.0.1
 PORT := 8000
 
-.PHONY: train play test test-slow lint chaos gpu gpu-compile clean
+.PHONY: train play test test-slow lint gpu clean
 
 # Two cores are busier as two devices than as one; a GPU takes no notice.
 train: export JAX_NUM_CPU_DEVICES := 2
@@ -31,24 +31,8 @@ test: $(VENV)/installed-dev lint  ## Lint and run the tests.
 test-slow: $(VENV)/installed-dev  ## The long studies that `make test` leaves out.
 	$(BIN)/python -m pytest -m slow
 
-chaos: $(VENV)/installed  ## Kill a run 50 times, damage its files, fill its disk; compare the end.
-	$(BIN)/python tests/chaos.py --kills 50
-
-gpu: $(VENV)/installed-dev  ## On a GPU: test, benchmark, profile, sweep, train; goes on where it stopped.
-	$(BIN)/python tests/gpu.py
-
-# Compiles for GPUs that are not there. The CUDA build of jax is large: an environment of its own.
-GPU_COMPILE := .venv-gpu/bin/python scripts/gpu_compile.py
-gpu-compile: .venv-gpu/installed  ## Count launches, loops and memory of every GPU preset; needs no GPU.
-	$(GPU_COMPILE) --config configs/gpu_8gb.yaml --target "RTX 4060"
-	$(GPU_COMPILE) --config configs/gpu_24gb.yaml --target "RTX 4090"
-	$(GPU_COMPILE) --config configs/gpu_80gb.yaml --target H100
-	$(GPU_COMPILE) --config configs/gpu_80gb.yaml --target H200
-
-.venv-gpu/installed: pyproject.toml
-	$(PYTHON) -m venv .venv-gpu || { rm -rf .venv-gpu; exit 1; }
-	.venv-gpu/bin/python -m pip install --quiet --editable ".[cuda13]"
-	touch $@
+gpu: $(VENV)/installed  ## On a GPU: train 5x5 from scratch, export, benchmark.
+	PYTHON=$(BIN)/python bash scripts/gpu.sh
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -72,4 +56,4 @@ $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
 	touch $@ $(VENV)/installed
 
 clean:
-	rm -rf $(VENV) .venv-gpu .cache
+	rm -rf $(VENV) .cache

@@ -19,18 +19,15 @@ from jaxzero.host.files import shipped_folder
 
 COMMANDS = {
     "train": "train a network",
-    "watch": "watch a run",
     "play": "play in the terminal or in the browser, or have a match played",
     "engine": "play for another program: gtp, sau or botzone",
     "analyse": "analyse a position, or review a game",
-    "evaluate": "measure a network: matches, suites of solved positions, a rating",
+    "evaluate": "measure a network: matches, suites of solved positions",
     "solve": "solve a board or a position exactly",
     "export": "export the network of a run to a file",
-    "compare": "compare runs",
     "benchmark": "measure the speed of a config and find what bounds it",
     "sweep": "measure lists of settings",
     "make_suite": "make a suite of solved positions",
-    "gpu_compile": "compile for a GPU that is not there",
 }
 
 

@@ -1,7 +1,8 @@
-"""Measure a trained network: matches, suites of solved positions, a rating of its checkpoints.
+"""Measure a trained network: matches and suites of solved positions.
 
 Examples: jaxzero evaluate --weights 3x3 --opponents greedy,perfect --suite table
 jaxzero evaluate --weights 5x5 --suite 5x5_test --players policy,search:64,greedy
+jaxzero evaluate --weights 7x7 --weights2 5x5 --rows 6 --cols 6 --players search:64
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser, Namespace
 
 from jaxzero.cli import parse, refuse_given, run_script, script_parser
-from jaxzero.config.ranges import Agreeing, MatchGames, NonNegativeInt, Seed, Simulations
+from jaxzero.config.ranges import MatchGames, NonNegativeInt, Seed, Simulations
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_folder, write_json
 from jaxzero.host.programs import use_compilation_cache
@@ -80,20 +81,8 @@ def evaluate_parser() -> ArgumentParser:
         "--players",
         help="players to score on the suite, separated by commas, named as for --opponents; each "
         "is compared with the first on the same positions; default: policy and search with "
-        "--simulations. With --ladder: the players to rate",
-    )
-    parser.add_argument(
-        "--ladder",
-        action="store_true",
-        help="rate --players in Elo by matches of each against each; without --players the "
-        "checkpoints of the run, which needs --run_dir",
-    )
-    parser.add_argument(
-        "--agreement",
-        type=Agreeing,
-        help="compare the network with itself on so many positions of each stage of the game, also "
-        "where nothing can be solved: its values of rotated boards, and of a search with "
-        "--simulations",
+        "--simulations. With a second network and no suite: the players of the match between the "
+        "two networks",
     )
     parser.add_argument("--seed", type=Seed, default=0, help="seed of openings and players")
     parser.add_argument("--json", type=Path, help="file for the results")
@@ -108,25 +97,21 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
     refuse = partial(refuse_given, arguments)
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even")
-    matches, suite = options.opponents or options.ladder, options.suite
-    agreement = options.agreement
-    if options.ladder and options.players is None:
-        if options.run_dir is None:
-            raise InputError("ladder: needs --run_dir")
-        refuse(["rows", "cols"], "cannot stand beside --ladder")
-        if not (options.opponents or suite):
-            refuse(["checkpoint"], "cannot stand beside --ladder, which rates all of them")
-    if not suite and not options.ladder:
-        refuse(["players", "figures"], "needs --suite or --ladder")
-    if not (suite or agreement) and not (options.ladder and options.players):
-        refuse(["run_dir2", "weights2"], "needs --suite, --agreement, or --ladder with --players")
-    if not matches:
-        refuse(["games", "opening_plies"], "needs --opponents or --ladder")
-    if options.players is not None and not (options.opponents or agreement):
-        refuse(["simulations"], "cannot stand beside --players, which say their own")
-    if not (matches or suite or agreement):
-        measures = "--suite, --opponents, --ladder or --agreement"
-        raise InputError(f"suite: name {measures}: nothing is to be measured")
+    suite, players = options.suite, options.players is not None
+    pair = options.run_dir2 is not None or options.weights2 is not None
+    match = pair and players and not suite
+    if not suite:
+        refuse(["figures"], "needs --suite")
+        if not pair:
+            refuse(["players"], "needs --suite or a second network")
+        elif not match:
+            refuse(["run_dir2", "weights2"], "needs --suite or --players")
+    if not (options.opponents or match):
+        refuse(["games", "opening_plies"], "needs --opponents or a match of two networks")
+    if players and not options.opponents:
+        refuse(["simulations"], "cannot be combined with --players, which name their own")
+    if not (options.opponents or suite or match):
+        raise InputError("suite: name --suite or --opponents: nothing is to be measured")
 
 
 def tell_apart(*networks: tuple[str, LoadedAgent]) -> dict[str, Agent]:
@@ -145,7 +130,7 @@ def main(arguments: list[str]) -> None:
     check_options(options, arguments)
     figures = options.figures or options.run_dir or Path("figures")
     check_result_file("json", options.json, JSON)
-    if options.suite or options.ladder:
+    if options.suite:
         check_folder("figures" if options.figures else "run_dir", figures)
         if options.json and os.path.realpath(options.json) == os.path.realpath(figures):
             raise InputError(f"json: {options.json} cannot be the folder of the figures as well")
@@ -153,18 +138,10 @@ def main(arguments: list[str]) -> None:
             refuse_run("figures", figures)
 
     from jaxzero.config.training import check_opening
-    from jaxzero.measure.agreement import measure_agreement
     from jaxzero.measure.scoring import BATCH
-    from jaxzero.measure.strength import (
-        play_matches,
-        rate_checkpoints,
-        rate_players,
-        refuse_search,
-        refuse_searches,
-    )
+    from jaxzero.measure.strength import match_networks, play_matches, refuse_searches
     from jaxzero.measure.suite import load_suite
     from jaxzero.measure.suite_report import score_suite, scored_players
-    from jaxzero.players.single import at_once
     from jaxzero.runs.resize import asked_board, resize
 
     use_compilation_cache()
@@ -175,7 +152,7 @@ def main(arguments: list[str]) -> None:
         one and one._replace(agent=resize(one.agent, board, f"{which.field}: {which.name}"))
         for one, which in ((loaded, source), (loaded2, source2))
     )
-    if options.opponents or options.ladder:
+    if options.opponents or not options.suite:
         check_opening("opening_plies", options.opening_plies, board)
     for one, which in ((loaded, source), (loaded2, source2)):
         if one:
@@ -188,9 +165,6 @@ def main(arguments: list[str]) -> None:
         players = scored_players(names, board, loaded.agent, 2 if source2 else 1)
         positions = BATCH if options.suite else 0
         refuse_searches("players", players, options.games, board, positions)
-    if options.agreement:
-        positions = at_once(options.agreement, options.simulations)
-        refuse_search("simulations", options.simulations, 2, board, positions)
     networks = {source.name: loaded.agent}
     if source2:
         networks = tell_apart((source.name, loaded), (source2.name, loaded2))
@@ -198,17 +172,12 @@ def main(arguments: list[str]) -> None:
     if source2:
         results |= {"source2": source2.name, "iteration2": loaded2.iteration}
     match = (options.games, options.opening_plies, options.seed)
+    if source2 and not options.suite:
+        results["match"] = match_networks(networks, players, *match)
     if options.opponents:
         results["versus"] = play_matches(loaded, options.opponents, options.simulations, *match)
     if options.suite:
         results |= score_suite(networks, suite, players, figures, options.seed)
-    if options.agreement:
-        alike = networks, options.agreement, options.simulations, options.seed
-        results["agreement"] = measure_agreement(*alike)
-    if options.ladder and options.players:
-        results |= rate_players(networks, players, *match)
-    elif options.ladder:
-        results["ladder"] = rate_checkpoints(options.run_dir, options.simulations, *match, figures)
     if options.json:
         write_json(options.json, results)
 

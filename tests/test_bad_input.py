@@ -49,10 +49,8 @@ game: {rows: 2, rows: 3} | TRAIN --game '{rows: 2, rows: 3}'
 game.rows: 二 | TRAIN --game.rows 二
 distributed: | TRAIN --distributed=1
 name: | export.py --weights 2x2 --out new --name ''
-names: | compare.py --runs run --names
 json: | analyse.py --weights 2x2 --json --
 run_dir: | train.py --config tiny --run_dir --seed 3
-run_dir: | watch.py
 
 config: name | train.py --run_dir new
 config: name | train.py --predict_memory
@@ -67,10 +65,7 @@ config: utf16.yaml | train.py --run_dir new --config utf16.yaml
 config: list.yaml | train.py --run_dir new --config list.yaml
 config: two.yaml | train.py --run_dir new --config two.yaml
 minutes: 1:30 in | train.py --run_dir new --config minutes.yaml
-run_dir: torn/config.yaml | watch.py --run_dir torn
-runs: torn/config.yaml | compare.py --runs torn
 game: None in null.yaml | train.py --run_dir new --config null.yaml
-config: tiny | benchmark.py --startup --config tiny
 
 selfplay.random_opening_moves: 13 | TRAIN --selfplay.random_opening_moves 13
 selfplay.late_start_moves: 99 | TRAIN --selfplay.late_start_moves 99
@@ -99,14 +94,7 @@ run_dir: pictures | train.py --config tiny --run_dir pictures
 run_dir: loop | train.py --config tiny --run_dir loop
 run_dir: new | train.py --resume --run_dir new
 run_dir: name | evaluate.py --suite table
-run_dir: loop | watch.py --run_dir loop
 run_dir2: pipe | evaluate.py --weights 2x2 --suite table --run_dir2 pipe
-runs: name | compare.py
-runs: pictures | compare.py --runs pictures
-runs: iterations in run/summary.json | compare.py --runs run
-runs: | compare.py --runs run pictures/../run
-names: 2 | compare.py --runs run --names a b
-names: a | compare.py --runs run pictures --names a a
 weights: README.md | evaluate.py --weights README.md --suite table
 weights: pictures | evaluate.py --weights pictures --suite table
 weights: 2x2 cannot | train.py --resume --run_dir run --weights 2x2
@@ -118,20 +106,16 @@ weights2: 2x2 cannot | evaluate.py --weights 2x2 --suite table --run_dir2 run --
 weights2: 2x2 needs | play.py --mode ai --player greedy --weights2 2x2 --player2 greedy
 weights2: 3x3 was | play.py --mode ai --weights 2x2 --weights2 3x3
 checkpoint: 3 | evaluate.py --weights 2x2 --suite table --checkpoint 3
-checkpoint: 3 | evaluate.py --run_dir run --ladder --checkpoint 3
 checkpoint2: 3 | play.py --mode ai --checkpoint2 3
 
 out: run holds | sweep.py --config tiny --out run --selfplay.games_per_iteration 8,16
 out: run holds | export.py --weights 2x2 --out run --name config --overwrite
 out: list.yaml exists | export.py --weights 2x2 --out . --name list
-out: run/curves.png | compare.py --runs run --out run/curves.png
-out: x.npz must | compare.py --runs run --out x.npz
 out: run/checkpoints/48/x.npz | make_suite.py --out run/checkpoints/48/x.npz
 out: old.npz | make_suite.py --out old.npz
 out: name | export.py --weights 2x2
 json: run/metrics.jsonl | evaluate.py --weights 2x2 --suite table --json run/metrics.jsonl
 json: link.json | benchmark.py --config tiny --json link.json
-json: run/x/../summary.json | gpu_compile.py --config tiny --json run/x/../summary.json
 json: README.md | solve.py --rows 1 --cols 1 --json README.md
 json: loop | analyse.py --weights 2x2 --json loop
 json: new.json | evaluate.py --weights 2x2 --suite table --figures new.json --json new.json
@@ -147,7 +131,6 @@ save: x.png | play.py --save x.png
 opponents: greedy,,random | evaluate.py --weights 2x2 --opponents greedy,,random
 opponents: greedy | evaluate.py --weights 2x2 --opponents greedy,random,greedy
 opponents: search:0 | evaluate.py --weights 2x2 --opponents search:0
-agreement: 0 | evaluate.py --weights 2x2 --agreement 0
 opponents: perfect:nan | evaluate.py --weights 2x2 --opponents perfect:nan
 players: greedy needs | evaluate.py --weights 2x2 --players greedy
 players: greedy have | evaluate.py --weights 2x2 --weights2 2x2 --suite table --players greedy
@@ -157,11 +140,7 @@ player: perfect | play.py --rows 8 --cols 8
 player2: expert:1 | play.py --mode ai --player greedy --player2 expert:1
 suite: README.md | evaluate.py --weights 2x2 --suite README.md
 suite: name | evaluate.py --weights 2x2
-ladder: | evaluate.py --weights 2x2 --ladder
-simulations: 9 | evaluate.py --weights 2x2 --ladder --players random,greedy --simulations 9
-players: random alone | evaluate.py --weights 2x2 --ladder --players random
 weights2: 2x2 needs | evaluate.py --weights 2x2 --weights2 2x2 --opponents greedy
-rows: 3 | evaluate.py --run_dir run --ladder --rows 3
 simulations: 9 | evaluate.py --weights 2x2 --suite table --players policy --simulations 9
 opening_plies: 500 | evaluate.py --weights 2x2 --opponents greedy --opening_plies 500
 opening_plies: 4 | evaluate.py --weights 2x2 --suite table --opening_plies 4
@@ -177,7 +156,6 @@ temperature: 1.0 | play.py --mode ai --temperature 1 --player greedy --player2 g
 seconds: 2 | engine.py --weights 2x2 --seconds 2 --clock 60
 host: 203.0.113.9 | play.py --web --host 203.0.113.9 --port 0
 host: 127.0.0.1 | play.py --host 127.0.0.1
-every: 3 | watch.py --run_dir run --once --every 3
 
 board: 20x20 | solve.py --rows 20 --cols 20 --position h0,0
 seconds: 0 | solve.py --seconds 0
@@ -211,9 +189,6 @@ selfplay.games_per_iteration: , | sweep.py --config tiny --out new --selfplay.ga
 selfplay.games_per_iteration: 8 | sweep.py --out new --preset batch --selfplay.games_per_iteration 8
 network.trunk: foo | sweep.py --config tiny --out new --network.trunk conv,foo
 search.simulations: 8,,16 | sweep.py --config tiny --out new --search.simulations 8,,16
-parts: search,,update | gpu_compile.py --config tiny --parts search,,update
-parts: search update | gpu_compile.py --config tiny --parts 'search update'
-target: Voodoo | gpu_compile.py --config tiny --target Voodoo
 """
 
 
@@ -466,9 +441,8 @@ def test_damaged_suites_and_solved_positions(tmp_path):
 
 
 def test_damaged_folders_of_a_run(tmp_path):
-    from jaxzero.runs.compare import format_runs, group_runs, levels, read_run
+    from jaxzero.runs.metrics import read_metrics
     from jaxzero.runs.run_dir import finished_checkpoints
-    from jaxzero.runs.watch import watch_run
     from jaxzero.runs.weights import initial_note
 
     config, metrics, begun = (
@@ -480,25 +454,12 @@ def test_damaged_folders_of_a_run(tmp_path):
     metrics.write_text(f"{json.dumps(line)}\n" * 3)
     begun.write_text(json.dumps({"weights": "2x2", "games": 3, "minutes": 0.5}))
 
-    def compare() -> None:
-        groups = group_runs([read_run(tmp_path)])
-        format_runs(groups), [levels(group) for group in groups]
-
     check_damage(config, lambda: load_config(config), 20)
-    check_damage(metrics, lambda: watch_run(tmp_path), 30)
-    check_damage(metrics, compare, 30)
+    check_damage(metrics, lambda: read_metrics(tmp_path), 30)
     check_damage(begun, lambda: initial_note(tmp_path), 100)
     (tmp_path / "checkpoints").write_text("in the way")
     with pytest.raises(InputError, match=r"^run_dir: .*checkpoints is no folder"):
         finished_checkpoints(tmp_path / "checkpoints")
-
-
-def test_a_folder_with_signs_of_markup_is_watched(tmp_path):
-    run = tmp_path / "a[" / "red]"  # together "[/red]"
-    run.mkdir(parents=True)
-    (run / "config.yaml").write_bytes((ROOT / "configs" / "tiny.yaml").read_bytes())
-    done = run_here("watch.py", "--run_dir", "a[/red]", "--once", cwd=tmp_path)
-    assert done.returncode == 0 and "a[/red]" in done.stdout
 
 
 def test_damaged_results_of_a_sweep(tmp_path):

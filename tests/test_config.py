@@ -81,12 +81,6 @@ def test_games_must_begin_before_they_end():
         load_config(TINY, exact, "--selfplay.late_start_moves=8")
 
 
-def test_most_decisions_of_a_falling_start_are_stored():
-    # The solver leaves 14 decisions, so a lane of 12 games has 28 steps: 3/4 * 28 / 12 = 1.75.
-    stops = "--selfplay.solver_below_edges=26", "--selfplay.late_start_moves=8"
-    assert load_config(ROOT / "configs/cpu_4x4.yaml", *stops).positions_per_game == 2
-
-
 @pytest.mark.parametrize("name", RENAMED)
 def test_a_setting_that_was_renamed_is_named_with_its_new_name(name, tmp_path):
     known = list(dict(typed_fields(Config)))

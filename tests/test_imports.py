@@ -14,7 +14,7 @@ from script_runner import ROOT, python
 CHANGES = """
 import importlib, logging, os, pkgutil, sys, threading, warnings
 import absl.logging, anyio, chex, flax, jax, jsonargparse, matplotlib.figure, mctx, numba, numpy
-import optax, orbax.checkpoint, rich, safetensors, scipy.sparse, scipy.special, starlette, tabulate
+import optax, orbax.checkpoint, rich, safetensors, starlette, tabulate
 import tensorboardX, yaml
 from jsonargparse import _common, _loaders_dumpers, _optionals
 

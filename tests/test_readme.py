@@ -10,7 +10,6 @@ import re
 import shlex
 import subprocess
 from contextlib import redirect_stdout
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -78,7 +77,6 @@ def examples_of(page: str) -> list[tuple[str, str]]:
     ("page", "number"),
     [
         ("docs/playing.md", 0),
-        *product(["docs/adapters.md"], range(3)),  # the fourth needs a library that is no extra
         pytest.param("docs/playing.md", 1, marks=pytest.mark.slow),
         pytest.param("README.md", 0, marks=pytest.mark.slow),
     ],

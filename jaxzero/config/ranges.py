@@ -40,7 +40,6 @@ Simulations = whole(1, MOST_SIMULATIONS)
 Considered = whole(1, 1000)  # no board has more edges
 SimulationsOrNone = whole(0, MOST_SIMULATIONS)
 MatchGames = whole(2, 100_000)  # a match draws its openings one by one
-Agreeing = whole(1, 10_000)  # positions of a band
 Seed = whole(0, 2**32 - 1)
 SuiteGames = whole(1, 100_000)
 SeedOfMany = whole(0, 2**31)  # each player adds its number to the seed

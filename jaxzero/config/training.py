@@ -207,7 +207,7 @@ class Config(Lengths):
     checkpoint_every: PositiveInt = 20
     """Iterations between checkpoints; the last iteration always has one."""
     keep_checkpoints: PositiveInt = 10
-    """Newest checkpoints to keep; older ones are deleted. A ladder rates the kept checkpoints."""
+    """Newest checkpoints to keep; older ones are deleted."""
     save_replay: bool = True
     """Save the replay buffer with the newest two checkpoints. A resumed run then equals an
     uninterrupted run, except for solver results that were still pending. The buffer is the largest

@@ -1,46 +1,32 @@
-"""Measure strength: matches, a ladder of checkpoints, and the record of exported weights."""
+"""Measure strength: matches, and the record of exported weights."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import jax
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.host.files import make_folder
 from jaxzero.host.status import doing
 from jaxzero.measure.arena import MOST_AT_ONCE, batch_size, play_match
-from jaxzero.measure.rating import (
-    draw_ladder,
-    elo_ratings,
-    format_ratings,
-    ladder_pairs,
-    play_pairs,
-)
 from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.suite import choose_suite
 from jaxzero.measure.suite_report import format_scores
 from jaxzero.players.agent import Agent
 from jaxzero.players.levels import find_level
-from jaxzero.players.players import make_player, make_players, name_shown
-from jaxzero.runs.checkpoint import Checkpoints
+from jaxzero.players.players import LEARNT, make_player, make_players
 from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import (
     LoadedAgent,
     from_half,
-    load_agent,
     read_record,
     to_half,
     training_record,
 )
-
-ANCHORS = "random,greedy"
 
 
 def play_matches(
@@ -62,61 +48,25 @@ def play_matches(
     return results
 
 
-def rate_checkpoints(
-    run_dir: Path, simulations: int, games: int, opening_plies: int, seed: int, figures: Path
-) -> list[dict]:
-    """Rate the checkpoints of a run by matches between neighbours and anchors; print and draw."""
-    loaded = load_agent(run_dir)
-    game = loaded.config.game.board
-    refuse_search("simulations", simulations, games, game)
-    with Checkpoints(run_dir) as checkpoints:
-        iterations = checkpoints.iterations()
-    # One player with many weights, so that its matches compile once.
-    player = make_player(f"search:{simulations}", game, loaded.agent)
-    climbers, iteration_of = [], {}
-    for iteration in iterations:
-        try:
-            params = load_agent(run_dir, iteration).agent.params
-        except InputError as error:
-            print(f"skipped: {error}")
-            continue
-        name = f"iteration {iteration}"
-        climbers.append(replace(player, name=name, params=params))
-        iteration_of[name] = iteration
-    pairs = ladder_pairs(climbers, make_players(ANCHORS, game))
-    ratings = elo_ratings(play_pairs(game, pairs, games, opening_plies, seed), anchor="random")
-    print(f"\n{format_ratings(ratings)}")
-    ladder = [{"iteration": iteration_of.get(one.name), **one._asdict()} for one in ratings]
-    make_folder("figures", figures)
-    draw_ladder(figures / "ladder.png", ladder)
-    print(figures / "ladder.png")
-    return ladder
-
-
-def rate_players(
+def match_networks(
     networks: dict[str, Agent], names: list[str], games: int, opening_plies: int, seed: int
-) -> dict[str, list[dict]]:
-    """Rate players by matches of all pairs; print the results.
+) -> dict[str, dict]:
+    """Play a match between two networks for each player in `names`; print and return the results.
 
-    A player that uses a network plays once for each network. Returns the `ladder` and its
-    `matches`. The first player has 0 Elo. Raises: InputError for a single player.
+    Each result is that of the first network. Raises: InputError for a player without a network.
     """
-    game = next(iter(networks.values())).network.game
-    players = {
-        shown: replace(make_player(name, game, agent), name=shown)
-        for network, agent in networks.items()
-        for name in names
-        for shown in [name_shown(name, network, len(networks))]
-    }
-    if len(players) < 2:
-        raise InputError(f"players: {', '.join(players)} alone cannot be rated, name another one")
-    matches = play_pairs(game, [*combinations(players.values(), 2)], games, opening_plies, seed)
-    for first, second, result in matches:
-        print(f"{first} against {second}: {result}")
-    ratings = elo_ratings(matches, anchor=next(iter(players)))
-    print(f"\n{format_ratings(ratings)}")
-    played = [{**one._asdict(), "result": one.result.to_dict()} for one in matches]
-    return {"ladder": [one._asdict() for one in ratings], "matches": played}
+    (one, first), (other, second) = networks.items()
+    game, results = first.network.game, {}
+    for name in names:
+        if not name.startswith(LEARNT):
+            raise InputError(f"players: {name} uses no network, so two networks cannot be matched")
+    for name in names:
+        players = (make_player(name, game, agent) for agent in (first, second))
+        with doing(f"playing {games} games of {name}"):
+            result = play_match(game, *players, games, opening_plies, seed)
+        print(f"{name}: {one} against {other} {result}", flush=True)
+        results[name] = result.to_dict()
+    return results
 
 
 def measure_weights(

@@ -30,6 +30,7 @@ from jaxzero.runs.summary import (
     time_left,
     write_summary,
 )
+from jaxzero.runs.warnings import Warnings
 from jaxzero.runs.weights import InitialWeights, note_initial_weights, noted_initial_weights
 from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.evaluator import Evaluator
@@ -177,7 +178,7 @@ def iterate(
     Never ends by itself. Raises: FloatingPointError as `run_iteration`.
     """
     config, devices, _, evaluator = parts
-    run_key = replicate(jax.random.key(config.seed), devices)
+    warnings, run_key = Warnings(config), replicate(jax.random.key(config.seed), devices)
     gather([0.0])  # compiling ends at different times; first collectives must start together
     while True:
         # The compiled program is `iteration` in training/iteration.py.
@@ -188,6 +189,8 @@ def iterate(
         if evaluator.is_due(progress.iteration):
             measured, words = evaluator.evaluate(progress.learner)
             metrics, line = metrics | measured, line + words
+        for warning in warnings.add({"iteration": progress.iteration, **metrics}):
+            line += f"\nwarning: {warning}"
         progress, stopped = agree(progress, stop, metrics)
         yield progress, metrics, line, stopped or progress.fraction_done(config) == 1
 

@@ -298,7 +298,7 @@ def run(tmp_path_factory) -> Path:
 SMALL = TINY.replace("--iterations 2 ", "")
 SCRIPTS = {
     "train": f"{TINY} --run_dir OUT/run",
-    "evaluate": "--run_dir RUN --suite table --opponents random --games 8 --ladder "
+    "evaluate": "--run_dir RUN --suite table --opponents random --games 8 "
     "--simulations 4 --json OUT/out.json --figures OUT/figures",
     "play": "--mode dual --player perfect --player2 greedy --rows 3 --cols 3 --games 200",
     "solve": "--rows 3 --cols 3 --json OUT/out.json",
@@ -306,7 +306,6 @@ SCRIPTS = {
     "make_suite": "--rows 3 --cols 3 --games 16 --out OUT/suite.npz",
     "benchmark": f"{SMALL} --seconds 3 --rounds 1 --json OUT/out.json --trace OUT/trace",
     "sweep": f"{SMALL} --selfplay.games_per_iteration 8,16 --rounds 1 --out OUT/sweep",
-    "compare": "--runs RUN --out OUT/figure.png",
 }
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from script_runner import ROOT
+from script_runner import ROOT, run_here
 
 from jaxzero.config import SearchConfig
 from jaxzero.errors import InputError
@@ -71,6 +71,23 @@ def test_two_checkpoints_of_one_run_have_names_that_differ():
     ):
         agents = (first[1].agent, second[1].agent)
         assert tell_apart(first, second) == dict(zip(names, agents, strict=True))
+
+
+def test_two_networks_play_a_match(tmp_path):
+    file = tmp_path / "match.json"
+    pair = "--weights 2x2 --weights2 2x3 --rows 2 --cols 2 --opening_plies 0".split()
+    words = [*"--weights 2x2 --weights2 2x2 --games 4 --opening_plies 2".split(), "--json", file]
+    done = run_here("evaluate.py", *words, "--players", "policy")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(file.read_text())["match"]["policy"]["points"] == 0.5  # against itself
+    for wrong, field in (
+        ([*pair, "--players", "policy"], "weights2: "),  # 2x3 does not fit 2x2
+        ([*words, "--players", "policy,greedy"], "players: greedy "),
+        ([*words[2:], "--weights", "2x2"], "weights2: 2x2 "),
+        (["--weights", "2x2", "--players", "policy"], "players: policy "),
+    ):
+        done = run_here("evaluate.py", *wrong)
+        assert done.returncode == 2 and done.stderr.startswith(f"error: {field}"), done.stderr
 
 
 def part(wrong: float | None, error: float | None = None) -> dict:

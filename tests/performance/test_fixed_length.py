@@ -6,7 +6,8 @@ traces to a scan. Only a loop with an end that depends on the data traces to a `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -15,20 +16,21 @@ import jax.numpy as jnp
 import pytest
 
 from jaxzero.cli import load_config
-from jaxzero.config import SearchConfig
+from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, initial_states
-from jaxzero.network.network import Network
-from jaxzero.performance.gpu_compile import as_on_gpu, part_program
+from jaxzero.network.network import Network, inference_copy
+from jaxzero.performance.timing import random_positions
 from jaxzero.search.gumbel import halving
-from jaxzero.search.search import Evaluation, search
-from jaxzero.training.learner import CPU_CHUNK
+from jaxzero.search.search import Evaluation, network_evaluator, search
+from jaxzero.training.learner import CPU_CHUNK, init_learner, update
 from jaxzero.training.openings import open_games
 
 # Small sizes: nothing is compiled, and the batch size does not change the tracing time.
 SMALL = ("--selfplay.games_per_iteration=4", "--learner.batch_size=4", "--network.blocks=3")
+PLAIN = ("--selfplay.late_start_moves=0", "--selfplay.late_start_until=0", "--selfplay.td_lambda=1")
 CONFIGS = {
     "5x5, quiet game": ("gpu_8gb", "--search.simulations=32"),
-    "5x5, all positions": ("standard", "--search.nodes=all"),
+    "5x5, all positions": ("gpu_24gb", "--search.nodes=all", *PLAIN),
     "5x5, attention": ("gpu_8gb", "--network.attention_heads=4"),
     "7x7, dense": ("cpu", "--game.rows=7", "--game.cols=7"),
     "5x5, graph": ("gpu_8gb", "--network.trunk=graph"),
@@ -71,6 +73,34 @@ def equations(program: jax.extend.core.Jaxpr, times: int = 1) -> Iterator[Found]
 
 def is_program(value) -> bool:
     return isinstance(value, jax.extend.core.Jaxpr | jax.extend.core.ClosedJaxpr)
+
+
+def as_on_gpu(config: Config) -> Config:
+    """Return a config with its automatic settings resolved as on a GPU."""
+    network, search = config.network, config.search
+    form = "direct" if network.convolution == "auto" else network.convolution
+    dtype = "bfloat16" if network.compute_dtype == "auto" else network.compute_dtype
+    return replace(
+        config,
+        network=replace(network, convolution=form, compute_dtype=dtype),
+        search=replace(search, evaluation_batch=search.evaluation_batch or 10**9),
+    )
+
+
+def part_program(config: Config, network: Network, part: str) -> tuple[Callable, tuple]:
+    """Return the program of a part of an iteration and the shapes of its inputs."""
+    games = config.lanes(config.selfplay.games_per_iteration)
+    state = jax.eval_shape(lambda: initial_states(network.game, games))
+    learner = jax.eval_shape(lambda: init_learner(network, config))
+    if part == "update":
+        samples = partial(random_positions, network, config.learner.batch_size)
+        return partial(update, network, config), (learner, jax.eval_shape(samples))
+    prepared = jax.eval_shape(partial(inference_copy, network, batch=games), learner.params)
+    if part == "network":
+        return network.apply, (prepared, state.drawn)
+    evaluate = network_evaluator(network, config.search)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    return partial(search, network.game, config.search, evaluate), (prepared, key, state)
 
 
 def unknown_loops(program) -> list[str]:
