@@ -42,7 +42,7 @@ def train_parser() -> ArgumentParser:
     parser.add_argument(
         "--weights",
         help="initial network: a shipped one, such as 5x5, a .safetensors file, or the folder of a "
-        "run. Arrays that fit are taken over; from another board, if the network is conv or graph",
+        "run. Arrays that fit are taken over; from another board, if the network is conv",
     )
     parser.add_argument(
         "--max_minutes",

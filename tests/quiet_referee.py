@@ -17,7 +17,7 @@ from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
 from jaxzero.game.structure import structure
 from jaxzero.search.search import Evaluate, Evaluation
-from jaxzero.training import queue, selfplay, targets
+from jaxzero.training import queue, selfplay
 from jaxzero.training.targets import Decisions, Positions
 
 GAME = DotsAndBoxes(3, 3)
@@ -93,8 +93,8 @@ class Played(NamedTuple):
 
 def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[..., Played]:
     """Return a compiled function from a key and a fraction of the run to an iteration's games."""
-    functions = (selfplay.play_to_the_end, targets.label, queue.make_queue)
-    modules = (selfplay, targets, queue)
+    functions = (selfplay.play_to_the_end, selfplay.label, queue.make_queue)
+    modules = (selfplay, selfplay, queue)
     seen = {}
 
     def noted(function):
@@ -104,7 +104,7 @@ def play_program(config: Config, evaluate: Evaluate, games: int) -> Callable[...
         with pytest.MonkeyPatch.context() as patch:
             for module, function in zip(modules, functions, strict=True):
                 patch.setattr(module, function.__name__, noted(function))
-            stored, _, metrics = selfplay.play_block(config, evaluate, (), key, games, fraction)
+            stored, metrics = selfplay.play_block(config, evaluate, (), key, games, fraction)
         longest = seen["make_queue"].longest if "make_queue" in seen else None
         return Played(*seen["play_to_the_end"], seen["label"], stored, metrics, longest)
 

@@ -69,7 +69,6 @@ game: None in null.yaml | train.py --run_dir new --config null.yaml
 
 selfplay.random_opening_moves: 13 | TRAIN --selfplay.random_opening_moves 13
 selfplay.late_start_moves: 99 | TRAIN --selfplay.late_start_moves 99
-selfplay.solver_below_edges: 99 | TRAIN --selfplay.solver_below_edges 99
 selfplay.games_per_iteration: 1000000000 | TRAIN --selfplay.games_per_iteration 1000000000
 evaluation.final_games: 7 | TRAIN --evaluation.final_games 7
 evaluation.opponents: greedi | TRAIN --evaluation.opponents greedi

@@ -40,26 +40,20 @@ class GameConfig:
 class NetworkConfig:
     """The residual network."""
 
-    trunk: Literal["conv", "dense", "graph"] = "conv"
+    trunk: Literal["conv", "dense"] = "conv"
     """Kind of network. conv: a ResNet on the grid of dots. dense: fully connected residual
-    blocks; ten times cheaper per position on a CPU, where presets use it up to 3x3. graph: boxes
-    exchange messages through undrawn edges; it learns most per position and costs several times
-    as much as dense on a CPU."""
+    blocks; ten times cheaper per position on a CPU, where presets use it up to 3x3."""
     features: Literal["raw", "structure"] = "structure"
     """Input of the network. raw: only the edges. structure: also free boxes, chains, loops and
     their counts, computed from the edges on the device. structure learns several times faster."""
     channels: Channels = 128
-    """Width: channels per grid point (conv) or box (graph), units per layer (dense). Larger is
-    stronger and slower."""
+    """Width: channels per grid point (conv), units per layer (dense). Larger is stronger and
+    slower."""
     blocks: Blocks = 10
     """Depth: number of residual blocks."""
-    pooling_every: NonNegativeInt = 3
-    """Interval, in blocks, at which a block adds a summary of the whole board to every grid point
-    or box; 0: no summaries. Local layers need summaries to count chains. Ignored by dense, which
-    always sees the whole board."""
     attention_heads: NonNegativeInt = 0
-    """Heads of a self-attention layer over grid points or boxes after the last block; 0: no
-    such layer. Must divide channels. Not for dense."""
+    """Heads of a self-attention layer over grid points after the last block; 0: no such layer. Must
+    divide channels. For conv only."""
     safe_end: bool = False
     """Also predict the position without safe moves: who must open the first chain, and how many
     chains and loops of at least three boxes there are. The search does not use this prediction;
@@ -76,24 +70,15 @@ class NetworkConfig:
         check_ranges(self, "network")
         if self.convolution == "winograd" and self.compute_dtype == "bfloat16":
             raise InputError("network.convolution: winograd needs float32, not bfloat16")
-        if self.attention_heads and self.trunk == "dense":
-            self._refuse("attention_heads", "conv or graph")
-        if self.safe_end and self.trunk != "conv":
-            self._refuse("safe_end", "conv")
+        for name in ("attention_heads", "safe_end"):
+            if getattr(self, name) and self.trunk != "conv":
+                value = getattr(self, name)
+                raise InputError(f"network.{name}: {value} needs network.trunk conv, not dense")
         if self.attention_heads and self.channels % self.attention_heads:
             raise InputError(
                 f"network.attention_heads: {self.attention_heads} does not divide "
                 f"network.channels {self.channels}"
             )
-
-    def _refuse(self, name: str, trunks: str) -> None:
-        raise InputError(
-            f"network.{name}: {getattr(self, name)} needs network.trunk {trunks}, not {self.trunk}"
-        )
-
-    def pools_after(self, block: int) -> bool:
-        """Return whether `block`, counted from 0, adds a summary of the board."""
-        return self.pooling_every > 0 and (block + 1) % self.pooling_every == 0
 
 
 @dataclass(frozen=True)

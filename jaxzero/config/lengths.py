@@ -43,16 +43,6 @@ class Lengths:
         return max(1, games // (GAMES_PER_LANE_FALLING if falls else GAMES_PER_LANE))
 
     @property
-    def solver_positions_per_game(self) -> int:
-        """Solved positions stored per game, in addition to the positions of self-play."""
-        return self.selfplay.solver_positions_per_game if self.selfplay.solver_below_edges else 0
-
-    @property
-    def moves_to_stop(self) -> int:
-        """Edges drawn before the solver ends a game; all edges if it ends no games."""
-        return self.game.board.num_edges - self.selfplay.solver_below_edges
-
-    @property
     def decisions_per_lane(self) -> int:
         """Decisions of a lane in an iteration, for measuring speeds.
 
@@ -74,13 +64,8 @@ class Lengths:
 
     @property
     def shortest_game(self) -> int:
-        """Decisions of the shortest whole game after the random moves at its start.
-
-        If the solver ends games, this is an estimate: near the end, a move and the captures after
-        it draw about five edges.
-        """
-        cut = self.shortest_whole_game - self.selfplay.solver_below_edges // 5
-        return max(1, min(cut, self.moves_to_stop) - self.shortest_start)
+        """Decisions of the shortest whole game after the random moves at its start."""
+        return max(1, self.shortest_whole_game - self.shortest_start)
 
     @property
     def longest_game(self) -> int:
@@ -88,7 +73,7 @@ class Lengths:
         board = self.game.board
         quiet = self.search.nodes == "quiet"
         most = most_decisions(board) if quiet else board.num_edges
-        return min(most, self.moves_to_stop) - self.shortest_start
+        return most - self.shortest_start
 
     @property
     def shortest_start(self) -> int:
@@ -98,9 +83,7 @@ class Lengths:
     @property
     def positions_per_iteration(self) -> int:
         """Positions that an iteration adds to the replay, all devices together."""
-        return self.selfplay.games_per_iteration * (
-            self.positions_per_game + self.solver_positions_per_game
-        )
+        return self.selfplay.games_per_iteration * self.positions_per_game
 
     @property
     def new_positions_per_iteration(self) -> int:
@@ -109,8 +92,7 @@ class Lengths:
         Late games may have fewer decisions than stored positions; some are then stored twice.
         """
         games = self.selfplay.games_per_iteration
-        stored = min(games * self.positions_per_game, self.decisions_per_iteration)
-        return stored + games * self.solver_positions_per_game
+        return min(games * self.positions_per_game, self.decisions_per_iteration)
 
     @property
     def decisions_per_iteration(self) -> int:

@@ -24,10 +24,6 @@ from jaxzero.config.ranges import (
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 
-# Fewest iterations in the replay if the solver ends games: its results come two iterations later.
-KEPT_WHILE_SOLVING = 3
-LARGEST_SOLVED = 7  # rows and columns of the exact solver's largest board
-
 
 def check_opening(field: str, plies: int, board: DotsAndBoxes) -> None:
     """Raise an InputError for an opening with more moves than the board has edges."""
@@ -73,20 +69,6 @@ class SelfplayConfig:
     a noisy target."""
     td_above_edges: NonNegativeInt = 24
     """With at most this many undrawn edges in the searched position, the result is the target."""
-    solver_below_edges: NonNegativeInt = 0
-    """End a game at this many undrawn edges of the searched position. The exact solver computes its
-    result on the cores of the host while the device plays on. 0: games are played to their end.
-    Solved positions are stored too: the last position of each game and later ones. Values and best
-    moves of endgames then come from the solver, not only from self-play. Results come two
-    iterations later: make iterations short. Try 26 on 4x4 and 32 on 5x5. Lower it if
-    speed/solver_wait_seconds stays above 0.3 of the iteration or selfplay/unsolved above 0.2.
-    Needs search.nodes quiet."""
-    solver_positions_per_game: PositiveInt = 2
-    """Solved positions stored for each game that the solver ends: its last position and later ones.
-    A higher number gives solved positions a larger share of the replay and the solver more work."""
-    solver_depth_draws: PositiveInt = 2
-    """Draw this many depths uniformly for a later solved position, and keep the one nearest to
-    where the game ended. Higher values give harder positions, with more undrawn edges."""
 
     def __post_init__(self):
         check_ranges(self, "selfplay")
@@ -210,8 +192,7 @@ class Config(Lengths):
     """Newest checkpoints to keep; older ones are deleted."""
     save_replay: bool = True
     """Save the replay buffer with the newest two checkpoints. A resumed run then equals an
-    uninterrupted run, except for solver results that were still pending. The buffer is the largest
-    part of a checkpoint."""
+    uninterrupted run. The buffer is the largest part of a checkpoint."""
 
     def __post_init__(self):
         check_ranges(self)
@@ -230,26 +211,6 @@ class Config(Lengths):
         for name in ("selfplay", "evaluation"):
             plies = getattr(self, name).random_opening_moves
             check_opening(f"{name}.random_opening_moves", plies, self.game.board)
-        if self.selfplay.solver_below_edges:
-            self._check_adjudication()
-
-    def _check_adjudication(self) -> None:
-        """Raise an InputError unless the solver can end games and its results come in time."""
-        name, board = f"selfplay.solver_below_edges: {self.selfplay.solver_below_edges}", self.game
-        if self.search.nodes != "quiet":
-            raise InputError(f"{name} needs search.nodes quiet, not {self.search.nodes}")
-        if max(board.rows, board.cols) > LARGEST_SOLVED:
-            raise InputError(f"{name} needs a board of at most {LARGEST_SOLVED}x{LARGEST_SOLVED}")
-        if self.moves_to_stop <= self.selfplay.late_start_moves:
-            raise InputError(
-                f"{name} leaves nothing to play after selfplay.late_start_moves "
-                f"{self.selfplay.late_start_moves}"
-            )
-        if self.iterations_kept < KEPT_WHILE_SOLVING:
-            raise InputError(
-                f"{name} needs a replay.capacity of {KEPT_WHILE_SOLVING} iterations, "
-                f"{KEPT_WHILE_SOLVING * self.positions_per_iteration}, not {self.replay.capacity}"
-            )
 
     def fraction_done(self, iterations: int, minutes: float) -> float:
         """Return the fraction of the run that is done, by iterations or by minutes.

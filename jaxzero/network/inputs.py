@@ -10,7 +10,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from jaxzero.game import DotsAndBoxes, box_sides
+from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure
 from jaxzero.network.features import (
     LENGTHS_PLANE,
@@ -24,7 +24,6 @@ from jaxzero.network.features import (
 )
 
 PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
-SIDES_CODES = 5  # of a box: 0 to 4 drawn sides
 
 
 def edge_inputs(
@@ -66,27 +65,3 @@ def grid_inputs(
 def grid_planes(structure: bool) -> int:
     """Return how many planes of `grid_inputs` are used, with the structure or without."""
     return len(PLANES) + (STRUCTURE_PLANES if structure else 0)
-
-
-def graph_inputs(
-    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Return nodes [B, N, F], the outside last, edges [B, A, E], counts [B, C] and drawn [B, A].
-
-    E and C are 0 without a structure.
-    """
-    batch = len(drawn)
-    sides = jax.vmap(partial(box_sides, game))(drawn)
-    boxes = jax.nn.one_hot(sides, SIDES_CODES, dtype=dtype)
-    edges = jnp.zeros((batch, game.num_edges, 0), dtype)
-    counts = jnp.zeros((batch, 0), dtype)
-    if found is not None:
-        seen = jax.vmap(partial(structure_features, game))(drawn, found)
-        known = (seen.boxes, seen.joined, seen.lengths[..., None])
-        boxes = jnp.concatenate([boxes, *(part.astype(dtype) for part in known)], axis=-1)
-        edges, counts = seen.edges.astype(dtype), seen.counts.astype(dtype)
-    # Add a row for the outside, and a column that marks this row.
-    boxes = jnp.pad(boxes.reshape(batch, game.num_boxes, -1), ((0, 0), (0, 0), (0, 1)))
-    outside = jax.nn.one_hot(boxes.shape[-1] - 1, boxes.shape[-1], dtype=dtype)
-    outside = jnp.broadcast_to(outside, (batch, 1, boxes.shape[-1]))
-    return jnp.concatenate([boxes, outside], axis=1), edges, counts, drawn

@@ -110,9 +110,8 @@ class AttentionBlock(nn.Module):
 
 
 def pooled(x: jax.Array) -> jax.Array:
-    """Summarise squares [B, H, W, C] or nodes [B, N, C] by mean and maximum: [B, 2 C]."""
-    places = tuple(range(1, x.ndim - 1))
-    return jnp.concatenate([x.mean(axis=places), greatest(x, places)], axis=-1)
+    """Summarise squares [B, H, W, C] by mean and maximum: [B, 2 C]."""
+    return jnp.concatenate([x.mean(axis=(1, 2)), greatest(x, (1, 2))], axis=-1)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))

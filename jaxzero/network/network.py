@@ -20,8 +20,7 @@ from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure, structure
 from jaxzero.network.features import edges_from_planes, margin_bins, margin_mask
-from jaxzero.network.graph import graph
-from jaxzero.network.inputs import edge_inputs, graph_inputs, grid_inputs, grid_planes
+from jaxzero.network.inputs import edge_inputs, grid_inputs, grid_planes
 from jaxzero.network.layers import (
     PREPARED,
     AttentionBlock,
@@ -67,7 +66,7 @@ def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: j
         x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
     x = nn.relu(x)
     for block in range(config.blocks):
-        x = ConvBlock(config, form, dtype, config.pools_after(block))(x)
+        x = ConvBlock(config, form, dtype, pooling=(block + 1) % POOLING_EVERY == 0)(x)
     if config.attention_heads:
         x = AttentionBlock(config.attention_heads, dtype)(x)
     board = jnp.concatenate([pooled(x), counts], axis=-1)
@@ -86,11 +85,11 @@ def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: j
 # Names that the last layers of every trunk must have. The weights of these layers stay in float32
 # for inference, and the optimiser treats them separately.
 HEADS = ("policy", "margin", "safe_end")
+POOLING_EVERY = 3  # blocks; local layers need summaries of the board to count chains
 CHAIN_CLASSES = 8  # numbers of long chains and loops: 0 to 6, and more
 TRUNKS = {
     "conv": Trunk(grid_inputs, conv),
     "dense": Trunk(edge_inputs, dense),
-    "graph": Trunk(graph_inputs, graph),
 }
 
 

@@ -23,10 +23,10 @@ def agent_of(game: DotsAndBoxes) -> Agent:
     )
 
 
-# The boards that a network was trained on. `4x4`, trained from scratch, is weaker on 4x4 than
-# the 5x5 network; `4x4_solver` is not, and it is faster. `7x7` was trained on 6x6 boards too.
+# The boards that a network was trained on. The 5x5 network is stronger on 4x4 than `4x4`; the 7x7
+# network was trained on 6x6 boards too.
 TRAINED = ("2x2", "2x3", "3x3", "4x4", "5x5", "6x6", "7x7")
-OWN_NETWORK = {board: board for board in TRAINED} | {"4x4": "4x4_solver", "6x6": "7x7"}
+OWN_NETWORK = {board: board for board in TRAINED} | {"4x4": "5x5", "6x6": "7x7"}
 LARGE = 30  # boxes; on larger boards the 7x7 network is better than the 5x5 network
 
 

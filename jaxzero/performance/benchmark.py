@@ -179,7 +179,6 @@ ADVICE = {
     ),
     "memory bandwidth": (
         "set network.compute_dtype bfloat16, except on a CPU: half the bytes, faster products",
-        "raise network.pooling_every: it breaks fusion",
     ),
     "network": (
         "below half of the ceiling on a GPU: network.compute_dtype bfloat16, network.channels in "

@@ -193,8 +193,7 @@ def selfplay_part(work: Workload, moves: int = 0) -> Part:
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
         if not moves:
-            positions, _, metrics = play_block(config, evaluate, params, key, games)
-            return positions, metrics
+            return play_block(config, evaluate, params, key, games)
         start = start_lanes(config, new_games(config, key, work.games))
         step = partial(play_step, config, evaluate, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions

@@ -52,8 +52,7 @@ def least_bytes(
     # Bytes of a position: 5 an edge (drawn, policy), 13 for player, boxes, value, random or not.
     positions = lanes * config.lane_steps * (edges * 5 + 13)
     sampled = config.learner.batch_size // devices * edges * 10  # edges, policy; before and after
-    replay, waiting = (tree_bytes(part) // devices for part in actor)
-    positions += waiting
+    replay = tree_bytes(actor) // devices
     parts = {
         "replay.capacity": replay,
         "selfplay.games_per_iteration": positions,

@@ -1,8 +1,8 @@
 """Resize a network for a board that it was not trained on.
 
-The layers of a convolutional trunk and of a graph trunk fit every board. The other arrays are
-converted by meaning: rows that read counts over the whole board, columns of margin bins, and the
-row that reads the lengths of chains, which are fractions of all boxes.
+The layers of a convolutional trunk fit every board. The other arrays are converted by meaning: rows
+that read counts over the whole board, columns of margin bins, and the row that reads the lengths of
+chains, which are fractions of all boxes.
 """
 
 from __future__ import annotations
@@ -17,22 +17,14 @@ from jaxzero.config import GameConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.network.features import LENGTHS_PLANE, PLANES, count_rows
-from jaxzero.network.inputs import SIDES_CODES
 from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
 from jaxzero.runs.weights import param_shapes
 
-# For each trunk that fits all boards: the kernel that reads the lengths of chains, and the index of
-# that input.
-LENGTHS_INPUT = {
-    "conv": ("params/Conv3x3_0/kernel", len(PLANES) + LENGTHS_PLANE),
-    "graph": ("params/Dense_0/kernel", SIDES_CODES + LENGTHS_PLANE),
-}
+# The kernel that reads the lengths of chains, and the index of that input.
+LENGTHS_KERNEL, LENGTHS_ROW = "params/Conv3x3_0/kernel", len(PLANES) + LENGTHS_PLANE
 # The kernels that read the counts over the whole board. The counts are their last inputs.
-COUNTS_KERNELS = {
-    "conv": tuple(f"params/Dense_{number}/kernel" for number in (0, 2, 3)),
-    "graph": tuple(f"params/Dense_{number}/kernel" for number in (1, 3, 5)),
-}
+COUNTS_KERNELS = tuple(f"params/Dense_{number}/kernel" for number in (0, 2, 3))
 
 
 def asked_board(rows: int | None, cols: int | None, default: DotsAndBoxes) -> DotsAndBoxes:
@@ -46,7 +38,7 @@ def asked_board(rows: int | None, cols: int | None, default: DotsAndBoxes) -> Do
 
 def fits_all_boards(network: Network) -> bool:
     """Return whether a network can play boards that it was not trained on."""
-    return network.config.trunk in LENGTHS_INPUT and not network.config.attention_heads
+    return network.config.trunk == "conv" and not network.config.attention_heads
 
 
 def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
@@ -60,8 +52,7 @@ def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
     if not fits_all_boards(network):
         raise InputError(
             f"{option} was trained on {network.game} and cannot play {game}: its trunk is "
-            f"{network.config.trunk}, and only {' and '.join(LENGTHS_INPUT)} without attention "
-            "play every board"
+            f"{network.config.trunk}, and only conv without attention plays every board"
         )
     target = Network(game, network.config)
     return replace(agent, network=target, params=resize_params(network, target, agent.params))
@@ -74,13 +65,12 @@ def resize_params(source: Network, target: Network, params: chex.ArrayTree) -> c
     if source.config.features == "structure":
         rows = count_rows(source.game, target.game)
         bits = len(count_rows(source.game, source.game))
-        for name in COUNTS_KERNELS[source.config.trunk]:
+        for name in COUNTS_KERNELS:
             others = len(flat[name]) - bits  # inputs before the counts
             flat[name] = flat[name][np.concatenate([np.arange(others), others + rows])]
         # Lengths are now fractions of the boxes of `target`: rescale their weights.
-        name, row = LENGTHS_INPUT[source.config.trunk]
-        flat[name] = flat[name].copy()
-        flat[name][..., row, :] *= target.game.num_boxes / source.game.num_boxes
+        flat[LENGTHS_KERNEL] = flat[LENGTHS_KERNEL].copy()
+        flat[LENGTHS_KERNEL][..., LENGTHS_ROW, :] *= target.game.num_boxes / source.game.num_boxes
     columns = margin_columns(source.game, target.game)
     for name in ("params/margin/kernel", "params/margin/bias"):
         flat[name] = flat[name][..., columns]

@@ -95,7 +95,7 @@ def add_board_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--rows",
         type=BoardSide,
-        help="rows of boxes; default: those of the network. conv and graph play every board, the "
+        help="rows of boxes; default: those of the network. conv plays every board, the "
         "engine and the page those of up to 9x9",
     )
     parser.add_argument("--cols", type=BoardSide, help="columns of boxes; default: as for rows")

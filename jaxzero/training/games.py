@@ -53,7 +53,7 @@ def new_games(config: Config, key: jax.Array, count: int, fraction: chex.Numeric
     game, settings = config.game.board, config.selfplay
     open_key, random_key = jax.random.split(key)
     plies = first_ply(settings, fraction)
-    state = open_games(game, open_key, count, plies, settings.solver_below_edges)
+    state = open_games(game, open_key, count, plies)
     moves = config.shortest_whole_game - plies
     return Games(
         number=jnp.arange(count, dtype=jnp.int32),
@@ -98,6 +98,11 @@ def start_lanes(config: Config, games: Games) -> Play:
 def positions_to_search(config: Config, games: Games) -> State:
     """Return the positions [B] that are searched next."""
     return jax.vmap(game_of(config.search).searched)(games.state, games.view)
+
+
+def has_ended(position: State) -> jax.Array:
+    """Return whether games [B] are over at the positions that are searched next: [B] bool."""
+    return jnp.all(position.drawn, axis=-1)
 
 
 def first_player_margin(state: State) -> jax.Array:

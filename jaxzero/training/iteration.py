@@ -21,7 +21,6 @@ from jaxzero.runs.memory import (
     tree_bytes,
 )
 from jaxzero.search.search import network_evaluator
-from jaxzero.training.adjudication import Adjudication, init_adjudication, store
 from jaxzero.training.learner import Learner, init_learner, learn, playing_params
 from jaxzero.training.parallel import (
     DEVICE_AXIS,
@@ -29,7 +28,7 @@ from jaxzero.training.parallel import (
     own_devices,
     parallelize,
 )
-from jaxzero.training.replay import Replay, empty_replay
+from jaxzero.training.replay import Replay, add, empty_replay
 from jaxzero.training.selfplay import play_block
 
 
@@ -37,26 +36,19 @@ class Actor(NamedTuple):
     """State of one device that no other device shares."""
 
     replay: Replay
-    adjudication: Adjudication | None = None  # None where games are played to their end
 
 
 Metrics = dict[str, jax.Array]
 # Metrics that are sums over all devices; the others are means.
-COUNTS = tuple(
-    f"selfplay/{name}" for name in ("games", "moves", "evaluations", "solved", "new_positions")
-)
+COUNTS = tuple(f"selfplay/{name}" for name in ("games", "moves", "evaluations", "new_positions"))
 Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Actor, Metrics]]
 
 
 def init_actor(config: Config, devices: int) -> Actor:
-    """Return the initial state of one of `devices` devices: empty replay, no waiting games."""
-    block, games = (
-        config.positions_per_iteration // devices,
-        config.selfplay.games_per_iteration // devices,
-    )
+    """Return the initial state of one of `devices` devices: an empty replay."""
+    block = config.positions_per_iteration // devices
     edges, safe_end = config.game.board.num_edges, config.network.safe_end
-    replay = empty_replay(block * config.iterations_kept, edges, safe_end)
-    return Actor(replay, init_adjudication(config, games))
+    return Actor(empty_replay(block * config.iterations_kept, edges, safe_end))
 
 
 def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
@@ -76,17 +68,14 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
         params = inference_copy(network, playing_params(learner), config.lanes(games))
-        positions, waiting, played = play_block(config, evaluate, params, play_key, games, span[0])
-        replay, state, answered = store(
-            config, actor.replay, actor.adjudication, positions, waiting, key
-        )
-        played |= answered
+        positions, played = play_block(config, evaluate, params, play_key, games, span[0])
+        replay = add(actor.replay, positions)
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
         )
         # Late starts may give fewer decisions than stored positions; then some are stored twice.
         new = jnp.minimum(played["selfplay/moves"], config.positions_per_game * games)
-        played["selfplay/new_positions"] = new + played.get("selfplay/solved", 0)
+        played["selfplay/new_positions"] = new
         counts = {name: value for name, value in played.items() if name in COUNTS}
         played = jax.lax.pmean(played, DEVICE_AXIS) | jax.lax.psum(counts, DEVICE_AXIS)
         if learnt:
@@ -94,7 +83,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
             learnt["learn/replay_ratio"] = samples / played["selfplay/new_positions"]
         return (
             learner._replace(iteration=learner.iteration + 1),
-            Actor(replay, state),
+            Actor(replay),
             played | learnt,
         )
 

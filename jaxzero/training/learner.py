@@ -24,8 +24,8 @@ from jaxzero.training.targets import Positions, policy_entropy
 # Source: Chowdhery et al. 2022, "PaLM", section 5, auxiliary loss.
 LOGIT_SIZE_WEIGHT, MOST_SIZE = 1e-4, 1e3
 SAFE_END_WEIGHT = 0.5
-# Positions per step of the gradient on a CPU: the activations of conv and graph then stay in its
-# cache. Dense layers have few activations and large weights.
+# Positions per step of the gradient on a CPU: the activations of conv then stay in its cache. Dense
+# layers have few activations and large weights.
 CPU_CHUNK = 64
 
 
@@ -101,9 +101,7 @@ def sample_losses(
     chex.assert_shape(prediction.policy_logits, edges, custom_message="policy_logits")
     chex.assert_shape(target.policy, edges, custom_message="target.policy")
     chex.assert_shape(target.margin, (), custom_message="target.margin")
-    policy_loss, divergence = policy_losses(
-        prediction.policy_logits, target.policy, target.policy_is_set
-    )
+    policy_loss = optax.safe_softmax_cross_entropy(prediction.policy_logits, target.policy)
     # On a full board all policy logits mean impossible, so the log-sum-exp is clipped.
     logits = prediction.policy_logits, prediction.margin_logits
     sizes = (jnp.maximum(jax.nn.logsumexp(x), -MOST_SIZE) for x in logits)
@@ -115,7 +113,7 @@ def sample_losses(
     known = target.margin_known.astype(jnp.float32)
     return {
         "policy_loss": policy_loss,
-        "policy_divergence": divergence,
+        "policy_divergence": policy_loss - policy_entropy(target.policy),
         "margin_loss": known * margin_loss,
         "margin_error": known * error,
         "margin_known": known,
@@ -136,22 +134,6 @@ def safe_end_losses(prediction: Prediction, target: Positions) -> dict[str, jax.
     logits = prediction.safe_end_logits
     both = loss_of(logits[:2], mover) + loss_of(logits[2:], chains)
     return {"safe_end_loss": jnp.where(target.safe_end >= 0, both, 0.0)}
-
-
-def policy_losses(
-    logits: jax.Array, target: jax.Array, is_set: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Return the loss of a policy, and its divergence from the target: scalars, in nats.
-
-    A target [A] is a policy to imitate: the loss is the cross-entropy. If it `is_set` [], it has a
-    1 for each of several best moves. Any best move may be played, so the loss is -log of their
-    total probability.
-    """
-    best = (target > 0) | ~is_set
-    of_set = jax.nn.logsumexp(logits) - jax.nn.logsumexp(jnp.where(best, logits, -jnp.inf))
-    of_policy = optax.safe_softmax_cross_entropy(logits, target)
-    divergence = jnp.where(is_set, of_set, of_policy - policy_entropy(target))
-    return jnp.where(is_set, of_set, of_policy), divergence
 
 
 def loss(

@@ -18,7 +18,7 @@ from jaxzero.game import DotsAndBoxes, State, boxes_closed, initial_states
 from jaxzero.game.board import box_centres, edge_centres
 from jaxzero.game.quiet import draw_quiet, fewest_decisions, most_decisions, quiet_moves, settle
 from jaxzero.game.rules import highest_beside
-from jaxzero.game.structure import Structure, structure
+from jaxzero.game.structure import structure
 
 STEEPEST = 4.0  # nats per box: this steep, a board fills row by row
 FARTHEST = 2.0  # boards: around a center this far away, circles look like lines
@@ -50,9 +50,7 @@ def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
     return jnp.round(settings.late_start_moves * left).astype(jnp.int32)
 
 
-def open_games(
-    game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric, above: int = 0
-) -> State:
+def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> State:
     """Play `plies` [] or more random moves of the quiet game in each of `games` games.
 
     If `plies` is 0 and not traced, no game has random moves. Half of the games get more than
@@ -60,8 +58,7 @@ def open_games(
     as long as there are any, the others any moves. All free boxes are taken. Half of the boards
     fill evenly, the others towards or away from a random point. Every other game with random moves
     begins with a random number of boxes closed in the same way, so its open part is a board of any
-    shape and size. The moves that closed these boxes count as played. An opening ends before it
-    leaves `above` or fewer edges undrawn once free boxes are taken.
+    shape and size. The moves that closed these boxes count as played.
     """
     start = initial_states(game, games)
     if isinstance(plies, int) and not plies:
@@ -69,8 +66,8 @@ def open_games(
     manner_key, close_key, move_key = jax.random.split(key, 3)
     manner = _manners(game, manner_key, games, plies)
     noise = jax.random.gumbel(close_key, (games, game.num_boxes))
-    facing = jax.vmap(partial(_close, game, above))(noise, manner, start)
-    play = jax.vmap(partial(_ply, game, above))
+    facing = jax.vmap(partial(_close, game))(noise, manner, start)
+    play = jax.vmap(partial(_ply, game))
 
     def ply(number: jax.Array, opening: Opening) -> Opening:
         noise = jax.random.gumbel(jax.random.fold_in(move_key, number), start.drawn.shape)
@@ -117,26 +114,17 @@ def _logits(manner: Manner, places: jax.Array) -> jax.Array:
     return manner.slope * jnp.linalg.norm(places - manner.center[None, :], axis=-1)
 
 
-def _leaves_enough(above: int, found: Structure) -> jax.Array:
-    """Return whether more than `above` edges are undrawn once one game's free boxes are taken."""
-    return jnp.sum(~found.quiet) > above
-
-
-def _close(game: DotsAndBoxes, above: int, noise: jax.Array, manner: Manner, start: State) -> State:
+def _close(game: DotsAndBoxes, noise: jax.Array, manner: Manner, start: State) -> State:
     """Close random boxes of one game, chosen by Gumbel noise [boxes], if that leaves a move."""
     noisy = _logits(manner, jnp.asarray(box_centres(game))) + noise
     rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1)
     closed = (rank < manner.closed).reshape(game.rows, game.cols)
     drawn = highest_beside(closed.astype(jnp.int32)) > 0
     drawn = drawn & (_moves(game, drawn) < fewest_decisions(game))
-    if above:
-        drawn = drawn & _leaves_enough(above, structure(game, drawn))
     return State(drawn, boxes_closed(game, drawn) % 2, start.player)
 
 
-def _ply(
-    game: DotsAndBoxes, above: int, noise: jax.Array, manner: Manner, opening: Opening
-) -> Opening:
+def _ply(game: DotsAndBoxes, noise: jax.Array, manner: Manner, opening: Opening) -> Opening:
     """Take the free boxes of one game and play a move at random, unless its opening is over.
 
     `noise` [A] is Gumbel noise.
@@ -144,8 +132,6 @@ def _ply(
     goes_on, kept, facing = opening
     # The only call of `structure` in the loop, because it compiles slowly.
     found = structure(game, facing.drawn)
-    if above:
-        goes_on = goes_on & _leaves_enough(above, found)
     kept = jax.tree.map(partial(jnp.where, goes_on), facing, kept)
     goes_on = goes_on & (_moves(game, facing.drawn) < manner.length)
     moves = quiet_moves(game, found)

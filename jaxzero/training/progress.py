@@ -20,8 +20,6 @@ from jaxzero.runs.checkpoint import Checkpoints
 from jaxzero.runs.resize import fits_all_boards, resize_params
 from jaxzero.runs.weights import InitialWeights, param_shapes, transfer
 from jaxzero.training import learner as learners
-from jaxzero.training.adjudication import init_adjudication
-from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.iteration import Actor, init_actor, input_shapes
 from jaxzero.training.learner import Learner, accept_candidate, init_learner, start_from
 from jaxzero.training.parallel import (
@@ -119,11 +117,7 @@ def resume(
         replay = relayout(restored.replay, shapes.actor.replay, block)
         if replay is not restored.replay:
             _say_what_was_kept(restored.replay, replay)
-        if config.selfplay.solver_below_edges:
-            print("The margins of the last two iterations were not known yet and stay unknown.")
-        games = config.selfplay.games_per_iteration // len(devices)
-        awaited = shard_actor(lambda: init_adjudication(config, games), devices)
-        actor = Actor(shard(replay, devices), awaited)
+        actor = Actor(shard(replay, devices))
     record = restored.record
     totals = (record[name] for name in ("minutes", "games", "evaluations"))
     return Progress(replicate(learner, devices), actor, int(learner.iteration), *totals)
@@ -157,7 +151,6 @@ def run_iteration(
     compiled: jax.stages.Compiled,
     run_key: jax.Array,
     progress: Progress,
-    solver: Adjudicator,
 ) -> tuple[Progress, dict[str, Any]]:
     """Run one iteration and read its scalars, the only wait for the device.
 
@@ -166,11 +159,8 @@ def run_iteration(
     """
     begin = time.perf_counter()
     span = place(next_span(config, progress), run_key.sharding)
-    state, waits = solver.answer(progress.actor.adjudication)
-    actor = progress.actor._replace(adjudication=state)
-    learner, actor, metrics = compiled(progress.learner, actor, run_key, span)
+    learner, actor, metrics = compiled(progress.learner, progress.actor, run_key, span)
     values = jax.device_get(metrics)
-    solver.submit(actor.adjudication, progress.iteration)
     seconds = time.perf_counter() - begin
     metrics = {name: float(value) for name, value in values.items()}
     wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
@@ -191,7 +181,7 @@ def run_iteration(
         progress.games + games,
         progress.evaluations + evaluations,
     )
-    return progress, solver.known(metrics, waits) | {
+    return progress, metrics | {
         "speed/seconds": seconds,
         "speed/games_per_second": games / seconds,
         "speed/evaluations_per_second": evaluations / seconds,

@@ -16,8 +16,14 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config
 from jaxzero.game import boxes_closed
-from jaxzero.training.adjudication import Ends, ends_of, has_ended, no_ends
-from jaxzero.training.games import Games, Play, positions_to_search, start_lanes
+from jaxzero.training.games import (
+    Games,
+    Play,
+    first_player_margin,
+    has_ended,
+    positions_to_search,
+    start_lanes,
+)
 from jaxzero.training.targets import Decisions
 
 
@@ -31,30 +37,29 @@ class Queue(NamedTuple):
 
 def play_queue(
     config: Config, step: Callable[[Play], Play], games: Games
-) -> tuple[Decisions, Ends]:
+) -> tuple[Decisions, jax.Array]:
     """Play a queue of games [N] in the lanes; return the same as `play_to_the_end`."""
     queue = make_queue(config, games)
     lanes = config.lanes(len(games.ply))
-    # An opening that ends early to leave edges to the solver may leave too many decisions.
     head = jnp.minimum(too_long(queue, config.lane_steps), len(games.ply) - lanes)
     first = jax.tree.map(
         partial(jax.lax.dynamic_slice_in_dim, start_index=head, slice_size=lanes), queue.games
     )
     play = start_lanes(config, first)
-    ends = no_ends(config, len(games.ply))
+    margins = jnp.zeros(len(games.ply), jnp.int32)
 
-    def refill_and_step(carry: tuple[Play, Queue, Ends], _: None) -> tuple:
-        play, queue, ends = carry
-        ends = note_ends(config, play.games, ends)
+    def refill_and_step(carry: tuple[Play, Queue, jax.Array], _: None) -> tuple:
+        play, queue, margins = carry
+        margins = note_margins(config, play.games, margins)
         lanes, queue = refill(config, play, queue)
-        return (step(play._replace(games=lanes)), queue, ends), None
+        return (step(play._replace(games=lanes)), queue, margins), None
 
-    begin = play, queue._replace(next=head + lanes), ends
-    (play, _, ends), _ = jax.lax.scan(refill_and_step, begin, None, config.lane_steps)
+    begin = play, queue._replace(next=head + lanes), margins
+    (play, _, margins), _ = jax.lax.scan(refill_and_step, begin, None, config.lane_steps)
     # A game that was cut because nearly all were too long has no result: it counts as not played.
-    ended = has_ended(config, positions_to_search(config, play.games))
+    ended = has_ended(positions_to_search(config, play.games))
     kept = play.decisions.played & (ended[None] | (play.decisions.game != play.games.number[None]))
-    return play.decisions._replace(played=kept), note_ends(config, play.games, ends)
+    return play.decisions._replace(played=kept), note_margins(config, play.games, margins)
 
 
 def make_queue(config: Config, games: Games) -> Queue:
@@ -65,7 +70,6 @@ def make_queue(config: Config, games: Games) -> Queue:
     open_boxes = game.num_boxes - jax.vmap(partial(boxes_closed, game))(position.drawn)
     # As `most_decisions`, for the open part of the board.
     longest = open_edges - open_boxes + open_boxes // 4
-    longest = jnp.minimum(longest, open_edges - config.selfplay.solver_below_edges)
     order = jnp.argsort(-longest)
     games, longest = jax.tree.map(lambda x: x[order], (games, longest))
     numbered = games._replace(number=jnp.arange(len(order), dtype=jnp.int32))
@@ -74,7 +78,7 @@ def make_queue(config: Config, games: Games) -> Queue:
 
 def refill(config: Config, play: Play, queue: Queue) -> tuple[Games, Queue]:
     """Refill finished lanes with the next games that are certain to end in the remaining steps."""
-    over = has_ended(config, positions_to_search(config, play.games))
+    over = has_ended(positions_to_search(config, play.games))
     head = jnp.maximum(queue.next, too_long(queue, config.lane_steps - play.step))
     place = head + jnp.cumsum(over, dtype=jnp.int32) - 1
     begins = over & (place < len(queue.longest))
@@ -89,13 +93,8 @@ def too_long(queue: Queue, steps: chex.Numeric) -> jax.Array:
     return jnp.sum(queue.longest > steps, dtype=jnp.int32)
 
 
-def note_ends(config: Config, lanes: Games, ends: Ends) -> Ends:
-    """Write the ends of the games that have finished into `ends` [N]."""
+def note_margins(config: Config, lanes: Games, margins: jax.Array) -> jax.Array:
+    """Write the first player's margins of the games that have ended into `margins` [N]."""
     position, numbers = positions_to_search(config, lanes), lanes.number
-    done = has_ended(config, position)
-    select = jax.vmap(partial(jnp.where))
-    return jax.tree.map(
-        lambda all_, own: all_.at[numbers].set(select(done, own, all_[numbers])),
-        ends,
-        ends_of(config, position, lanes),
-    )
+    own = jnp.where(has_ended(position), first_player_margin(position), margins[numbers])
+    return margins.at[numbers].set(own)

@@ -20,10 +20,9 @@ class Replay(NamedTuple):
     """Ring buffer of C positions on one device."""
 
     drawn: jax.Array  # [C, ceil(A / 8)] uint8, edges on the board, one bit each
-    policy: jax.Array  # [C, A] float16, improved search policy; if solved, the set of best moves
+    policy: jax.Array  # [C, A] float16, improved search policy
     margin: jax.Array  # [C] int16, remaining margin of the side to move, in boxes
     margin_known: jax.Array  # [C] bool, from the result or a later search
-    policy_is_set: jax.Array  # [C] bool, as in `Positions`
     size: jax.Array  # [] int32, positions held
     cursor: jax.Array  # [] int32, where the next block goes
     safe_end: jax.Array | tuple = ()  # [C] int8 with `network.safe_end`, as in `Positions`
@@ -36,7 +35,6 @@ def empty_replay(capacity: int, num_edges: int, safe_end: bool = False) -> Repla
         policy=jnp.zeros((capacity, num_edges), jnp.float16),
         margin=jnp.zeros(capacity, jnp.int16),
         margin_known=jnp.zeros(capacity, bool),
-        policy_is_set=jnp.zeros(capacity, bool),
         size=jnp.zeros((), jnp.int32),
         cursor=jnp.zeros((), jnp.int32),
         safe_end=jnp.zeros(capacity, jnp.int8) if safe_end else (),
@@ -56,7 +54,6 @@ def add(replay: Replay, positions: Positions) -> Replay:
         "policy": positions.policy,
         "margin": positions.margin,
         "margin_known": positions.margin_known,
-        "policy_is_set": positions.policy_is_set,
         "safe_end": positions.safe_end,
     }
     rings = {name: getattr(replay, name) for name in packed}
@@ -65,17 +62,6 @@ def add(replay: Replay, positions: Positions) -> Replay:
         **written,
         size=jnp.minimum(replay.size + block, capacity),
         cursor=(replay.cursor + block) % capacity,
-    )
-
-
-def relabel(replay: Replay, back: int, margin: jax.Array, known: jax.Array) -> Replay:
-    """Write the `known` [P] ones of margins [P], starting `back` positions before the cursor."""
-    first = (replay.cursor - back) % replay.margin.shape[0]
-    before = jax.lax.dynamic_slice_in_dim(replay.margin, first, len(margin))
-    was_known = jax.lax.dynamic_slice_in_dim(replay.margin_known, first, len(margin))
-    return replay._replace(
-        margin=_write(replay.margin, jnp.where(known, margin, before), first),
-        margin_known=_write(replay.margin_known, known | was_known, first),
     )
 
 
@@ -124,6 +110,5 @@ def sample(replay: Replay, key: jax.Array, count: int) -> Positions:
         policy=replay.policy[rows].astype(jnp.float32),
         margin=replay.margin[rows].astype(jnp.int32),
         margin_known=replay.margin_known[rows],
-        policy_is_set=replay.policy_is_set[rows],
         safe_end=jax.tree.map(lambda ring: ring[rows].astype(jnp.int32), replay.safe_end),
     )

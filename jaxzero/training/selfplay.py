@@ -6,7 +6,7 @@ moves. Games differ in length, so a mask marks the steps that were played. A blo
 resampled from these steps.
 
 Whole games have similar lengths: each has its own lane of the batch. The lengths of late games
-(`selfplay.late_start_moves`) differ a lot: see `queue`. `adjudication` defines how a game ends.
+(`selfplay.late_start_moves`) differ a lot: see `queue`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config
 from jaxzero.search.search import Evaluate, game_of, search
-from jaxzero.training.adjudication import Ends, Waiting, ends_of, has_ended, label
 from jaxzero.training.games import (
     Games,
     Play,
     first_player_margin,
+    has_ended,
     new_games,
     positions_to_search,
     start_lanes,
@@ -32,9 +32,11 @@ from jaxzero.training.queue import play_queue
 from jaxzero.training.targets import (
     Decisions,
     Positions,
+    label,
     policy_divergence,
     policy_entropy,
     resample,
+    result_metrics,
     sampling_weights,
 )
 
@@ -46,23 +48,21 @@ def play_block(
     key: jax.Array,
     games: int,
     fraction: chex.Numeric = 0.0,
-) -> tuple[Positions, Waiting, dict[str, jax.Array]]:
-    """Play `games` games; return their positions to learn from, waiting results and metrics.
+) -> tuple[Positions, dict[str, jax.Array]]:
+    """Play `games` games; return their positions to learn from, and metrics.
 
     `fraction` [] of the run is done. There are `config.positions_per_game` positions per game,
     resampled from all played ones, evenly or weighted by `config.selfplay.surprise_weight`.
-    Waiting results later fill in the margins of games that the solver ends.
     """
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
-    decisions, ends = play_to_the_end(config, evaluate, params, play_key, begin)
+    decisions, margins = play_to_the_end(config, evaluate, params, play_key, begin)
     played, late = jnp.sum(decisions.played), config.selfplay.late_start_moves > 0
     steps = config.lane_steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
     count = jnp.sum(begun)
-    (rows, postponed), results = label(config, decisions, ends, begun, label_key)
-    positions, postponed = resample(
-        (rows, postponed),
+    positions = resample(
+        label(config, decisions, margins, label_key),
         sampling_weights(decisions, config.selfplay.surprise_weight),
         config.positions_per_game * games,
         jax.random.uniform(sample_key),
@@ -70,7 +70,7 @@ def play_block(
     metrics = {
         "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / played,
         "selfplay/policy_surprise": jnp.sum(decisions.surprise * decisions.played) / played,
-        **results,
+        **result_metrics(margins, begun, count),
         "selfplay/decisions": played / count,
         "selfplay/steps": jnp.float32(steps),
         # Per decision; fewer if a position has fewer moves than `max_considered_actions`.
@@ -82,26 +82,26 @@ def play_block(
         # Network evaluations that searches asked for: one per simulation and one for the root.
         "selfplay/evaluations": jnp.sum((decisions.simulations + 1) * decisions.played),
     }
-    return positions, Waiting(postponed, ends, begun), metrics
+    return positions, metrics
 
 
 def play_to_the_end(
     config: Config, evaluate: Evaluate, params: chex.ArrayTree, play_key: jax.Array, games: Games
-) -> tuple[Decisions, Ends]:
+) -> tuple[Decisions, jax.Array]:
     """Play games [N] to their end.
 
-    Returns their decisions and their ends [N], as `ends_of`. With a queue some games may never
-    begin: they have no decision.
+    Returns their decisions and the final margins of the first player [N] int32. With a queue some
+    games may never begin: they have no decision.
     """
     step = partial(play_step, config, evaluate, params, play_key)
     if config.selfplay.late_start_moves:
         return play_queue(config, step, games)
 
     def unfinished(play: Play) -> jax.Array:
-        return ~jnp.all(has_ended(config, positions_to_search(config, play.games)))
+        return ~jnp.all(has_ended(positions_to_search(config, play.games)))
 
     play = jax.lax.while_loop(unfinished, step, start_lanes(config, games))
-    return play.decisions, ends_of(config, positions_to_search(config, play.games), play.games)
+    return play.decisions, first_player_margin(positions_to_search(config, play.games))
 
 
 def play_step(
@@ -112,7 +112,7 @@ def play_step(
     step_key = jax.random.fold_in(play_key, play.step)
     search_key, sample_key = jax.random.split(step_key)
     position = positions_to_search(config, games)
-    ended = has_ended(config, position)
+    ended = has_ended(position)
     found = search(game, config.search, evaluate, params, search_key, position, view=games.view)
     value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
@@ -139,9 +139,6 @@ def play_step(
         value=value,
     )
     state, view = jax.vmap(partial(rules.play, game))(state, move)
-    if config.selfplay.solver_below_edges:  # keep stopped games; finished ones stay anyway
-        stay = jax.vmap(lambda ended, a, b: jax.tree.map(partial(jnp.where, ended), a, b))
-        state, view = stay(ended, (games.state, games.view), (state, view))
     return Play(
         step=play.step + 1,
         games=games._replace(ply=games.ply + 1, state=state, view=view),

@@ -27,10 +27,9 @@ class Positions(NamedTuple):
     """Positions to learn from: P of them."""
 
     drawn: jax.Array  # [P, A] bool, edges on the board
-    policy: jax.Array  # [P, A] float32, improved search policy; if solved, the set of best moves
+    policy: jax.Array  # [P, A] float32, improved search policy
     margin: jax.Array  # [P] int32, boxes the side to move wins from here on minus those it loses
     margin_known: jax.Array  # [P] bool, no random move between here and the source of the margin
-    policy_is_set: jax.Array  # [P] bool, the policy has a 1 for each of several best moves
     # [P] int32 with `network.safe_end`, else (): twice the long chains plus the side to move (0: as
     # here) at the first later decision without a safe edge; -1: unknown, or no safe edge here.
     safe_end: jax.Array | tuple = ()
@@ -66,7 +65,6 @@ def label(
         policy=decisions.policy,
         margin=possible_margin(to_come, config.game.board.num_boxes - closed, uniform),
         margin_known=known,
-        policy_is_set=jnp.zeros_like(known),
         safe_end=safe_ends(config, decisions),
     )
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), positions)

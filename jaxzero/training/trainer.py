@@ -32,7 +32,6 @@ from jaxzero.runs.summary import (
 )
 from jaxzero.runs.warnings import Warnings
 from jaxzero.runs.weights import InitialWeights, note_initial_weights, noted_initial_weights
-from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.evaluator import Evaluator
 from jaxzero.training.iteration import Program, compile_iteration
 from jaxzero.training.learner import playing_params
@@ -109,7 +108,6 @@ def _train(
     with (
         stop.on_signals(),
         Checkpoints(run_dir, config.keep_checkpoints, tidies=is_first()) as checkpoints,
-        Adjudicator(config, devices) as solver,
         ends_together(resume_command(run_dir)),
     ):
         # Restore.
@@ -128,7 +126,7 @@ def _train(
         print_needs(config, program.predicted, program.replay, progress.iteration, progress.minutes)
 
         # Loop.
-        iterations = iterate(parts, program, progress, solver, stop)
+        iterations = iterate(parts, program, progress, stop)
         due, ends = False, progress.fraction_done(config) == 1
         with (
             MetricsWriter(run_dir, progress.iteration, config.iterations)
@@ -171,7 +169,7 @@ def build(config: Config, quiet: bool = False) -> Parts:
 
 
 def iterate(
-    parts: Parts, program: Program, progress: Progress, solver: Adjudicator, stop: Stop
+    parts: Parts, program: Program, progress: Progress, stop: Stop
 ) -> Iterator[tuple[Progress, dict[str, float], str, bool]]:
     """Yield progress, metrics, a line for people and whether to end, after each iteration.
 
@@ -183,7 +181,7 @@ def iterate(
     while True:
         # The compiled program is `iteration` in training/iteration.py.
         with doing(_iteration_words(config, progress)):
-            progress, metrics = run_iteration(config, program.compiled, run_key, progress, solver)
+            progress, metrics = run_iteration(config, program.compiled, run_key, progress)
         metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
         line = headline(config, metrics) + f"  left {_time_left(config, progress)}"
         if evaluator.is_due(progress.iteration):
@@ -205,9 +203,9 @@ def train_in_memory(
     """
     parts, stop, found = build(config, quiet=on_iteration is not None), Stop(), []
     program = compile_iteration(config, parts.network, parts.devices)
-    with stop.on_signals(), Adjudicator(config, parts.devices) as solver:
+    with stop.on_signals():
         begin = start_progress(config, parts.network, parts.devices, None)
-        iterations, ends = iterate(parts, program, begin, solver, stop), False
+        iterations, ends = iterate(parts, program, begin, stop), False
         while not ends:
             with divergence(config):
                 progress, metrics, line, ends = next(iterations)

@@ -14,8 +14,7 @@ from compiled import any_params, apply
 
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, box_sides_table, edge_permutations
-from jaxzero.network.graph import GraphBlock, incidence, open_paths
+from jaxzero.game import DotsAndBoxes, State
 from jaxzero.network.layers import Conv3x3, convolution_form, greatest
 from jaxzero.network.network import (
     IMPOSSIBLE,
@@ -31,18 +30,16 @@ GAME = DotsAndBoxes(2, 3)
 RAW = {"features": "raw"}  # compiles faster where the inputs do not matter
 FORMS = {
     "dense": {"trunk": "dense"},
-    "conv": {"trunk": "conv", "pooling_every": 1},
-    "attention": {"trunk": "conv", "attention_heads": 2, "pooling_every": 0, **RAW},
+    "conv": {"trunk": "conv", "blocks": 3},
+    "attention": {"trunk": "conv", "attention_heads": 2, **RAW},
     "safe end": {"trunk": "conv", "safe_end": True, **RAW},
-    "graph": {"trunk": "graph", "pooling_every": 1},
-    "raw graph, attention": {"trunk": "graph", "attention_heads": 2, **RAW},
     "bfloat16": {"trunk": "conv", "compute_dtype": "bfloat16", **RAW},
     "winograd": {"trunk": "conv", "convolution": "winograd", **RAW},
 }
 
 
 def small(**settings) -> Network:
-    return Network(GAME, NetworkConfig(channels=8, blocks=1, **settings))
+    return Network(GAME, NetworkConfig(**{"channels": 8, "blocks": 1, **settings}))
 
 
 def boards(count: int) -> np.ndarray:
@@ -71,40 +68,6 @@ def test_shapes_types_masks_and_the_copy_for_inference(form):
 
     same = partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4)
     jax.tree.map(same, run_copy(params, drawn), out)
-
-
-@pytest.mark.parametrize("features", ["raw", "structure"])
-def test_the_graph_answers_alike_for_the_images_of_a_position(features):
-    network = small(trunk="graph", features=features, pooling_every=1)
-    permutations, drawn = edge_permutations(GAME), boards(9)
-    images = drawn[:, permutations].reshape(-1, GAME.num_edges)  # images of a position are adjacent
-    policy, margin, _ = apply(network)(any_params(network), images)
-    policy, margin = policy.reshape(9, 4, -1), margin.reshape(9, 4, -1)
-    for image, permutation in enumerate(permutations):
-        np.testing.assert_allclose(policy[:, image], policy[:, 0, permutation], rtol=1e-3)
-        np.testing.assert_allclose(margin[:, image], margin[:, 0], rtol=1e-3)
-    assert len(np.unique(np.round(policy[0, 0], 6))) > 3
-
-
-def test_messages_pass_through_open_edges_only():
-    # All edges of box 5 are drawn. Of box 0, only the edge to box 1 is undrawn.
-    block = GraphBlock(channels=4, dtype=jnp.dtype("float32"), pooling=False)
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(16, 1, GAME.num_boxes + 1, 4)).astype(np.float32)
-    sides = box_sides_table(GAME)
-    drawn = np.zeros((1, GAME.num_edges), bool)
-    drawn[0, sides[np.array([0, 5])]] = True
-    drawn[0, np.intersect1d(sides[0], sides[1])] = False
-    paths = np.asarray(open_paths(jnp.asarray(incidence(GAME)), drawn))
-    shapes = jax.eval_shape(block.init, jax.random.key(1), x[0], paths)
-    params = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape).astype(np.float32), shapes)
-    slope = jax.jacobian(lambda x: block.apply(params, x, paths))
-    slopes = jax.jit(jax.vmap(slope))(x)[:, 0, :, :, 0]  # [16, to, C, from, C]
-    reached = np.abs(np.asarray(slopes)).max(axis=(0, 2, 4)) > 1e-6
-    assert np.flatnonzero(reached[0]).tolist() == [0, 1]
-    assert np.flatnonzero(reached[5]).tolist() == [5]
-    assert np.flatnonzero(reached[1]).tolist() == [0, 1, 2, 4, 6]  # 6 is the outside
-    assert np.flatnonzero(reached[6]).tolist() == [1, 2, 3, 4, 6]
 
 
 def test_margins_that_cannot_be_have_no_probability():
@@ -157,10 +120,10 @@ def test_the_inference_copy_holds_what_evaluation_wants():
     assert set(wide) == {jnp.dtype("bfloat16")} and set(heads) == {jnp.dtype("float32")}
 
 
-@pytest.mark.parametrize("trunk", ["conv", "dense", "graph"])
+@pytest.mark.parametrize("trunk", ["conv", "dense"])
 def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
     """The zeros make the block start as the identity."""
-    network = small(trunk=trunk, features="raw", pooling_every=0)
+    network = small(trunk=trunk, features="raw")
     params = init_params(network, jax.random.key(0))["params"]
     blocks = [params[name] for name in params if "Block" in name]
     assert len(blocks) == 1

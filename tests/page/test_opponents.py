@@ -13,7 +13,7 @@ from jaxzero.runs.weights import load_weights
 
 @pytest.mark.parametrize(
     ("rows", "cols", "name"),
-    [(3, 3, "3x3"), (4, 4, "4x4_solver"), (6, 5, "5x5"), (5, 7, "7x7")],
+    [(3, 3, "3x3"), (4, 4, "5x5"), (6, 5, "5x5"), (5, 7, "7x7")],
 )
 def test_a_board_has_the_network_that_plays_it_best(rows, cols, name):
     game = DotsAndBoxes(rows, cols)

@@ -54,11 +54,10 @@ def test_a_deeper_network_of_another_board_takes_the_blocks_that_are_there():
 
 
 def test_weights_of_which_nothing_fits_are_refused():
-    graph = Network(TINY.game.board, replace(CONV, trunk="graph"))
     dense = [Network(DotsAndBoxes(*sides), TINY.network) for sides in ((1, 2), (2, 1))]
     assert param_shapes(dense[0]) == param_shapes(dense[1])  # but not their meaning
     for network, other in (
-        (graph, Network(TINY.game.board, CONV)),
+        (Network(TINY.game.board, TINY.network), Network(TINY.game.board, CONV)),
         (Network(TINY.game.board, TINY.network), Network(DotsAndBoxes(3, 3), CONV)),
         dense,
     ):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -16,14 +14,13 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.network.features import count_codes, count_rows, encode, margin_bins
-from jaxzero.network.inputs import graph_inputs, grid_inputs
+from jaxzero.network.inputs import grid_inputs
 from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
-from jaxzero.runs.resize import LENGTHS_INPUT, margin_columns, resize, resize_params
+from jaxzero.runs.resize import LENGTHS_KERNEL, margin_columns, resize, resize_params
 from jaxzero.runs.weights import param_shapes
 
 CONV = NetworkConfig(trunk="conv", channels=8, blocks=1)
-GRAPH = replace(CONV, trunk="graph")
 SMALL, LARGE = DotsAndBoxes(2, 2), DotsAndBoxes(3, 4)
 
 
@@ -66,13 +63,12 @@ def test_a_margin_has_the_bin_of_the_same_margin():
     np.testing.assert_array_equal(theirs[margin_columns(LARGE, SMALL)], ours)
 
 
-@pytest.mark.parametrize("config", [CONV, GRAPH])
-def test_a_network_that_went_to_a_larger_board_and_back_says_the_same(config):
-    network, large = Network(SMALL, config), Network(LARGE, config)
+def test_a_network_that_went_to_a_larger_board_and_back_says_the_same():
+    network, large = Network(SMALL, CONV), Network(LARGE, CONV)
     params = any_params(network)
     there = resize_params(network, large, params)
     chex.assert_trees_all_close(resize_params(large, network, there), params, rtol=1e-6)
-    turned = Network(DotsAndBoxes(4, 3), config)
+    turned = Network(DotsAndBoxes(4, 3), CONV)
     chex.assert_trees_all_equal(resize_params(large, turned, there), there)
     drawn = np.random.default_rng(0).random((8, LARGE.num_edges)) < 0.5
     said = apply(large)(there, drawn, analyse(LARGE)(drawn))
@@ -84,28 +80,23 @@ def test_the_length_of_a_chain_has_the_same_weight():
     drawn = np.zeros(LARGE.num_edges, bool)
     drawn[:3] = drawn[4:7] = True  # a corridor from the left rim to a box of four open sides
     inputs = drawn[None], analyse(LARGE)(drawn[None])
-    planes, nodes = jax.jit(
-        lambda *seen: [of(LARGE, *seen, jnp.float32)[0] for of in (grid_inputs, graph_inputs)]
-    )(*inputs)
-    for config, shares in ((CONV, planes), (GRAPH, nodes)):
-        shares = np.asarray(shares).reshape(-1, shares.shape[-1])
-        (place,) = np.flatnonzero((shares == 3 / 12).any(axis=0))
-        network = Network(LARGE, config)
-        params = any_params(network)
-        there = resize_params(network, Network(SMALL, config), params)
-        first = {"conv": "Conv3x3_0", "graph": "Dense_0"}[config.trunk]
-        ours, theirs = (one["params"][first]["kernel"][..., place, :] for one in (params, there))
-        np.testing.assert_allclose(theirs / SMALL.num_boxes, ours / LARGE.num_boxes, rtol=1e-6)
+    shares, _ = jax.jit(lambda *seen: grid_inputs(LARGE, *seen, jnp.float32))(*inputs)
+    shares = np.asarray(shares).reshape(-1, shares.shape[-1])
+    (place,) = np.flatnonzero((shares == 3 / 12).any(axis=0))
+    network = Network(LARGE, CONV)
+    params = any_params(network)
+    there = resize_params(network, Network(SMALL, CONV), params)
+    ours, theirs = (one["params"]["Conv3x3_0"]["kernel"][..., place, :] for one in (params, there))
+    np.testing.assert_allclose(theirs / SMALL.num_boxes, ours / LARGE.num_boxes, rtol=1e-6)
 
 
-@pytest.mark.parametrize("trunk", ["conv", "graph"])
-def test_only_arrays_that_depend_on_the_board_change(trunk):
+def test_only_arrays_that_depend_on_the_board_change():
     """The two boards have the same number of count bits, so that all shapes but one agree."""
     source, target = DotsAndBoxes(4, 4), DotsAndBoxes(1, 14)
     bits = len(count_rows(source, source))
     assert bits == len(count_rows(target, target))
     # Wide, so that kernels that read no counts also have more inputs than there are bits.
-    config = NetworkConfig(trunk=trunk, channels=bits + 1, blocks=1)
+    config = NetworkConfig(trunk="conv", channels=bits + 1, blocks=1)
 
     def shapes(game: DotsAndBoxes) -> dict[str, tuple]:
         flat = flatten_dict(param_shapes(Network(game, config)), sep="/")
@@ -118,7 +109,7 @@ def test_only_arrays_that_depend_on_the_board_change(trunk):
     networks = Network(source, config), Network(target, config)
     found = flatten_dict(resize_params(*networks, unflatten_dict(flat, sep="/")), sep="/")
     changed = {name for name, leaf in found.items() if not np.array_equal(leaf, flat[name])}
-    assert changed == sized | {LENGTHS_INPUT[trunk][0]}
+    assert changed == sized | {LENGTHS_KERNEL}
 
 
 def test_only_a_trunk_of_no_size_plays_another_board():

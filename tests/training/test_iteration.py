@@ -12,7 +12,6 @@ from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
 from jaxzero.training import progress as progress_module
-from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.iteration import compile_iteration, input_shapes, make_iteration
 from jaxzero.training.parallel import (
     DEVICE_AXIS,
@@ -33,7 +32,6 @@ def ran(alike_runs_share_a_program):
     iterate = compile_iteration(
         CONFIG, Network(CONFIG.game.board, CONFIG.network), devices
     ).compiled
-    solver = Adjudicator(CONFIG, devices)
     progress, run_key = beginning(CONFIG, devices)
     read = jax.device_get
 
@@ -45,15 +43,15 @@ def ran(alike_runs_share_a_program):
         patch.setattr(progress_module.jax, "device_get", counted_read)
         with jax.transfer_guard("disallow"):
             for _ in range(4):
-                progress, metrics = run_iteration(CONFIG, iterate, run_key, progress, solver)
+                progress, metrics = run_iteration(CONFIG, iterate, run_key, progress)
                 history.append(metrics)
         begin = beginning(CONFIG, devices)[0]
-        first, metrics = run_iteration(CONFIG, iterate, run_key, begin, solver)
+        first, metrics = run_iteration(CONFIG, iterate, run_key, begin)
         first = jax.device_get((first.learner, first.actor, metrics))
         # The same learner in another iteration.
         learner, actor = beginning(CONFIG, devices)[0][:2]
         learner = learner._replace(iteration=replicate(jnp.int32(1), devices))
-        other, _ = run_iteration(CONFIG, iterate, run_key, Progress(learner, actor), solver)
+        other, _ = run_iteration(CONFIG, iterate, run_key, Progress(learner, actor))
         other = np.asarray(other.actor.replay.drawn)
     return progress, history, reads[:4], first, other
 
@@ -111,7 +109,7 @@ def test_an_iteration_learns_safe_ends():
     """Trace only: all kinds of positions fit together, and outputs are structured as inputs."""
     config = load_config(
         *("configs/tiny.yaml", "--game.rows=3", "--game.cols=3", "--search.nodes=quiet"),
-        *("--selfplay.late_start_moves=5", "--selfplay.solver_below_edges=8"),
+        "--selfplay.late_start_moves=5",
         *("--replay.capacity=3000", "--network.trunk=conv", "--network.channels=8"),
         "--network.safe_end=true",
     )
@@ -120,6 +118,6 @@ def test_an_iteration_learns_safe_ends():
     shapes = input_shapes(config, network, 1)
     learner, actor, metrics = jax.eval_shape(mapped, *shapes)
     assert "learn/safe_end_loss" in metrics
-    assert len(jax.tree.leaves(actor.replay)) == 8
+    assert len(jax.tree.leaves(actor.replay)) == 7
     for before, after in ((shapes.learner, learner), (shapes.actor.replay, actor.replay)):
         assert jax.tree.structure(before) == jax.tree.structure(after)

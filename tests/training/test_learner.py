@@ -28,7 +28,6 @@ from jaxzero.training.learner import (
     learn,
     loss,
     mean_gradient,
-    policy_losses,
     sample_losses,
     update,
 )
@@ -77,7 +76,6 @@ def test_losses_by_hand():
         policy=np.array([0.5, 0.5, 0.0, 0.0], np.float32),
         margin=jnp.int32(1),
         margin_known=jnp.bool_(True),
-        policy_is_set=jnp.bool_(False),
     )
     losses = jax.jit(partial(sample_losses, game, prediction))
     parts = losses(target)
@@ -94,7 +92,7 @@ def test_the_end_of_the_safe_moves_is_learnt_by_hand():
     logits = np.log(np.array([0.2, 0.8, *[0.05] * 3, 0.65, *[0.05] * 4], np.float32))
     prediction = Prediction(np.zeros(4, np.float32), np.zeros(3, np.float32), logits)
     policy = np.full(4, 0.25, np.float32)
-    one = Positions(np.zeros(4, bool), policy, np.int32(1), np.bool_(True), np.bool_(False))
+    one = Positions(np.zeros(4, bool), policy, np.int32(1), np.bool_(True))
     losses = jax.jit(partial(sample_losses, game))
     assert "safe_end_loss" not in jax.eval_shape(losses, prediction, one)
     told = losses(prediction, one._replace(safe_end=np.int32(2 * 3 + 1)))
@@ -124,28 +122,9 @@ def test_learning_fits_a_batch_and_the_loss_is_the_sum_of_its_parts():
     assert float(last["loss"]) == pytest.approx(total + extra, rel=1e-4)
 
 
-def test_a_set_of_best_moves_asks_for_any_of_them():
-    logits = np.array([1.0, 0.0, -0.5, 0.3, IMPOSSIBLE], np.float32)
-    best, one = np.array([[1, 0, 1, 0, 0], [0, 0, 1, 0, 0]], np.float32)
-    chances = np.exp(logits) / np.exp(logits).sum()
-    no, yes = np.array([False, True])
-    both = jax.jit(jax.value_and_grad(policy_losses, has_aux=True))
-    (found, distance), slope = both(logits, best, yes)
-    assert float(found) == float(distance) == pytest.approx(-np.log(chances[0] + chances[2]))
-    # The gradient equals that for the current policy, restricted to the best moves, as target.
-    nearest = chances * best / np.sum(chances * best)
-    np.testing.assert_allclose(slope, chances - nearest, atol=1e-6)
-    # A single best move is an ordinary policy target, and so is an empty target.
-    assert float(both(logits, one, no)[0][0]) == pytest.approx(-np.log(chances[2]))
-    np.testing.assert_array_equal(both(logits, 0 * one, no)[1], 0)
-    # Only `policy_is_set` decides, not the sum of the target.
-    np.testing.assert_allclose(both(logits, 3 * one, no)[0][0], -3 * np.log(chances[2]), 1e-6)
-    assert float(both(logits, best / 4, yes)[0][0]) == float(found)
-
-
 def test_wrong_shapes_fail_with_the_name():
     prediction = Prediction(jnp.zeros(4), jnp.zeros(3))
-    target = Positions(jnp.zeros(4, bool), jnp.zeros(5), jnp.int32(0), *[jnp.bool_(True)] * 2)
+    target = Positions(jnp.zeros(4, bool), jnp.zeros(5), jnp.int32(0), jnp.bool_(True))
     with pytest.raises(AssertionError, match=r"target\.policy"):
         sample_losses(DotsAndBoxes(1, 1), prediction, target)
 
@@ -240,7 +219,7 @@ def test_the_gradient_on_two_devices_is_that_of_the_joined_batch():
 
 
 def test_the_gradient_in_steps_is_that_of_the_whole_batch():
-    config = replace(CONFIG, network=replace(CONFIG.network, trunk="graph", channels=8))
+    config = replace(CONFIG, network=replace(CONFIG.network, trunk="conv", channels=8))
     network, batch = Network(GAME, config.network), batch_of(3 * CPU_CHUNK)
     # Few margins are known, all of them in the second step.
     batch = batch._replace(margin_known=np.arange(len(batch.margin)) // 8 == CPU_CHUNK // 8)

@@ -34,7 +34,6 @@ from jaxzero.runs.checkpoint import (
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import load_agent, read_initial_weights
-from jaxzero.training.adjudicator import Adjudicator
 from jaxzero.training.iteration import Actor
 from jaxzero.training.learner import init_learner
 from jaxzero.training.progress import Progress, run_iteration
@@ -265,10 +264,10 @@ def test_a_checkpoint_waits_for_an_update_that_was_taken(
 def test_a_run_whose_last_updates_are_all_skipped_diverges(updates, skipped, diverges):
     config = short_config(f"--learner.updates_per_iteration={updates}")
     metrics = {"selfplay/games": 16, "selfplay/evaluations": 500, "learn/skipped_at_end": skipped}
-    progress, solver = Progress(None, Actor(None)), Adjudicator(config, jax.devices()[:1])
+    progress = Progress(None, Actor(None))
     with pytest.raises(FloatingPointError) if diverges else nullcontext():
         compiled = lambda learner, actor, *_: (learner, actor, metrics)  # noqa: E731
-        run_iteration(config, compiled, jax.random.key(0), progress, solver)
+        run_iteration(config, compiled, jax.random.key(0), progress)
 
 
 WRITE = "Error writing run/checkpoints/8.orbax-checkpoint-tmp/learner"

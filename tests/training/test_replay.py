@@ -24,8 +24,7 @@ def block_of(first: int) -> Positions:
     """Return a block whose entries carry their number in every field."""
     number = np.arange(first, first + BLOCK, dtype=np.int32)
     bits = (number[:, None] >> np.arange(EDGES)) & 1 > 0
-    flags = number % 3 == 0, number % 5 == 0
-    return Positions(bits, bits.astype(np.float32), number, *flags, number % 7 - 1)
+    return Positions(bits, bits.astype(np.float32), number, number % 3 == 0, number % 7 - 1)
 
 
 def numbers(positions: Positions) -> np.ndarray:
@@ -35,7 +34,6 @@ def numbers(positions: Positions) -> np.ndarray:
     np.testing.assert_array_equal(np.asarray(positions.drawn) @ weights, number)
     np.testing.assert_array_equal(np.asarray(positions.policy) @ weights, number)
     np.testing.assert_array_equal(positions.margin_known, number % 3 == 0)
-    np.testing.assert_array_equal(positions.policy_is_set, number % 5 == 0)
     np.testing.assert_array_equal(positions.safe_end, number % 7 - 1)
     return number
 

@@ -152,9 +152,7 @@ def test_the_ring_is_copied_once_before_it_is_written(tmp_path, monkeypatch):
         checkpoints.save(1, learner, actor.replay, {"config": asdict(config)})
     _, replay = given
     # Empty fields are left out, because checkpoints of earlier versions do not have them.
-    assert set(replay) == {
-        *("drawn", "policy", "policy_is_set", "margin", "margin_known", "size", "cursor")
-    }
+    assert set(replay) == {*("drawn", "policy", "margin", "margin_known", "size", "cursor")}
     for name, theirs in replay.items():
         ours = getattr(actor.replay, name)
         assert isinstance(theirs, jax.Array)
