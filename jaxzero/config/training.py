@@ -137,8 +137,8 @@ class EvaluationConfig:
     random_opening_moves: NonNegativeInt = 4
     """Each pair of games begins with 0 to this many random edges; here captures count too."""
     opponents: str = "random,greedy"
-    """Players to play against, separated by commas: random, greedy, alphabeta:DEPTH, perfect, or
-    perfect:SHARE, which plays this share of its moves at random. Empty: no matches."""
+    """Players to play against, separated by commas: random, greedy, perfect, or perfect:SHARE,
+    which plays this share of its moves at random. Empty: no matches."""
     suite: str = "auto"
     """Suite of exactly solved positions to score the network on: table, a stored suite such as
     5x5_tuning, a file of make_suite.py, or none. auto: table (positions of random play) on boards

@@ -1,7 +1,7 @@
 """Make players of all kinds behind one interface, batched on the device where possible.
 
-`random`, `greedy`, `policy` and `search` run on the device, `alphabeta` and `perfect` on the host.
-`expert` uses both.
+`random`, `greedy`, `policy` and `search` run on the device, `perfect` on the host. `expert` uses
+both.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ Decide = Callable[[chex.ArrayTree, jax.Array, State], Choice]
 KNOWN = {
     "random": "any legal edge",
     "greedy": "takes a box, else gives none away, else anything",
-    "alphabeta:DEPTH": "looks DEPTH plies ahead and counts boxes",
     "perfect": "the exact solver, random among the best moves",
     "perfect:SHARE": "the same with this share of random moves, such as perfect:0.1",
     "policy": "the network without search",
@@ -65,7 +64,7 @@ ALWAYS_SOLVED_EDGES = 31
 TRIED_UNDRAWN = 38
 NODE_LIMIT = 200_000
 LONGEST_DECISION = 3600  # seconds
-MOST_COUNT = 100_000  # simulations, or plies of depth
+MOST_COUNT = 100_000  # simulations
 
 
 @dataclass(frozen=True, eq=False)  # arrays do not compare to one truth value
@@ -173,9 +172,8 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
     if argument and kind in ("random", "greedy", "policy"):
         raise refused("takes no argument")
     count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
-    if kind in ("alphabeta", "search") and not 1 <= count <= MOST_COUNT:
-        example = "alphabeta:3" if kind == "alphabeta" else "search:64"
-        raise refused(f"needs a whole number >= 1 and <= {MOST_COUNT}, such as {example}")
+    if kind == "search" and not 1 <= count <= MOST_COUNT:
+        raise refused(f"needs a whole number >= 1 and <= {MOST_COUNT}, such as search:64")
     share, seconds = _number(argument or "0"), _number(argument)
     if kind == "perfect" and not 0 <= share <= 1:
         raise refused("needs a share of random moves, such as perfect:0.1")
@@ -193,8 +191,6 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
         return Player(name, _act_random)
     if kind == "greedy":
         return Player(name, _greedy(game))
-    if kind == "alphabeta":
-        return Player(name, partial(_act_alphabeta, game, count), on_host=True)
     if kind == "perfect":
         check_board(game)
         return Player(name, partial(_act_perfect, game, share), on_host=True)
@@ -253,14 +249,6 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
     rank = jnp.where(legal_edges(state), rank, -1)
     logits = jnp.where(rank == rank.max(), 0.0, -jnp.inf)
     return jax.random.categorical(key, logits).astype(jnp.int32)
-
-
-def _act_alphabeta(
-    game: DotsAndBoxes, depth: int, seeds: np.ndarray, drawn: np.ndarray
-) -> np.ndarray:
-    from jaxzero.solver.alphabeta import choose_edges  # imported late because it compiles
-
-    return choose_edges(game, depth, seeds, drawn)
 
 
 def _act_perfect(

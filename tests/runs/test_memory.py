@@ -111,7 +111,7 @@ def test_named_searches_that_are_too_large_are_refused(monkeypatch):
     """The simulations in the name decide; the other players need no search memory."""
     board = DotsAndBoxes(5, 5)
     monkeypatch.setattr(strength, "memory_limit_bytes", lambda _: GIB)
-    strength.refuse_searches("players", ["policy", "alphabeta:3", "search:64"], 512, board)
+    strength.refuse_searches("players", ["policy", "perfect:0.5", "search:64"], 512, board)
     with pytest.raises(InputError, match=r"^players: 16384 takes 3.* for 256 games at once"):
         strength.refuse_searches("players", ["greedy", "search:16384"], 512, board)
     with pytest.raises(InputError, match=r"^players: 16384 takes .* for 512 games at once"):
