@@ -70,7 +70,7 @@ def test_every_command_runs(command, clone):
 
 def examples_of(page: str) -> list[tuple[str, str]]:
     """Return the Python blocks of a page, each with the output shown below it."""
-    below = r"```python\n(.*?)```\n(?:\nprints\n\n```\n(.*?)```)?"
+    below = r"```python\n(.*?)```\n(?:\nprints\b(?:[^`]|`\w[^`]*`)*\n\n```\n(.*?)```)?"
     return re.findall(below, (ROOT / page).read_text(), re.DOTALL)
 
 
@@ -80,6 +80,7 @@ def examples_of(page: str) -> list[tuple[str, str]]:
         ("docs/playing.md", 0),
         *product(["docs/adapters.md"], range(3)),  # the fourth needs a library that is no extra
         pytest.param("docs/playing.md", 1, marks=pytest.mark.slow),
+        pytest.param("docs/playing.md", 2, marks=pytest.mark.slow),
         pytest.param("README.md", 0, marks=pytest.mark.slow),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -180,7 +180,7 @@ def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:
 def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the dotted name and the value of every leaf of nested mappings."""
     for name, value in content.items():
-        if isinstance(value, dict):
+        if isinstance(value, Mapping) and prefix.count(".") < 2:  # settings have one dot
             yield from dotted(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
