@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from inspect import signature
-from os import PathLike, fspath
+from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any
 
@@ -155,10 +155,11 @@ class Engine:
 
 def _checked(name: str, value: Any, kind: Any) -> Any:
     """Return an argument. Raises: InputError unless it has the type, also for impossible paths."""
-    is_path = isinstance(value, str | PathLike)
-    if isinstance(value, kind) and (not is_path or PATH.fullmatch(fspath(value))):
-        return value
-    raise InputError(f"{name}: {_shown(value)} must be of type {kind}")
+    if not isinstance(value, kind):
+        raise InputError(f"{name}: {_shown(value)} must be of type {kind}")
+    if isinstance(value, str | PathLike) and not PATH.fullmatch(fsdecode(value)):
+        raise InputError(f"{name}: {_shown(value)} is not a valid path")
+    return value
 
 
 def _number(name: str, value: Any, kind: type) -> int | float:
@@ -197,7 +198,7 @@ def load(name: str | PathLike[str]) -> Engine:
 
     Raises: InputError naming the networks there are.
     """
-    path = fspath(_checked("name", name, str | PathLike))
+    path = fsdecode(_checked("name", name, str | PathLike))
     with as_field("name", "weights", path):
         return Engine(weights.load_weights(path).agent)
 
@@ -224,8 +225,10 @@ class Trained:
 
         Weights are rounded to float16. Raises: InputError if a file exists or cannot be written.
         """
-        path = Path(_checked("path", path, str | PathLike))
-        check_file("path", path, (SUFFIX,))
+        path = Path(fsdecode(_checked("path", path, str | PathLike)))
+        if path.suffix != SUFFIX:
+            raise InputError(f"path: {path} must end with {SUFFIX}")
+        check_file("path", path)
         refuse_run("path", path.parent)
         for suffix in (SUFFIX, ".yaml", ".json"):
             if path.with_suffix(suffix).exists():
@@ -270,7 +273,7 @@ def train(
     if not isinstance(config, Config):
         flat = {name: _plain(value) for name, value in dotted(settings or {})}
         check_fields(flat, "settings")
-        config = load_config(fspath(config), *(f"--{name}={flat[name]}" for name in flat))
+        config = load_config(fsdecode(config), *(f"--{name}={flat[name]}" for name in flat))
     elif settings:
         raise InputError(f"settings: {_shown(settings)} cannot be combined with a Config")
     use_compilation_cache()
@@ -281,7 +284,7 @@ def train(
             network = weights.LoadedAgent(agent, config, last["iteration"])
             record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
         else:
-            folder = Path(run_dir)
+            folder = Path(fsdecode(run_dir))
             trainer.train(config, folder, bool(resume), on_iteration=on_iteration)
             network, metrics = weights.load_agent(folder), read_metrics(folder)
             record = weights.training_record(Source(folder, None), network)

@@ -70,7 +70,7 @@ def test_every_command_runs(command, clone):
 
 def examples_of(page: str) -> list[tuple[str, str]]:
     """Return the Python blocks of a page, each with the output shown below it."""
-    below = r"```python\n(.*?)```\n(?:\nprints\b(?:[^`]|`\w[^`]*`)*\n\n```\n(.*?)```)?"
+    below = r"```python\n(.*?)```\n(?:\nprints\n\n```\n(.*?)```)?"
     return re.findall(below, (ROOT / page).read_text(), re.DOTALL)
 
 
