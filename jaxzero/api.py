@@ -289,4 +289,3 @@ def train(
             network, metrics = weights.load_agent(folder), read_metrics(folder)
             record = weights.training_record(Source(folder, None), network)
     return Trained(Engine(network.agent), metrics, network, record)
-
