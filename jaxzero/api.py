@@ -132,8 +132,9 @@ class Engine:
 
     def _boards(self, positions: Iterable[Position]) -> list[np.ndarray]:
         """Return the drawn edges of each position. Raises: InputError, also if no edge is left."""
-        positions = _checked("positions", _plain(positions), Iterable)
-        if isinstance(positions, str | Set | Mapping):  # one position, or without an order
+        positions = _plain(positions)
+        # A text is one position; a set has no order.
+        if isinstance(positions, str | Set | Mapping) or not isinstance(positions, Iterable):
             raise InputError(f"positions: {_shown(positions)} must be a list of positions")
         boards = [self.drawn(position) for position in positions]
         if any(drawn.all() for drawn in boards):
