@@ -80,6 +80,7 @@ def examples_of(page: str) -> list[tuple[str, str]]:
         ("docs/playing.md", 0),
         *product(["docs/adapters.md"], range(3)),  # the fourth needs a library that is no extra
         pytest.param("docs/playing.md", 1, marks=pytest.mark.slow),
+        pytest.param("docs/playing.md", 2, marks=pytest.mark.slow),
         pytest.param("README.md", 0, marks=pytest.mark.slow),
     ],
 )
