@@ -214,9 +214,10 @@ def train(
     `training.trainer.train`; RunError if the training diverges.
     """
     from jaxzero.host.programs import use_compilation_cache
+
+    use_compilation_cache()  # before anything imports matplotlib
     from jaxzero.training import trainer  # slow to import
 
-    use_compilation_cache()
     if not isinstance(config, Config):
         options = (f"--{name}={value}" for name, value in (settings or {}).items())
         config = load_config(fspath(config), *options)
