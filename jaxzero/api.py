@@ -18,6 +18,7 @@ from jaxzero.config.ranges import SimulationsOrNone, check_number
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
+from jaxzero.host.programs import use_compilation_cache, usual_types
 from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
@@ -83,6 +84,7 @@ class Engine:
         simulations = check_number("simulations", simulations, SimulationsOrNone)
         return self._choose(self._boards(positions), simulations)[1]
 
+    @usual_types()
     def analyse(
         self, position: Position = (), simulations: int = 256, seconds: float = 0.0
     ) -> Analysis:
@@ -127,6 +129,7 @@ class Engine:
             raise InputError(f"position: no edge is left on a {self.board} board")
         return boards
 
+    @usual_types()
     def _choose(
         self, boards: Sequence[np.ndarray], simulations: int
     ) -> tuple[list[int], list[float]]:
@@ -195,6 +198,7 @@ class Trained:
         return self.engine.agent.params
 
 
+@usual_types()
 def train(
     config: Config | str | PathLike[str],
     settings: Mapping[str, Any] | None = None,
@@ -213,9 +217,7 @@ def train(
     Raises: InputError for settings that are wrong or do not fit the devices, and as
     `training.trainer.train`; RunError if the training diverges.
     """
-    from jaxzero.host.programs import use_compilation_cache
-
-    use_compilation_cache()  # before anything imports matplotlib
+    use_compilation_cache(in_script=False)  # before anything imports matplotlib
     from jaxzero.training import trainer  # slow to import
 
     if not isinstance(config, Config):

@@ -11,8 +11,8 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version
@@ -29,15 +29,20 @@ from jaxzero.host.files import atomic_write
 from jaxzero.host.interrupts import at_stop
 
 MOST_TRACED = 64  # files of traced programs that are kept
+# Settings of jax under which all programs run: types and copies to the device as written.
+USUAL = {"enable_x64": False, "numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
 ROOM = 2**25  # bytes that a folder of caches must have left
 
 
-def use_compilation_cache() -> None:
+def use_compilation_cache(in_script: bool = True) -> None:
     """Find the devices, and keep what jax and matplotlib can use again in `cache_home`.
 
+    A script also has the settings of `usual_types`, in all of its threads.
     Raises: InputError if the environment asks for missing devices.
     """
     check_devices()
+    for name, value in USUAL.items() if in_script else ():
+        jax.config.update(f"jax_{name}", value)
     if jax.config.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_home() or ""))
     elif (folder := cache_folder()) and (refusal := _refusal(folder)):
@@ -60,15 +65,11 @@ def cache_home() -> Path | None:
     user = Path(parent, "jaxzero")
     if not (refusal := _refusal(user, private=True)):
         return user
-    temporary, words = None, "programs are compiled again in every process"
-    with suppress(OSError):  # no temporary folder can be written
-        temporary = Path(tempfile.gettempdir(), f"jaxzero-{os.geteuid()}").absolute()
-        if _refusal(temporary, private=True):
-            temporary = None
-        else:
-            words = f"caches are kept in {temporary}"
+    temporary = Path(tempfile.gettempdir(), f"jaxzero-{os.geteuid()}").absolute()
+    kept = not _refusal(temporary, private=True)
+    words = f"caches go to {temporary}" if kept else "every process compiles its programs again"
     print(f"warning: {words}, because of {shortened(str(user))}: {refusal}", file=sys.stderr)
-    return temporary
+    return temporary if kept else None
 
 
 @cache
@@ -89,6 +90,20 @@ def _refusal(folder: Path, private: bool = False) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+@contextmanager
+def usual_types() -> Iterator[None]:
+    """Run a block with the settings of jax in `USUAL`; the user's own programs keep theirs."""
+    with ExitStack() as settings:
+        for name, value in USUAL.items():
+            settings.enter_context(getattr(jax, name)(value))
+        yield
+
+
+def compiled_ahead(jitted: Callable, *shapes: chex.ArrayTree) -> Callable:
+    """Compile a jitted function for inputs of these shapes; under JAX_DISABLE_JIT return it."""
+    return jitted if jax.config.jax_disable_jit else jitted.lower(*shapes).compile()
 
 
 def cache_folder() -> Path | None:
@@ -147,7 +162,7 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
     def plain(*given: chex.ArrayTree) -> tuple[jax.Array, ...]:
         return tuple(function(*given))
 
-    if folder is None:
+    if folder is None or jax.config.jax_disable_jit:
         return jax.jit(plain)
     # The key has all that a program may depend on. Unrelated settings of jax only cost a trace.
     bound = function.func.__module__, function.func.__qualname__, function.args, function.keywords
