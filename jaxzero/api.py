@@ -22,6 +22,7 @@ from jaxzero.errors import InputError, as_field, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
 from jaxzero.host.files import check_file
+from jaxzero.host.programs import use_compilation_cache, usual_types
 from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
@@ -91,6 +92,7 @@ class Engine:
         simulations = _number("simulations", simulations, SimulationsOrNone)
         return self._choose(self._boards(positions), simulations)[1]
 
+    @usual_types()
     def analyse(
         self, position: Position = (), simulations: int = 256, seconds: float = 0.0
     ) -> Analysis:
@@ -141,6 +143,7 @@ class Engine:
             raise InputError(f"position: no edge is left on a {self.board} board")
         return boards
 
+    @usual_types()
     def _choose(
         self, boards: Sequence[np.ndarray], simulations: int
     ) -> tuple[list[int], list[float]]:
@@ -237,6 +240,7 @@ class Trained:
         weights.write_weights(self.network, {"training": self.record}, path.stem, path.parent)
 
 
+@usual_types()
 def train(
     config: Config | str | PathLike[str],
     settings: Mapping[str, Any] | None = None,
@@ -255,9 +259,6 @@ def train(
     Raises: InputError for settings that are wrong or do not fit the devices, and as
     `training.trainer.train`; RunError if the training diverges.
     """
-    from jaxzero.host.programs import use_compilation_cache
-    from jaxzero.training import trainer  # slow to import
-
     _checked("config", config, Config | str | PathLike)
     _checked("settings", settings, Mapping | None)
     _checked("run_dir", run_dir, str | PathLike | None)
@@ -277,7 +278,9 @@ def train(
         config = load_config(fsdecode(config), *(f"--{name}={flat[name]}" for name in flat))
     elif settings:
         raise InputError(f"settings: {_shown(settings)} cannot be combined with a Config")
-    use_compilation_cache()
+    use_compilation_cache(in_script=False)  # before anything imports matplotlib
+    from jaxzero.training import trainer  # slow to import
+
     with status_lines("training"):
         if run_dir is None:
             agent, metrics = trainer.train_in_memory(config, on_iteration)

@@ -6,20 +6,18 @@ search sees chains to their end. A transposition table keeps the bounds of searc
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
+from jaxzero.host.programs import kept_njit as _njit
 
 _FAR = 1000  # more than any margin
 _DEEPEST = 128  # plies with a key of their own
 _ENTRIES = 2**18  # of the table, 12 bytes each
 _HASH, _THREES, _COUNTERS = range(3)
-
-_njit = partial(numba.njit, cache=True, nogil=True)
 
 
 class Tables(NamedTuple):
