@@ -26,3 +26,8 @@ def __getattr__(name: str) -> Any:
     from jaxzero import api
 
     return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    """Return the names of the package with those of `jaxzero.api`, for completion and `help`."""
+    return sorted({*globals(), *__all__} - {"__dir__", "__getattr__"})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from os import PathLike, fspath
+from inspect import signature
+from os import PathLike, fsdecode
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +16,28 @@ import numpy as np
 
 from jaxzero.cli import load_config
 from jaxzero.config import Config
-from jaxzero.config.ranges import SimulationsOrNone, check_number
-from jaxzero.errors import InputError, one_line, shortened
+from jaxzero.config.files import check_fields, dotted
+from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone, check_number
+from jaxzero.errors import InputError, as_field, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.game.text import parse_picture
+from jaxzero.host.files import check_file
+from jaxzero.host.programs import use_compilation_cache, usual_types
 from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
 from jaxzero.players.preparation import exact_answer
+from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
-from jaxzero.runs.resize import asked_board, resize
-from jaxzero.runs.weights import load_agent, load_weights
+from jaxzero.runs.resize import resize
+from jaxzero.runs.run_dir import refuse_run
+from jaxzero.runs.source import SUFFIX, Source
 
 # Drawn edges: numbers or names such as h2,1; names in a text; a picture; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
+# A path is not empty, which would be the current folder, and the system can encode it.
+PATH = re.compile("[^\0\ud800-\udc7f\udd00-\udfff]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +63,7 @@ class Engine:
 
         Raises: InputError if its network fits only one board; the network of 5x5 fits all boards.
         """
-        board = asked_board(rows, cols, self.board)
+        board = DotsAndBoxes(_number("rows", rows, BoardSide), _number("cols", cols, BoardSide))
         return Engine(resize(self.agent, board, "engine: this network"))
 
     def best_move(self, position: Position = (), simulations: int = 64) -> int:
@@ -68,7 +77,7 @@ class Engine:
 
     def best_moves(self, positions: Iterable[Position], simulations: int = 64) -> list[int]:
         """Return the edge to draw in each of many positions, searched together."""
-        simulations = check_number("simulations", simulations, SimulationsOrNone)
+        simulations = _number("simulations", simulations, SimulationsOrNone)
         boards = self._boards(positions)
         known = [simulations and exact_answer(self.board, drawn) for drawn in boards]
         rest = [drawn for drawn, found in zip(boards, known, strict=True) if not found]
@@ -80,9 +89,10 @@ class Engine:
 
         Network and search estimate them, also where `best_move` has the exact solver.
         """
-        simulations = check_number("simulations", simulations, SimulationsOrNone)
+        simulations = _number("simulations", simulations, SimulationsOrNone)
         return self._choose(self._boards(positions), simulations)[1]
 
+    @usual_types()
     def analyse(
         self, position: Position = (), simulations: int = 256, seconds: float = 0.0
     ) -> Analysis:
@@ -90,6 +100,8 @@ class Engine:
 
         The exact solver gets `seconds`; proven values are marked exact. Raises: as `best_move`.
         """
+        simulations = _number("simulations", simulations, SimulationsOrNone)
+        seconds = _number("seconds", seconds, SecondsOfDecision)
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
     def drawn(self, position: Position) -> np.ndarray:
@@ -122,11 +134,16 @@ class Engine:
 
     def _boards(self, positions: Iterable[Position]) -> list[np.ndarray]:
         """Return the drawn edges of each position. Raises: InputError, also if no edge is left."""
-        boards = [self.drawn(position) for position in _listed(positions)]
+        positions = _plain(positions)
+        # A text is one position; a set has no order.
+        if isinstance(positions, str | Set | Mapping) or not isinstance(positions, Iterable):
+            raise InputError(f"positions: {_shown(positions)} must be a list of positions")
+        boards = [self.drawn(position) for position in positions]
         if any(drawn.all() for drawn in boards):
             raise InputError(f"position: no edge is left on a {self.board} board")
         return boards
 
+    @usual_types()
     def _choose(
         self, boards: Sequence[np.ndarray], simulations: int
     ) -> tuple[list[int], list[float]]:
@@ -140,25 +157,33 @@ class Engine:
         return found.edge.tolist(), found.value.tolist()
 
 
-def _listed(positions: Iterable[Position]) -> list[Position]:
-    """Return positions as a list. Raises: InputError, also for a text, which is one position."""
-    try:
-        if not isinstance(positions, str):
-            return list(positions)
-    except TypeError:
-        pass
-    raise InputError(f"positions: {_shown(positions)} must be a list of positions")
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    """Return an argument. Raises: InputError unless it has the type, also for impossible paths."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name}: {_shown(value)} must be of type {kind}")
+    if isinstance(value, str | PathLike) and not PATH.fullmatch(fsdecode(value)):
+        raise InputError(f"{name}: {_shown(value)} is not a valid path")
+    return value
+
+
+def _number(name: str, value: Any, kind: type) -> int | float:
+    """Return a plain number in the range of `kind`. Raises: InputError, also for a text."""
+    return check_number(name, _checked(name, _plain(value), int | float), kind)
+
+
+def _plain(value: Any) -> Any:
+    """Return an array or a number of NumPy or JAX as a list or as Python's own number."""
+    return np.asarray(value).tolist() if hasattr(value, "__array__") else value
 
 
 def _entries(position: Any) -> list:
     """Return the entries of a list, a set, an iterator or an array as Python's own numbers."""
-    if hasattr(position, "__array__"):
-        position = np.asarray(position).tolist()
+    position = _plain(position)
     # The entries of a text would be letters, those of bytes their codes.
     refused = isinstance(position, Mapping | str | bytes | bytearray)
     if refused or not isinstance(position, Iterable):
         raise ValueError(f"{_shown(position)} must be a list of drawn edges")
-    return [entry.item() if getattr(entry, "shape", None) == () else entry for entry in position]
+    return [_plain(entry) for entry in position]
 
 
 def _edge(game: DotsAndBoxes, entry: Any) -> int:
@@ -177,9 +202,9 @@ def load(name: str | PathLike[str]) -> Engine:
 
     Raises: InputError naming the networks there are.
     """
-    if not isinstance(name, str | PathLike):
-        raise InputError(f"name: {_shown(name)} must be a name such as '5x5' or a path")
-    return Engine(load_weights(fspath(name)).agent)
+    path = fsdecode(_checked("name", name, str | PathLike))
+    with as_field("name", "weights", path):
+        return Engine(weights.load_weights(path).agent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,13 +213,34 @@ class Trained:
 
     engine: Engine
     metrics: list[dict[str, float]]  # one dict per iteration; "iteration" counts from 1
+    network: weights.LoadedAgent  # with the config of the training
+    record: dict[str, Any]  # minutes and games of the training
+
+    def __repr__(self) -> str:
+        return f"<Trained for {self.network.iteration} iterations: {self.engine}>"
 
     @property
     def params(self) -> chex.ArrayTree:
         """The weights that play, float32."""
         return self.engine.agent.params
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write NAME.safetensors, NAME.yaml and NAME.json, which `jaxzero.load` reads as a network.
 
+        Weights are rounded to float16. Raises: InputError if a file exists or cannot be written.
+        """
+        path = Path(fsdecode(_checked("path", path, str | PathLike)))
+        if path.suffix != SUFFIX:
+            raise InputError(f"path: {path} must end with {SUFFIX}")
+        check_file("path", path)
+        refuse_run("path", path.parent)
+        for suffix in (SUFFIX, ".yaml", ".json"):
+            if path.with_suffix(suffix).exists():
+                raise InputError(f"path: {path.with_suffix(suffix)} exists: name another file")
+        weights.write_weights(self.network, {"training": self.record}, path.stem, path.parent)
+
+
+@usual_types()
 def train(
     config: Config | str | PathLike[str],
     settings: Mapping[str, Any] | None = None,
@@ -206,26 +252,44 @@ def train(
 
     `config` is a preset such as "tiny", a YAML file or a `Config`; `settings` change its fields:
     `{"iterations": 20, "network.channels": 64}`. After every iteration `on_iteration` gets its
-    metrics, and a true result ends the training; without `on_iteration` a line is printed. Ctrl-C
+    metrics; if it returns True, the training ends. Without `on_iteration` a line is printed. Ctrl-C
     ends the training after its iteration and returns the network so far. Without `run_dir` no file
     is written. With `run_dir` the run is saved as by `scripts/train.py`, and `resume` continues the
     run in that folder.
     Raises: InputError for settings that are wrong or do not fit the devices, and as
     `training.trainer.train`; RunError if the training diverges.
     """
-    from jaxzero.host.programs import use_compilation_cache
+    _checked("config", config, Config | str | PathLike)
+    _checked("settings", settings, Mapping | None)
+    _checked("run_dir", run_dir, str | PathLike | None)
+    _checked("resume", resume, bool | np.bool_)
+    try:
+        signature(print if on_iteration is None else on_iteration).bind({})
+    except TypeError as error:
+        shown = f"{_shown(on_iteration)} cannot be called with the metrics"
+        raise InputError(f"on_iteration: {shown} ({error})") from error
+    except ValueError:  # some functions of C have no signature
+        pass
+    if resume and run_dir is None:
+        raise InputError("resume: True needs run_dir, the folder of the run")
+    if not isinstance(config, Config):
+        flat = {name: _plain(value) for name, value in dotted(settings or {})}
+        check_fields(flat, "settings")
+        config = load_config(fsdecode(config), *(f"--{name}={flat[name]}" for name in flat))
+    elif settings:
+        raise InputError(f"settings: {_shown(settings)} cannot be combined with a Config")
+    use_compilation_cache(in_script=False)  # before anything imports matplotlib
     from jaxzero.training import trainer  # slow to import
 
-    use_compilation_cache()
-    if not isinstance(config, Config):
-        options = (f"--{name}={value}" for name, value in (settings or {}).items())
-        config = load_config(fspath(config), *options)
-    elif settings:
-        raise InputError(f"settings: {_shown(settings)} cannot stand beside a Config")
     with status_lines("training"):
         if run_dir is None:
             agent, metrics = trainer.train_in_memory(config, on_iteration)
-            return Trained(Engine(agent), metrics)
-        folder = Path(run_dir)
-        trainer.train(config, folder, resume, on_iteration=on_iteration)
-        return Trained(Engine(load_agent(folder).agent), read_metrics(folder))
+            last = metrics[-1]
+            network = weights.LoadedAgent(agent, config, last["iteration"])
+            record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
+        else:
+            folder = Path(fsdecode(run_dir))
+            trainer.train(config, folder, bool(resume), on_iteration=on_iteration)
+            network, metrics = weights.load_agent(folder), read_metrics(folder)
+            record = weights.training_record(Source(folder, None), network)
+    return Trained(Engine(network.agent), metrics, network, record)

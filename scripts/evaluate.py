@@ -137,6 +137,7 @@ def main(arguments: list[str]) -> None:
         if figures != options.run_dir:
             refuse_run("figures", figures)
 
+    use_compilation_cache()  # before anything imports matplotlib
     from jaxzero.config.training import check_opening
     from jaxzero.measure.scoring import BATCH
     from jaxzero.measure.strength import match_networks, play_matches, refuse_searches
@@ -144,7 +145,6 @@ def main(arguments: list[str]) -> None:
     from jaxzero.measure.suite_report import score_suite, scored_players
     from jaxzero.runs.resize import asked_board, resize
 
-    use_compilation_cache()
     print(f"Loading {source.name} ...", flush=True)
     loaded, loaded2 = source.load(), source2 and source2.load()
     board = asked_board(options.rows, options.cols, loaded.agent.network.game)

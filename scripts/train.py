@@ -95,11 +95,11 @@ def main(arguments: list[str]) -> None:
     config = config_of(parser, options)
     join_others(options)
 
+    use_compilation_cache()  # before anything imports matplotlib
     from jaxzero.host.interrupts import Stop
     from jaxzero.runs.weights import read_initial_weights
     from jaxzero.training.trainer import train
 
-    use_compilation_cache()
     initial = read_initial_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
     if not train(config, options.run_dir, options.resume, stop, initial):

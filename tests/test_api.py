@@ -5,12 +5,16 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import pydoc
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from short_run import short_config
 
 import jaxzero
 from jaxzero.api import Engine
@@ -109,18 +113,26 @@ def test_many_positions_come_in_every_form(engine):
     for many in (["h1,1 v0,1", "0"], ([3, 7], {0}), both, jnp.array(both), lazy):
         assert engine.best_moves(many, 0) == alone
     assert engine.best_moves(iter(()), 0) == engine.values([], 0) == []
-    for wrong, field in (("3 7", "positions"), (3, "positions"), (EDGES, "position")):
+    unordered = {(3, 7), (0,)}, {(3, 7): "a", (0,): "b"}
+    for wrong in ("3 7", 3, EDGES, None, *unordered):
+        field = "position" if wrong is EDGES else "positions"
         for ask in (engine.best_moves, engine.values):
             with pytest.raises(InputError, match=f"^{field}: "):
                 ask(wrong)
 
 
 def test_impossible_numbers_are_refused(engine):
-    for simulations in (-1, 1.5, None, True, float("nan"), 10**9, "many", [8]):
-        for ask in (engine.best_move, engine.analyse):
+    wrong = (-1, 1.5, None, True, float("nan"), 10**9, "many", [8], "64", b"64", np.True_, "")
+    for simulations in wrong:
+        for ask in (engine.best_move, engine.best_moves, engine.values, engine.analyse):
             with pytest.raises(InputError, match=r"^simulations: "):
                 ask([], simulations)
-    for seconds in (-1, float("nan"), float("inf"), None, "long", 1e9, True):
+    for rows in (*wrong, 0):
+        with pytest.raises(InputError, match=r"^rows: "):
+            engine.on_board(rows, 2)
+        with pytest.raises(InputError, match=r"^cols: "):
+            engine.on_board(2, rows)
+    for seconds in (-1, float("nan"), float("inf"), None, "long", 1e9, True, "5", ""):
         with pytest.raises(InputError, match=r"^seconds: "):
             engine.analyse([], 8, seconds)
 
@@ -137,10 +149,89 @@ def test_an_engine_is_shown_in_a_line_and_equals_itself(engine):
         assert again.board == GAME
 
 
-@pytest.mark.parametrize("name", [None, 5, ["2x2"], "9x9", Path("9x9"), b"2x2"])
+def test_numbers_of_other_libraries_are_numbers(engine):
+    assert engine.best_move([], np.int64(0)) == engine.best_move([], jnp.int32(0))
+    assert engine.on_board(np.uint8(2), 2.0).board == GAME
+
+
+@pytest.mark.parametrize(
+    "name", [None, 5, ["2x2"], "9x9", Path("9x9"), b"2x2", "", "a\0b", "\ud800", "2x2" * 999]
+)
 def test_what_is_no_network_is_refused(name: Any):
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"^name: "):
         jaxzero.load(name)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "", "a\0b", ["tiny"], {"iterations": 3}, b"tiny"])
+def test_what_is_no_config_or_folder_is_refused_at_once(wrong, nothing_compiles):
+    with pytest.raises(InputError, match=r"^config: "):
+        jaxzero.train(wrong)
+    if wrong is not None:
+        with pytest.raises(InputError, match=r"^run_dir: "):
+            jaxzero.train("tiny", run_dir=wrong)
+
+
+RING: dict = {}
+RING["network"] = RING
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        (["--iterations=3"], "settings"),
+        ("iterations", "settings"),
+        (RING, "network"),
+        ({"nope": 1}, "nope"),
+        ({5: 1}, "5"),
+        ({("iterations",): 3}, r"\("),
+        ({"network": 5}, "network"),
+        ({"network": {"nope": 1}}, "network.nope"),
+        ({"network.trunk": np.array(["conv", "dense"])}, "network.trunk"),
+        *(({"iterations": value}, "iterations") for value in ("3", b"3", None, True, [3], 1.5)),
+        *(({"learner.learning_rate": value}, "learner") for value in ("1e-3", float("nan"), -1)),
+        *(({"save_replay": value}, "save_replay") for value in ("true", 1, None)),
+        *(({"evaluation.suite": value}, "evaluation.suite") for value in (5, None, ["none"])),
+    ],
+)
+def test_settings_have_the_types_of_their_fields(settings, field, nothing_compiles):
+    with pytest.raises(InputError, match=rf"^{field}") as refused:
+        jaxzero.train("tiny", settings)
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("wrong", [5, "print", [print], lambda: True, lambda a, b: True, {}])
+def test_what_is_no_function_of_the_metrics_is_refused_at_once(wrong, nothing_compiles):
+    with pytest.raises(InputError, match=r"^on_iteration: "):
+        jaxzero.train("tiny", on_iteration=wrong)
+
+
+def test_what_cannot_be_resumed_is_refused_at_once(nothing_compiles, tmp_path):
+    with pytest.raises(InputError, match=r"^resume: True needs run_dir"):
+        jaxzero.train("tiny", resume=True)
+    for wrong in ("yes", 1, None):
+        with pytest.raises(InputError, match=r"^resume: "):
+            jaxzero.train("tiny", run_dir=tmp_path, resume=wrong)
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / ("a" * 300)):
+        for resume in (False, True):
+            with pytest.raises(InputError, match=r"^run_dir: "):
+                jaxzero.train(short_config(), run_dir=folder, resume=resume)
+
+
+@pytest.fixture
+def nothing_compiles(monkeypatch):
+    """Fail if the program of an iteration is compiled."""
+    from jaxzero.training import trainer
+
+    monkeypatch.setattr(trainer, "compile_iteration", lambda *_: pytest.fail("compiled"))
+
+
+def test_the_package_shows_its_functions():
+    assert {"load", "train", "__version__"} <= set(dir(jaxzero))
+    shown = pydoc.plain(pydoc.render_doc(jaxzero))
+    assert "load(" in shown and "train(" in shown and "__getattr__" not in shown
+    code = "import sys, jaxzero; dir(jaxzero); sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_agents_of_another_board_are_named(engine):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,7 +13,7 @@ import yaml
 
 from jaxzero.config import Config
 from jaxzero.config.ranges import fits, type_in_words
-from jaxzero.errors import LONGEST_VALUE, InputError, shortened
+from jaxzero.errors import LONGEST_VALUE, InputError, one_line, shortened
 from jaxzero.host.files import shipped_folder, write_text
 from jaxzero.host.readers import is_file, read_yaml, why_no_file
 
@@ -152,7 +152,7 @@ def check_fields(content: dict[str, Any], where: str) -> None:
     """Raise an InputError for a field that does not exist and for a value of the wrong type."""
     known = dict(typed_fields(Config))
     for name, value in dotted(content):
-        shown = f"{shortened(repr(value))} in {where}"
+        shown = f"{shortened(one_line(repr(value)))} in {where}"
         if name not in known:
             raise no_such_field(name, shown, known)
         if not fits(value, known[name]):
@@ -166,7 +166,7 @@ def no_such_field(name: str, shown: str, known: Iterable[str]) -> InputError:
         words = f"is now {RENAMED[name]}"
     elif name in GONE:
         words = "there is no such setting any more; CHANGELOG.md says why"
-    return InputError(f"{shortened(name)}: {shown}: {words}")
+    return InputError(f"{shortened(one_line(name))}: {shown}: {words}")
 
 
 def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:
@@ -180,7 +180,7 @@ def typed_fields(cls: type, prefix: str = "") -> Iterator[tuple[str, type]]:
 def dotted(content: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the dotted name and the value of every leaf of nested mappings."""
     for name, value in content.items():
-        if isinstance(value, dict):
+        if isinstance(value, Mapping) and prefix.count(".") < 2:  # settings have one dot
             yield from dotted(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

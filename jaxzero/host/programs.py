@@ -1,4 +1,4 @@
-"""Keep traced programs on disk, so that the next process need not trace them again.
+"""Keep programs on disk: those that jax and numba compile, and those that jax has traced.
 
 jax itself keeps only what XLA compiled. For a search of the 5x5 network, tracing takes three times
 as long as reading the compiled program, in every process.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import chex
 import jax
@@ -26,25 +29,81 @@ from jaxzero.host.files import atomic_write
 from jaxzero.host.interrupts import at_stop
 
 MOST_TRACED = 64  # files of traced programs that are kept
+# Settings of jax under which all programs run: types and copies to the device as written.
+USUAL = {"enable_x64": False, "numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
+ROOM = 2**25  # bytes that a folder of caches must have left
 
 
-def use_compilation_cache() -> None:
-    """Find the devices, and keep compiled programs between runs in the user's cache folder.
+def use_compilation_cache(in_script: bool = True) -> None:
+    """Find the devices, and keep what jax and matplotlib can use again in `cache_home`.
 
+    A script also has the settings of `usual_types`, in all of its threads.
     Raises: InputError if the environment asks for missing devices.
     """
     check_devices()
+    for name, value in USUAL.items() if in_script else ():
+        jax.config.update(f"jax_{name}", value)
     if jax.config.jax_compilation_cache_dir is None:
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        jax.config.update("jax_compilation_cache_dir", f"{home}/jaxzero")
-    if folder := cache_folder():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:  # otherwise jax would warn about every program
-            words = f"compiled programs are not kept: {shortened(str(folder))} cannot be made"
-            print(f"warning: {words} ({error.strerror})", file=sys.stderr)
-            jax.config.update("jax_compilation_cache_dir", "")
+        jax.config.update("jax_compilation_cache_dir", str(cache_home() or ""))
+    elif (folder := cache_folder()) and (refusal := _refusal(folder)):
+        words = f"compiled programs are not kept: {shortened(str(folder))}: {refusal}"
+        print(f"warning: {words}", file=sys.stderr)
+        jax.config.update("jax_compilation_cache_dir", "")  # else jax warns about every program
+    # matplotlib has one folder for its cache and for the user's settings: leave these in use.
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    named = "MPLCONFIGDIR" in os.environ or os.path.isdir(f"{settings}/matplotlib")
+    if not named and (home := cache_home()):
+        os.environ["MPLCONFIGDIR"] = str(home / "matplotlib")
     at_stop(drop_open_entries)
+
+
+@cache
+def cache_home() -> Path | None:
+    """Return the user's folder of caches, else a temporary folder, else None, with a warning."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    parent = named if os.path.isabs(named) else os.path.expanduser("~/.cache")
+    user = Path(parent, "jaxzero")
+    if not (refusal := _refusal(user, private=True)):
+        return user
+    temporary = Path(tempfile.gettempdir(), f"jaxzero-{os.geteuid()}").absolute()
+    kept = not _refusal(temporary, private=True)
+    words = f"caches go to {temporary}" if kept else "every process compiles its programs again"
+    print(f"warning: {words}, because of {shortened(str(user))}: {refusal}", file=sys.stderr)
+    return temporary if kept else None
+
+
+@cache
+def _refusal(folder: Path, private: bool = False) -> str:
+    """Make a folder of caches; return why it cannot be used, or an empty text.
+
+    A private folder must belong to this user: reading a cache can run code of its writer.
+    """
+    if not folder.is_absolute():
+        return "not an absolute path"
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        owners, mode = {folder.lstat().st_uid, folder.stat().st_uid}, folder.stat().st_mode
+        if private and (owners != {os.geteuid()} or mode & stat.S_IWOTH):
+            return "others can write it"
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, ROOM)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+@contextmanager
+def usual_types() -> Iterator[None]:
+    """Run a block with the settings of jax in `USUAL`; the user's own programs keep theirs."""
+    with ExitStack() as settings:
+        for name, value in USUAL.items():
+            settings.enter_context(getattr(jax, name)(value))
+        yield
+
+
+def compiled_ahead(jitted: Callable, *shapes: chex.ArrayTree) -> Callable:
+    """Compile a jitted function for inputs of these shapes; under JAX_DISABLE_JIT return it."""
+    return jitted if jax.config.jax_disable_jit else jitted.lower(*shapes).compile()
 
 
 def cache_folder() -> Path | None:
@@ -69,6 +128,28 @@ def drop_open_entries() -> None:
                 path.unlink()
 
 
+def kept_njit(*signature: str, **options: Any) -> Callable[[Callable], Callable]:
+    """Return `numba.njit` that releases the GIL and keeps what it compiles in `cache_home`.
+
+    A folder that the user has named for numba stays. If no folder can be written, nothing is kept.
+    """
+    from numba import config, njit  # slow to import
+
+    def compiled(function: Callable) -> Callable:
+        named = config.CACHE_DIR
+        if named and not _refusal(Path(named).absolute()):
+            folder = named
+        else:
+            folder = (home := cache_home()) and str(home / "numba")
+        config.CACHE_DIR = folder or ""  # numba chooses the folder here, and raises without one
+        try:
+            return njit(*signature, cache=bool(folder), nogil=True, **options)(function)
+        finally:
+            config.CACHE_DIR = named
+
+    return compiled
+
+
 def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
     """Return `function` jitted for arguments of these shapes; trace it only if no file holds it.
 
@@ -81,7 +162,7 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
     def plain(*given: chex.ArrayTree) -> tuple[jax.Array, ...]:
         return tuple(function(*given))
 
-    if folder is None:
+    if folder is None or jax.config.jax_disable_jit:
         return jax.jit(plain)
     # The key has all that a program may depend on. Unrelated settings of jax only cost a trace.
     bound = function.func.__module__, function.func.__qualname__, function.args, function.keywords

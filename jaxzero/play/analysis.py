@@ -16,7 +16,6 @@ from functools import cache
 
 import numpy as np
 
-from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
@@ -192,10 +191,8 @@ def analyse(
 ) -> Analysis:
     """Return the last analysis of `stages`.
 
-    Raises: InputError for a finished game and for numbers out of range.
+    Raises: InputError for a finished game.
     """
-    simulations = check_number("simulations", simulations, SimulationsOrNone)
-    seconds = check_number("seconds", seconds, SecondsOfDecision)
     if drawn.all():
         raise InputError(f"position: no edge is left on a {agent.network.game} board")
     *_, found = stages(agent, drawn, ahead, simulations, seconds)

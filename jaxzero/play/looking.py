@@ -15,7 +15,7 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
-from jaxzero.host.programs import kept_program
+from jaxzero.host.programs import compiled_ahead, kept_program
 from jaxzero.network.features import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
@@ -88,7 +88,7 @@ def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndar
     """Return `function` of one position [A] bool, compiled once for a board."""
     shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
     bound = partial(function, game)
-    return of_board(game).get(function, lambda: kept_program(bound, shape).lower(shape).compile())
+    return of_board(game).get(function, lambda: compiled_ahead(kept_program(bound, shape), shape))
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:

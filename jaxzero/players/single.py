@@ -19,7 +19,7 @@ import numpy as np
 from jaxzero.config import SearchConfig
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
-from jaxzero.host.programs import kept_program
+from jaxzero.host.programs import compiled_ahead, kept_program
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
@@ -163,7 +163,7 @@ def call(function: Callable, agent: Agent, *inputs: Any) -> Any:
     key, shapes = _key(function, agent, inputs)
     bound = partial(function, agent.network, agent.settings)
     kept = of_board(agent.network.game)
-    program = kept.get(key, lambda: kept_program(bound, *shapes).lower(*shapes).compile())
+    program = kept.get(key, lambda: compiled_ahead(kept_program(bound, *shapes), *shapes))
     return jax.device_get(program(*inputs))
 
 

@@ -89,7 +89,7 @@ def refuse_least(config: Config, parts: dict[str, int], limit: int | None, devic
 
 def predicted_bytes(compiled: jax.stages.Compiled) -> int | None:
     """Return the bytes that XLA plans to hold on one device at once; None if unknown."""
-    plan = compiled.memory_analysis()
+    plan = compiled.memory_analysis() if isinstance(compiled, jax.stages.Compiled) else None
     if plan is None:
         return None
     return (

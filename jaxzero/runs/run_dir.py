@@ -147,7 +147,8 @@ def new_folder(option: str, folder: Path) -> Iterator[None]:
 
     Raises: InputError if the folder cannot be created or if another process holds it.
     """
-    made = [one for one in (folder, *folder.parents) if not one.exists()]  # the innermost first
+    # `path.exists()` raises for a name that is too long.
+    made = [one for one in (folder, *folder.parents) if not os.path.exists(one)]  # innermost first
 
     def remove_if_empty() -> None:
         for one in made:

@@ -119,7 +119,7 @@ def find_weights(name: str) -> Path:
     file = path if path.suffix == SUFFIX or not path.name else _beside(path, SUFFIX)
     if is_file(file):
         return file.with_name(file.name.removesuffix(SUFFIX))
-    why = f"is no {SUFFIX} file" if is_file(path) else why_no_file(path, "do not exist")
+    why = f"is no {SUFFIX} file" if is_file(path) else why_no_file(path, "does not exist")
     raise InputError(
         f"weights: {shortened(repr(name))} {why}{nearest(name, names)} (there: {', '.join(names)}; "
         f"else the path of a {SUFFIX} file, its folder, or the folder of a run)"

@@ -8,8 +8,10 @@ one word too. All boards with (rows + 1) * (cols + 1) <= 64 fit. All functions a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from jaxzero.host.programs import kept_njit as njit
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -43,7 +45,7 @@ def lowest(typingctx, word):
     return types.uint64(types.uint64), codegen
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def open_sides(across, down, stride, boxes):
     """Return the boxes with one, with two and with more than two open sides."""
     top, bottom = across & boxes, (across >> stride) & boxes
@@ -56,13 +58,13 @@ def open_sides(across, down, stride, boxes):
     return odd & ~twos, ~odd & twos & ~four, (odd & twos) | four
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def boxes_beside(across, down, stride, boxes):
     """Return the boxes with at least one of these edges as a side."""
     return (across | (across >> stride) | down | (down >> ONE)) & boxes
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def component(seed, within, across, down, stride):
     """Return the boxes of `within` connected to `seed` through undrawn edges."""
     found = seed
@@ -75,7 +77,7 @@ def component(seed, within, across, down, stride):
         found = grown
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def pack(open_edges, bits):
     """Pack one row of undrawn edges [A] bool into the two words."""
     across, down = ZERO, ZERO
@@ -88,14 +90,14 @@ def pack(open_edges, bits):
     return across, down
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def is_open(across, down, edge):
     """Tell whether an edge, given as a bit, is undrawn."""
     word = across if edge < 64 else down
     return (word >> np.uint64(edge & 63)) & ONE != ZERO
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def draw(across, down, edge, board):
     """Draw one edge; return the edges left and the number of boxes closed."""
     before = boxes_beside(across, down, board[STRIDE], board[BOXES])
@@ -106,7 +108,7 @@ def draw(across, down, edge, board):
     return across, down, popcount(before & ~boxes_beside(across, down, board[STRIDE], board[BOXES]))
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def count_safe(across, down, board):
     """Count the edges that leave no box with a single open side."""
     one, two, _ = open_sides(across, down, board[STRIDE], board[BOXES])
@@ -115,7 +117,7 @@ def count_safe(across, down, board):
     return popcount(across) + popcount(down & ~(near | (near << ONE)))
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def take_all(across, down, stride, boxes):
     """Capture until the position is quiet; return the edges left and the number of boxes taken."""
     before = boxes_beside(across, down, stride, boxes)
@@ -128,7 +130,7 @@ def take_all(across, down, stride, boxes):
     return across, down, popcount(before & ~after)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def quiet(across, down, stride, boxes):
     """Capture until the position is quiet; return its edges, boxes taken, boxes to decline.
 
@@ -157,7 +159,7 @@ def quiet(across, down, stride, boxes):
     return across_left, down_left, taken, declined
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _is_star(tree, size, across, down, stride):
     """Tell whether one box of a closed tree is next to all others."""
     if size > 5:
@@ -169,7 +171,7 @@ def _is_star(tree, size, across, down, stride):
     return open_sides(across, down, stride, tree)[2] != ZERO
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def list_chains(across, down, two, ply_words, board, work):
     """Write the openings worth trying and the lengths of separate chains and loops to `work`.
 
@@ -222,14 +224,14 @@ def list_chains(across, down, two, ply_words, board, work):
     return core_across, core_down, chains, loops, first, last
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _add_opening(work, at, across, down, taken, declined):
     """Write one opening: the quiet position after it, boxes given, boxes to decline."""
     work[at], work[at + 1] = across, down
     work[at + 2], work[at + 3] = np.uint64(taken), np.uint64(declined)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _insert(work, start, count, length):
     """Insert a length into the ascending list work[start : start + count]."""
     place = start + count
@@ -239,7 +241,7 @@ def _insert(work, start, count, length):
     work[place] = length
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def loony_margin(work, ply_words, chains, loops):
     """Return the mover's margin when only separate chains and loops are left, lists ascending.
 

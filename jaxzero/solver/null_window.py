@@ -8,8 +8,8 @@ worth more. A search tests one bound; `quiet_bounds` repeats it until the bounds
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from jaxzero.host.programs import kept_njit as njit
 from jaxzero.solver.bitboards import (
     BOXES,
     CORNERS,
@@ -36,7 +36,7 @@ from jaxzero.solver.bitboards import (
 
 # numba compiles a function again when its own file changes, not when a function it calls does.
 # A test compares this checksum with bitboards.py, so a change there changes this file too.
-BITBOARDS_CHECKSUM = 0x8B8A5405
+BITBOARDS_CHECKSUM = 0x89B6558E
 
 BYTE = np.uint64(0xFF)
 NO_MOVE = np.uint64(255)
@@ -53,7 +53,7 @@ ENTRY_WORDS, MARKS = 4, 2**10
 _FEWEST_SHARED = 6  # safe edges; with fewer, a search is too short to be worth a mark
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _code_of_chains(board, work, ply_words, chains, loops):
     """Encode the separate chains and loops and the size of the board in one word, exactly.
 
@@ -69,7 +69,7 @@ def _code_of_chains(board, work, ply_words, chains, loops):
     return (((code << np.uint64(6)) | bits) << np.uint64(6)) | board[SIZE]
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _canonical(board, across, down):
     """Return the representative of an edge set under corner swaps and symmetries."""
     for corner in range(4):
@@ -94,7 +94,7 @@ def _canonical(board, across, down):
     return best_across, best_down
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _hash(across, down, code):
     """Return a hash of a key."""
     mixed = (across ^ (code * _MIX_3)) * _MIX_1
@@ -103,21 +103,21 @@ def _hash(across, down, code):
     return mixed ^ (mixed >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _bucket(table, hashed):
     """Return the first word of the two entries of 4 words for the key with this hash."""
     buckets = (len(table) - MARKS) // (2 * ENTRY_WORDS)
     return np.int64(hashed & np.uint64(buckets - 1)) * (2 * ENTRY_WORDS)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _mark(table, across, down, code, move):
     """Return the place in the table and the word that mark a move of this key as being searched."""
     word = _hash(across, down, code ^ (move * _MIX_2))
     return len(table) - MARKS + np.int64(word & np.uint64(MARKS - 1)), word
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _seal(hashed, bounds):
     """Return the word that the words of a key are stored with.
 
@@ -128,7 +128,7 @@ def _seal(hashed, bounds):
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _find(table, bucket, hashed, across, down, code):
     """Return the first word of the entry of this key and its bounds, or -1 and zero.
 
@@ -147,7 +147,7 @@ def _find(table, bucket, hashed, across, down, code):
     return -1, ZERO
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _load(table, bucket, hashed, across, down, code, left):
     """Return the known bounds and best safe edge of one key; `left` boxes bound any margin."""
     at, bounds = _find(table, bucket, hashed, across, down, code)
@@ -158,7 +158,7 @@ def _load(table, bucket, hashed, across, down, code, left):
     return lower, upper, (bounds >> np.uint64(16)) & BYTE
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _store(table, bucket, hashed, across, down, code, lower, upper, move, depth):
     """Keep the bounds of one key: first entry for the deepest, second for the latest."""
     at, _ = _find(table, bucket, hashed, across, down, code)
@@ -171,7 +171,7 @@ def _store(table, bucket, hashed, across, down, code, lower, upper, move, depth)
     table[at + 2], table[at + 3] = code ^ seal, bounds
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def _next_safe(across, down, hint, board):
     """Return the bit of the next safe edge to try: the hint, else the nearest to the centre."""
     if hint < np.uint64(64):
@@ -187,11 +187,8 @@ def _next_safe(across, down, hint, board):
     return lowest(down & board[at + 1]) + np.uint64(64)
 
 
-@njit(
-    "int64(uint64, uint64, int64, int64, uint64[::1], uint64[::1], uint64[::1], int64[::1])",
-    cache=True,
-    nogil=True,
-)  # Without a signature the recursive function cannot be loaded from numba's cache.
+# Without a signature the recursive function cannot be loaded from numba's cache.
+@njit("int64(uint64, uint64, int64, int64, uint64[::1], uint64[::1], uint64[::1], int64[::1])")
 def search(across, down, beta, ply, board, work, table, control):
     """Test whether the margin of a quiet position is at least `beta`.
 
@@ -297,7 +294,7 @@ def search(across, down, beta, ply, board, work, table, control):
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def quiet_bounds(across, down, board, work, table, control):
     """Return proven bounds on the margin of a quiet position, equal if solved."""
     two, more = open_sides(across, down, board[STRIDE], board[BOXES])[1:]
@@ -317,7 +314,7 @@ def quiet_bounds(across, down, board, work, table, control):
     return lower, upper
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def bounds(across, down, board, work, table, control):
     """Return proven bounds on the margin of any position, equal if solved."""
     across, down, taken, declined = quiet(across, down, board[STRIDE], board[BOXES])
@@ -329,7 +326,7 @@ def bounds(across, down, board, work, table, control):
     return taken - declined + least, taken - declined + max(abs(lower), abs(upper))
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def at_least(across, down, beta, board, work, table, control):
     """Test whether the margin of any position is at least `beta`, of the parity of boxes left."""
     across, down, taken, declined = quiet(across, down, board[STRIDE], board[BOXES])
@@ -344,7 +341,7 @@ def at_least(across, down, beta, board, work, table, control):
     return search(across, down, low, 0, board, work, table, control) < low
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def move_at_least(across, down, edge, beta, board, work, table, control):
     """Test whether drawing `edge` (a bit: 0 to 63 across, 64 to 127 down) is worth `beta`."""
     across, down, gained = draw(across, down, edge, board)
@@ -353,7 +350,7 @@ def move_at_least(across, down, edge, beta, board, work, table, control):
     return not at_least(across, down, 2 - beta, board, work, table, control)
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def solve_position(across, down, bits, best, board, work, table, control):
     """Return bounds on the margin and, if they meet, mark the best edges in `best` [A] bool."""
     best[:] = False
@@ -368,7 +365,7 @@ def solve_position(across, down, bits, best, board, work, table, control):
     return lower, upper
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def solve_positions(undrawn, limit, bits, values, best, solved, board, work, table, control):
     """Solve the rows of `undrawn` [B, A] with at most `limit` nodes each."""
     for row in range(len(undrawn)):
@@ -380,7 +377,7 @@ def solve_positions(undrawn, limit, bits, values, best, solved, board, work, tab
         solved[row] = control[STOP] == 0
 
 
-@njit(cache=True, nogil=True)
+@njit()
 def bound_moves(across, down, bits, lowers, uppers, board, work, table, control):
     """Write bounds on the margin of the side that draws each undrawn edge to [A] arrays."""
     for edge in range(len(bits)):

@@ -26,6 +26,7 @@ from jax.experimental import multihost_utils
 
 from jaxzero.errors import InputError, RunError, one_line
 from jaxzero.host.environment import check_devices
+from jaxzero.host.programs import compiled_ahead
 from jaxzero.host.status import mute
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
@@ -181,13 +182,11 @@ def parallelize(iteration: Callable, devices: list[jax.Device]) -> Callable:
     """
     # `out_axes=None` takes the learner of one device and does not check that the others agree.
     # `assert_replicated` checks it at every checkpoint.
+    axes = {"in_axes": (None, 0, None, None), "out_axes": (None, 0, None)}
+    if jax.config.jax_disable_jit:  # pmap would compile: one device does the work of all
+        return jax.vmap(iteration, axis_name=DEVICE_AXIS, axis_size=len(devices), **axes)
     return jax.pmap(
-        iteration,
-        axis_name=DEVICE_AXIS,
-        in_axes=(None, 0, None, None),
-        out_axes=(None, 0, None),
-        donate_argnums=(0, 1),
-        devices=devices,
+        iteration, axis_name=DEVICE_AXIS, donate_argnums=(0, 1), devices=devices, **axes
     )
 
 
@@ -199,7 +198,7 @@ def compile_shapes(mapped: Callable, shapes: tuple) -> jax.stages.Compiled:
     if jax.process_count() > 1:
         # With several processes pmap accepts arrays, or ShapedArray, which it leaves unchanged.
         shapes = jax.tree.map(lambda leaf: jax.core.ShapedArray(leaf.shape, leaf.dtype), shapes)
-    return mapped.lower(*shapes).compile()
+    return compiled_ahead(mapped, *shapes)
 
 
 # Arrays

@@ -51,7 +51,7 @@ from jaxzero.training.progress import resume as resume_progress
 from jaxzero.training.progress import save as save_progress
 from jaxzero.training.progress import start as start_progress
 
-# Takes the metrics of an iteration; a true result ends the training.
+# Takes the metrics of an iteration; the result True ends the training.
 OnIteration = Callable[[dict[str, float]], Any]
 
 
@@ -66,7 +66,7 @@ def train(
     """Train in `run_dir`, from scratch, from `initial` weights or from its newest good checkpoint.
 
     With several processes, all of them must call this alike; only the first one writes.
-    `on_iteration` gets the metrics of every iteration; a true result ends the training.
+    `on_iteration` gets the metrics of every iteration; the result True ends the training.
 
     Returns whether the run is complete; if so, its summary is written. Raises: InputError when
     the directory holds a run and `resume` is off, or holds a run of another board or network, or
@@ -139,7 +139,7 @@ def _train(
                 if is_first():
                     writer.write(progress.iteration, metrics, line)
                 if on_iteration is not None:
-                    ends = bool(on_iteration({"iteration": progress.iteration, **metrics})) or ends
+                    ends = call(on_iteration, {"iteration": progress.iteration, **metrics}, ends)
                 due = due or progress.iteration % config.checkpoint_every == 0
                 # After skipped updates weights may be finite and yet never give a finite
                 # gradient again. The next iteration diverges or takes an update.
@@ -198,7 +198,7 @@ def train_in_memory(
 ) -> tuple[Agent, list[dict[str, float]]]:
     """Train without a folder; return the agent and the metrics of all iterations.
 
-    The first Ctrl-C, or a true result of `on_iteration`, ends the training after the iteration.
+    The first Ctrl-C, or the result True of `on_iteration`, ends the training after the iteration.
     Without `on_iteration` print progress. Raises: InputError as `train`; RunError on divergence.
     """
     parts, stop, found = build(config, quiet=on_iteration is not None), Stop(), []
@@ -213,9 +213,19 @@ def train_in_memory(
             if on_iteration is None:
                 print(f"{progress.iteration:>5}  {line}", flush=True)
             else:
-                ends = bool(on_iteration(found[-1])) or ends
+                ends = call(on_iteration, found[-1], ends)
     params = local_copy(playing_params(progress.learner))
     return Agent(parts.network, params, config.search), found
+
+
+def call(on_iteration: OnIteration, metrics: dict[str, float], ends: bool) -> bool:
+    """Pass a copy of the metrics to a callback; return whether the training ends."""
+    result = on_iteration(dict(metrics))
+    # Only True ends it, also that of NumPy or JAX: `file.write` returns a number.
+    result = result.item() if getattr(result, "shape", None) == () else result
+    if result is True and not ends:
+        print(f"on_iteration returned True: ending after iteration {metrics['iteration']}.")
+    return ends or result is True
 
 
 @contextmanager

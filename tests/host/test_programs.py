@@ -13,6 +13,7 @@ import pytest
 
 from jaxzero.host.programs import (
     cache_folder,
+    cache_home,
     drop_open_entries,
     kept_program,
     use_compilation_cache,
@@ -99,6 +100,8 @@ def test_other_code_and_another_compiler_trace_anew(name, other, folder, monkeyp
 @pytest.mark.parametrize("named", [None, "", "gs://nowhere/x"])
 def test_the_cache_is_the_user_s_and_gets_nothing_where_it_is_off(named, folder, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setenv("MPLCONFIGDIR", "named")
+    cache_home.cache_clear()
     jax.config.update("jax_compilation_cache_dir", None)
     use_compilation_cache()
     assert cache_folder() == folder / "jaxzero"
@@ -116,6 +119,7 @@ def test_the_cache_is_the_user_s_and_gets_nothing_where_it_is_off(named, folder,
         drop_open_entries()
     finally:
         jax.config.update("jax_enable_compilation_cache", True)
+        cache_home.cache_clear()
     assert list(folder.parent.iterdir()) == []
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import yaml
 from short_run import SHORT, saved, short_config
 
 import jaxzero
 from jaxzero.errors import InputError
 from jaxzero.runs.metrics import read_metrics
+from jaxzero.runs.source import Source
+from jaxzero.runs.weights import from_half, read_initial_weights, to_half, training_record
 
-SETTINGS = dict(option.removeprefix("--").split("=") for option in SHORT)
+SETTINGS = yaml.safe_load("\n".join(option[2:].replace("=", ": ") for option in SHORT))
 
 
 def losses(metrics):
@@ -31,6 +37,37 @@ def test_without_a_folder_it_learns_the_same(whole, tmp_path, monkeypatch, capsy
     jax.tree.map(np.testing.assert_array_equal, trained.params, learner.params)
     assert trained.engine.best_move([], simulations=0) in range(12)
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[-6:]] == [*"123456"]
+    assert len(repr(trained)) < 100
+    for again in (copy.deepcopy(trained), pickle.loads(pickle.dumps(trained))):
+        assert again.metrics == trained.metrics
+    check_save(trained, tmp_path, minutes=trained.metrics[-1]["speed/minutes"])
+
+
+def check_save(trained, folder, minutes):
+    """Check that a saved network is the trained one, and that nothing is overwritten."""
+    path = folder / "net.1.safetensors"
+    trained.save(path)
+    files = sorted(folder.glob("net.1.*"))
+    assert [file.suffix for file in files] == [".json", ".safetensors", ".yaml"]
+    rounded = from_half(to_half(trained.params))
+    for name in (path, str(path), path.with_suffix(""), folder):
+        jax.tree.map(np.testing.assert_array_equal, jaxzero.load(name).agent.params, rounded)
+    assert Source(None, str(path)).load().config.iterations == 6
+    assert read_initial_weights(str(path)).effort == (6 * 16, minutes)
+    before = [file.read_bytes() for file in files]
+    (folder / "mine.yaml").write_text("mine")
+    (folder / "folder.safetensors").mkdir()
+    wrong = (
+        *(path, folder / "mine.safetensors", folder / "folder.safetensors", folder / "net.npz"),
+        *(folder, folder / "net", folder / "missing" / "net.safetensors", folder / ".safetensors"),
+        *(folder / f"{'a' * 300}.safetensors", "/proc/net.safetensors", "/dev/null", "", 5, None),
+        *(path / "net.safetensors", "a\0.safetensors", [path], b"net.safetensors"),
+    )
+    for name in wrong:
+        with pytest.raises(InputError, match=r"^path: "):
+            trained.save(name)
+    assert [file.read_bytes() for file in files] == before
+    assert (folder / "mine.yaml").read_text() == "mine" and len([*folder.iterdir()]) == 5
 
 
 def test_a_folder_is_kept_and_gone_on_with(tmp_path):
@@ -41,14 +78,33 @@ def test_a_folder_is_kept_and_gone_on_with(tmp_path):
         jaxzero.train(short_config(), run_dir=run_dir)
     again = jaxzero.train(short_config(), run_dir=run_dir, resume=True)
     assert losses(again.metrics)[:4] == losses(first.metrics) and len(again.metrics) == 6
+    again.save(tmp_path / "net.safetensors")
+    record = training_record(Source(None, str(tmp_path / "net.safetensors")), again.network)
+    assert record == training_record(Source(run_dir, None), again.network)
+    for name in ("net", "checkpoints/net"):  # no file may go into a run
+        with pytest.raises(InputError, match=r"^path: "):
+            again.save(run_dir / f"{name}.safetensors")
 
 
-def test_a_callback_ends_a_run_that_is_kept(tmp_path):
+def test_a_callback_ends_a_run_that_is_kept(tmp_path, capsys):
     run_dir, third = tmp_path / "run", lambda metrics: metrics["iteration"] == 3
     told = jaxzero.train(short_config(), on_iteration=third, run_dir=run_dir)
-    assert len(told.metrics) == 3
+    assert len(told.metrics) == 3 and capsys.readouterr().out.count("on_iteration") == 1
     again = jaxzero.train(short_config(), run_dir=run_dir, resume=True)
     assert losses(again.metrics)[:3] == losses(told.metrics) and len(again.metrics) == 6
+
+
+@pytest.mark.parametrize("truth", [True, np.True_, jnp.bool_(True)])
+def test_only_the_result_true_ends_a_training(truth, capsys):
+    results = iter([1, "text", [0], np.ones(3), object(), truth])
+
+    def spoil(metrics):
+        metrics.clear()
+        return next(results)
+
+    trained = jaxzero.train(short_config("--iterations=7"), on_iteration=spoil)
+    assert [line["iteration"] for line in trained.metrics] == [1, 2, 3, 4, 5, 6]
+    assert capsys.readouterr().out.count("on_iteration") == 1
 
 
 def test_an_error_of_a_callback_is_no_divergence():

@@ -1,0 +1,137 @@
+"""Test where caches go: with the user, else in a private temporary folder, else nowhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import jax
+import pytest
+from script_runner import ROOT
+
+from jaxzero.host import programs
+
+# Compile a function of the solver as a user of the library would, without any script.
+SOLVE = """
+import resource, sys
+import numpy as np
+most = int(sys.argv[1])  # bytes of a file: little room, as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+from jaxzero.solver.bitboards import pack
+print(pack(np.ones(2, bool), np.array([0, 64]))[0])
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """Return an empty temporary folder of the system; nothing is known of other folders."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for function in (programs.cache_home, programs._refusal):
+        function.cache_clear()
+    yield tmp_path
+    programs.cache_home.cache_clear()
+
+
+def warnings(capsys) -> int:
+    return capsys.readouterr().err.count("warning: ")
+
+
+UNUSABLE = [
+    *({"HOME": home} for home in ("/dev/null", "/proc/none", "relative", "~")),
+    *({"HOME": "/dev/null", "XDG_CACHE_HOME": folder} for folder in ("/dev/null/x", "relative")),
+]
+
+
+@pytest.mark.parametrize("environment", UNUSABLE, ids=str)
+def test_without_a_home_caches_are_in_a_private_temporary_folder(
+    environment, temporary, monkeypatch, capsys
+):
+    monkeypatch.chdir(temporary)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    home = programs.cache_home()
+    assert home == temporary / f"jaxzero-{os.geteuid()}"
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert list(temporary.iterdir()) == [home] and warnings(capsys) == 1
+
+
+def test_a_home_that_can_be_written_is_used_without_a_warning(temporary, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(temporary))
+    assert programs.cache_home() == temporary / ".cache" / "jaxzero"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(temporary / "xdg"))
+    programs.cache_home.cache_clear()
+    assert programs.cache_home() == temporary / "xdg" / "jaxzero"
+    assert warnings(capsys) == 0
+
+
+@pytest.mark.parametrize("taken", ["open", "foreign", "link", "file"])
+def test_a_folder_that_others_can_write_is_not_used(taken, temporary, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", "/dev/null")
+    folder = temporary / f"jaxzero-{os.geteuid()}"
+    if taken == "file":
+        folder.touch()
+    elif taken == "link":
+        (temporary / "own").mkdir()
+        folder.symlink_to(temporary / "own")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777 if taken == "open" else 0o700)
+    if taken in ("foreign", "link"):
+        if os.geteuid():
+            pytest.skip("only root can give files away")
+        os.chown(folder, 12345, 12345, follow_symlinks=False)
+    assert programs.cache_home() is None and warnings(capsys) == 1
+
+
+def test_matplotlib_has_a_folder_unless_the_user_has_settings(temporary, monkeypatch):
+    before = jax.config.jax_compilation_cache_dir
+    monkeypatch.setenv("HOME", str(temporary))
+    monkeypatch.setenv("MPLCONFIGDIR", "")  # so that it is restored
+    monkeypatch.delenv("MPLCONFIGDIR")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(temporary))
+    (temporary / "matplotlib").mkdir()
+    programs.use_compilation_cache()
+    assert "MPLCONFIGDIR" not in os.environ
+    (temporary / "matplotlib").rmdir()
+    programs.use_compilation_cache()
+    assert Path(os.environ["MPLCONFIGDIR"]).is_relative_to(programs.cache_home())
+    assert jax.config.jax_compilation_cache_dir == before
+
+
+@pytest.mark.parametrize("place", ["temporary", "none", "named"])
+def test_the_solver_runs_without_a_home_and_a_folder_of_code(place, tmp_path):
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "jaxzero", tmp_path / "jaxzero", ignore=ignored)
+    (tmp_path / "jaxzero" / "solver" / "__pycache__").touch()  # even root cannot write in it
+    environment = {"HOME": "/dev/null", "TMPDIR": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    if place == "named":
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "numba")
+    most = 2**20 if place == "none" else 2**30
+    done = subprocess.run(
+        [sys.executable, "-c", SOLVE, str(most)],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if "CACHE" not in name}
+        | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr[-2000:]
+    kept = {
+        "temporary": [tmp_path / f"jaxzero-{os.geteuid()}" / "numba"],
+        "none": [],
+        "named": [tmp_path / "numba"],
+    }
+    found = list(tmp_path.rglob("*pack-*.nbi"))
+    assert [path.parents[1] for path in found] == kept[place]
+    assert done.stderr.count("warning: ") == len(done.stderr.splitlines()) == (place != "named")
+
+
+def test_only_one_place_compiles_with_numba():
+    naming = [path for path in (ROOT / "jaxzero").rglob("*.py") if "cache=" in path.read_text()]
+    assert naming == [Path(programs.__file__)]
