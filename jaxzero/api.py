@@ -17,7 +17,6 @@ from jaxzero.config import Config
 from jaxzero.config.ranges import SimulationsOrNone, check_number
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
-from jaxzero.game.text import parse_picture
 from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
@@ -27,7 +26,7 @@ from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.weights import load_agent, load_weights
 
-# Drawn edges: numbers or names such as h2,1; names in a text; a picture; or A booleans.
+# Drawn edges: numbers or names such as h2,1; names in a text; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
 
 
@@ -96,11 +95,7 @@ class Engine:
         """Return the drawn edges of a position: [A] bool. Raises: InputError."""
         game = self.board
         try:
-            if isinstance(position, str) and "+" in position:
-                board, edges = parse_picture(position)
-                if board != game:
-                    raise ValueError(f"a picture of {board}, not {game}")
-            elif isinstance(position, str):
+            if isinstance(position, str):
                 edges = parse_edges(game, position)
             else:
                 entries = _entries(position)

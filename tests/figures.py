@@ -23,7 +23,6 @@ from matplotlib.figure import Figure as Picture
 from jaxzero.cli import load_config
 from jaxzero.config import Config, NetworkConfig
 from jaxzero.game import DotsAndBoxes, automorphisms
-from jaxzero.game.notation import FORMATS
 from jaxzero.host.files import atomic_write
 from jaxzero.measure.arena import MatchResult, wilson_interval
 from jaxzero.measure.rating import Match, elo_ratings
@@ -473,14 +472,11 @@ def of_larger_boards() -> Iterator[Figure]:
 
 
 def of_the_page() -> Iterator[Figure]:
-    """Yield levels, boards and formats."""
-    words = {7: "seven", 9: "nine"}
+    """Yield levels and boards."""
+    words = {9: "nine"}
     yield Figure(README, f"{words[len(LEVELS)]} levels", "players/levels.py")
-    yield Figure(README, f"{words[len(FORMATS)]} formats", "game/notation.py")
     *boards, last = OWN_NETWORK
     yield Figure(PLAYING, f"({', '.join(boards)} and {last}", "page/opponents.py")
-    for name in FORMATS:
-        yield Figure(PLAYING, f"| `{name}` |", "game/notation.py")
 
 
 def of_the_levels() -> Iterator[Figure]:
