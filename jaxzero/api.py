@@ -20,7 +20,6 @@ from jaxzero.config.files import check_fields, dotted
 from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone, check_number
 from jaxzero.errors import InputError, as_field, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
-from jaxzero.game.text import parse_picture
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
 from jaxzero.host.status import status_lines
@@ -34,7 +33,7 @@ from jaxzero.runs.resize import resize
 from jaxzero.runs.run_dir import refuse_run
 from jaxzero.runs.source import SUFFIX, Source
 
-# Drawn edges: numbers or names such as h2,1; names in a text; a picture; or A booleans.
+# Drawn edges: numbers or names such as h2,1; names in a text; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
 # A path is not empty, which would be the current folder, and the system can encode it.
 PATH = re.compile("[^\0\ud800-\udc7f\udd00-\udfff]+")
@@ -108,11 +107,7 @@ class Engine:
         """Return the drawn edges of a position: [A] bool. Raises: InputError."""
         game = self.board
         try:
-            if isinstance(position, str) and "+" in position:
-                board, edges = parse_picture(position)
-                if board != game:
-                    raise ValueError(f"a picture of {board}, not {game}")
-            elif isinstance(position, str):
+            if isinstance(position, str):
                 edges = parse_edges(game, position)
             else:
                 entries = _entries(position)

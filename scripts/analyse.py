@@ -30,7 +30,7 @@ from jaxzero.runs.run_dir import JSON, check_result_file
 from jaxzero.runs.source import add_board_options, add_source_options, required_source
 
 if TYPE_CHECKING:
-    from jaxzero.game.recorded import RecordedGame
+    from jaxzero.game.records import RecordedGame
     from jaxzero.play.game import Record
     from jaxzero.play.review_report import Reviewed
     from jaxzero.players.agent import Agent
@@ -162,14 +162,11 @@ def read_game_of(field: str, path: Path, options: Namespace, agent: Agent) -> Re
 
     Raises: InputError.
     """
-    from jaxzero.game.notation import LONGEST_TEXT
-    from jaxzero.play.modes import read_on
-    from jaxzero.runs.resize import asked_board
+    from jaxzero.game.records import LONGEST_TEXT
+    from jaxzero.play.modes import load_game
 
-    board = asked_board(options.rows, options.cols, agent.network.game)
-    asked = options.rows is not None or options.cols is not None
     text = read_text(field, path, LONGEST_TEXT)
-    return read_on(path, text, [board] if asked else [board, None], field)
+    return load_game(field, path, text, options.rows, options.cols, agent.network.game)
 
 
 def read_record(options: Namespace, agent: Agent) -> Record:

@@ -23,7 +23,7 @@ from jaxzero.config.ranges import (
     number,
 )
 from jaxzero.errors import InputError, missing
-from jaxzero.game.notation import FORMATS, LONGEST_TEXT, format_of_file
+from jaxzero.game.records import LONGEST_TEXT, format_of_file
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import is_file, read_text
@@ -57,7 +57,6 @@ def play_parser() -> ArgumentParser:
     def add(name: str, kind: type, default: object, meaning: str) -> None:
         parser.add_argument(f"--{name}", type=kind, default=default, help=meaning)
 
-    formats = ", ".join(FORMATS)
     modes = "human: you play; ai: two players play one game; dual: two players play a match"
     add("mode", Literal["human", "ai", "dual"], "human", modes)
     add_source_options(parser)
@@ -74,11 +73,10 @@ def play_parser() -> ArgumentParser:
     add("games", MatchGames, 100, "games of the match, even: pairs with swapped seats (mode dual)")
     opening = "each pair opens with 0 to this many random moves (mode dual)"
     add("opening_plies", NonNegativeInt, 4, opening)
-    load = "go on with the game in this file; its format is detected"
-    add("load", Path, None, f"{load}: {formats} (modes human and ai)")
-    save = "write the game to this file after every turn: .json, .txt (openspiel) or .FORMAT.txt"
+    add("load", Path, None, "go on with the game in this file (modes human and ai)")
+    save = "write the game to this file, .json, .ccgc.json or .txt, after every turn"
     match = "mode dual: write all games to this folder, or to one .jsonl file"
-    add("save", Path, None, f"{save} with one of {formats}; {match}")
+    add("save", Path, None, f"{save}; {match}")
     add("seed", Seed, 0, "seed of everything random")
     varied = "0: the players policy and search draw the move they like best; above 0: moves vary"
     more = "with --seed, the more the higher (0.5, say)"

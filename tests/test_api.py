@@ -39,7 +39,6 @@ GOOD = {
     "a mixture": ["h1,1", np.int64(7)],
     "one text": "h1,1 v0,1",
     "one text with commas": "h1,1, v0,1",
-    "a picture": render(GAME, MASK, labels={}),
     "numpy edges": np.array(EDGES, np.uint8),
     "numpy names": np.array(["h1,1", "v0,1"]),
     "jax edges": jnp.array(EDGES),
@@ -72,8 +71,7 @@ BAD = {
     "edges and bools": [True, 3],
     "beyond the board": [12],
     "no name": ["edge"],
-    "a picture of another board": render(DotsAndBoxes(1, 2), np.zeros(7, bool), labels={}),
-    "half a picture": "+--+",
+    "a picture": render(GAME, MASK, labels={}),
     "a state": initial_state(GAME),
     "a record": Record(GAME, (3, 7)),
 }

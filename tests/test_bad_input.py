@@ -175,7 +175,7 @@ position: no edge | analyse.py --weights 2x2 --position '0 1 2 3 4 5 6 7 8 9 10 
 load: null.json | play.py --load null.json
 load: deep.json | play.py --load deep.json
 load: latin.txt | play.py --load latin.txt
-load: games/1.json | analyse.py --weights 2x2 --load games/1.json --rows 2 --cols 9
+rows: 2 contradicts | analyse.py --weights 2x2 --load games/1.json --rows 2 --cols 9
 fewest: 13 | make_suite.py --rows 2 --cols 2 --fewest 13 --out new.npz
 fewest: 40 | make_suite.py --fewest 40 --out new.npz
 most: 0 | make_suite.py --rows 1 --cols 1 --fewest 0 --most 0 --out new.npz

@@ -70,24 +70,6 @@ def take_free_boxes(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
         drawn[row[:, None], sides[box]] = True
 
 
-def american_start(game: DotsAndBoxes) -> tuple[int, ...]:
-    """Return no edge: the game begins on an empty board."""
-    return ()
-
-
-def swedish_start(game: DotsAndBoxes) -> tuple[int, ...]:
-    """Return the outer edges, which are drawn before the game."""
-    horizontals, verticals = _edge_numbers(game)
-    outer = {*horizontals[[0, -1]].flat, *verticals[:, [0, -1]].flat}
-    return tuple(sorted(map(int, outer)))
-
-
-def icelandic_start(game: DotsAndBoxes) -> tuple[int, ...]:
-    """Return the edges at the top and on the left, which are drawn before the game."""
-    horizontals, verticals = _edge_numbers(game)
-    return (*horizontals[0].tolist(), *verticals[:, 0].tolist())
-
-
 def replay(
     game: DotsAndBoxes, start: Sequence[int], moves: Sequence[int]
 ) -> tuple[list[int], dict[int, int]]:

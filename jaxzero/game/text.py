@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -22,7 +21,6 @@ _ENTRY = re.compile(
     r"(?:[hv]\s*\d+\s*,\s*\d+|[hv]\d\d|[hv]\s*\d+\s+\d+|\d+)(?![^\s,;])", re.IGNORECASE
 )
 _WIDTH = 7  # characters between two dots
-_DASHES, _BARS = frozenset("-─"), frozenset("|│")
 
 
 def edge_name(game: DotsAndBoxes, edge: int) -> str:
@@ -68,11 +66,11 @@ def parse_edges(game: DotsAndBoxes, text: str) -> list[int]:
             continue
         found = _ENTRY.match(text, at)
         word = found[0] if found else re.split(r"[\s;]", text[at:], maxsplit=1)[0]
-        edges.append(parse_edge(game, word))
-        at += len(word)
-    for edge in edges:
-        if edges.count(edge) > 1:
+        edge = parse_edge(game, word)
+        if edge in edges:
             raise InputError(f"edge {edge_name(game, edge)} is listed twice")
+        edges.append(edge)
+        at += len(word)
     return edges
 
 
@@ -156,45 +154,3 @@ def _boxes(
 def _write(canvas: list[str], centre: int, text: str) -> None:
     start = max(0, centre - len(text) // 2)
     canvas[start : start + len(text)] = text
-
-
-def parse_picture(text: str) -> tuple[DotsAndBoxes, list[int]]:
-    """Return the board and the drawn edges of a picture, as `render` draws it or narrower.
-
-    The dots are `+`, above each other, any number of columns and lines apart. A run of `-` from dot
-    to dot is a drawn edge, as is `|` in every line between two dots. Other text between dots is a
-    label. Raises: ValueError, with the line, for a text that is not such a picture.
-    """
-    lines = [line.expandtabs().rstrip() for line in text.splitlines()]
-    rows = [number for number, line in enumerate(lines) if line.lstrip().startswith("+")]
-    places = [place for place, sign in enumerate(lines[rows[0]]) if sign == "+"] if rows else []
-    if len(rows) < 2 or len(places) < 2:
-        raise ValueError("the picture needs at least two rows of two dots, drawn as +")
-    for number in rows:
-        if [place for place, sign in enumerate(lines[number]) if sign == "+"] != places:
-            raise ValueError(
-                f"line {number + 1}: its dots are not below those of line {rows[0] + 1}"
-            )
-    for number, line in enumerate(lines):
-        if line and not rows[0] <= number <= rows[-1]:
-            raise ValueError(f"line {number + 1}: {line[:40]!r} is outside of the picture")
-    horizontals = [
-        _is_drawn(lines[number][left + 1 : right], _DASHES, number + 1)
-        for number in rows
-        for left, right in pairwise(places)
-    ]
-    verticals = [
-        _is_drawn([line[place : place + 1] for line in lines[above + 1 : below]], _BARS, above + 2)
-        for above, below in pairwise(rows)
-        for place in places
-    ]
-    game = DotsAndBoxes(len(rows) - 1, len(places) - 1)
-    return game, np.flatnonzero(horizontals + verticals).tolist()
-
-
-def _is_drawn(signs: Sequence[str], strokes: frozenset[str], number: int) -> bool:
-    """Return whether the signs between two dots are strokes. Raises: ValueError if only some."""
-    found = sum(sign in strokes for sign in signs)
-    if not signs or 0 < found < len(signs):
-        raise ValueError(f"line {number}: {''.join(signs)[:40]!r} is only part of an edge")
-    return found > 0

@@ -15,8 +15,7 @@ from jaxzero import __version__
 from jaxzero.config.ranges import Seed, check_number, number, whole
 from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.notation import FORMATS, format_of, read_game, write_game
-from jaxzero.game.recorded import RecordedGame
+from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
 from jaxzero.page.opponents import OWN_NETWORK, agent_of, play_level
 from jaxzero.page.problems import THEMES, find_problem
 from jaxzero.play.analysis import stages
@@ -71,8 +70,7 @@ def problem(question: Answer) -> Answer:
 
 def read(question: Answer) -> Answer:
     """Return the game in a text."""
-    text = text_of(question, "text")
-    return {"format": format_of(text), **small_enough("text", read_game(text)).to_json()}
+    return small_enough("text", read_game(text_of(question, "text"))).to_json()
 
 
 def write(question: Answer) -> Answer:

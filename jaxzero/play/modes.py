@@ -16,8 +16,7 @@ from jsonargparse import Namespace
 from jaxzero.config.training import check_opening
 from jaxzero.errors import InputError, as_field
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.notation import format_of, format_of_file, read_game, write_game
-from jaxzero.game.recorded import RecordedGame
+from jaxzero.game.records import RecordedGame, format_of_file, read_game, write_game
 from jaxzero.host.files import make_folder, write_text
 from jaxzero.host.status import doing, waiting
 from jaxzero.measure.arena import play_match
@@ -111,37 +110,32 @@ def choose_game(
 ) -> RecordedGame:
     """Return the game in `text`, the content of the file `path`, or a new game without a file.
 
-    A text without a size gets the board of `rows` and `cols`, else the first board of the networks,
-    `trained`. A new game without both is 3x3. Raises: InputError.
+    The default board is the first board of the networks, `trained`, else 3x3. Raises: InputError.
     """
-    board = asked_board(rows, cols, trained[0] if trained else DEFAULT_BOARD)
-    if path is None:
-        return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
-    guesses = [board, None] if trained else [None]
-    game = read_on(path, text, [board] if None not in (rows, cols) else guesses)
+    default = trained[0] if trained else DEFAULT_BOARD
+    if path is not None:
+        return load_game("load", path, text, rows, cols, default)
+    board = asked_board(rows, cols, default)
+    return RecordedGame(board.rows, board.cols, date=date.today().isoformat())
+
+
+def load_game(
+    field: str, path: Path, text: str, rows: int | None, cols: int | None, default: DotsAndBoxes
+) -> RecordedGame:
+    """Return the game in `text`, the content of the file `path`, which the option `field` names.
+
+    A list of edges without a size gets the board of `rows` and `cols`, else `default`.
+    Raises: InputError, also for a game on another board than that of `rows` and `cols`.
+    """
+    board = asked_board(rows, cols, default)
+    try:
+        game = read_game(text, board)
+    except InputError as error:
+        raise InputError(f"{field}: {path}: {error}") from error
     for name, asked in (("rows", rows), ("cols", cols)):
         if asked not in (None, getattr(game, name)):
-            raise InputError(f"{name}: {asked} contradicts {getattr(game, name)} of load {path}")
+            raise InputError(f"{name}: {asked} contradicts {getattr(game, name)} of {field} {path}")
     return game
-
-
-def read_on(
-    path: Path, text: str, boards: list[DotsAndBoxes | None], field: str = "load"
-) -> RecordedGame:
-    """Return the game of a text on the first board of `boards` that fits. Raises: InputError.
-
-    None means the board that the text names. Boards before None are guesses, such as the board of
-    a network.
-    """
-    problem = InputError("")
-    for board in boards:  # a text that names another size rejects a guess
-        try:
-            if board and None in boards and format_of(text) == "sau":
-                continue  # the format implies a board
-            return read_game(text, board)
-        except InputError as error:
-            problem = error
-    raise InputError(f"{field}: {path}: {problem}") from problem
 
 
 def saver(path: Path | None, game: RecordedGame, sides: Sides) -> Callable[[Record], None]:

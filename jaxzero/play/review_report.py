@@ -9,7 +9,7 @@ from typing import Any
 from tabulate import tabulate
 
 from jaxzero.game import edge_name
-from jaxzero.game.recorded import RecordedGame
+from jaxzero.game.records import RecordedGame
 from jaxzero.play.review import MISTAKE_PROVEN, PHASES, ReviewLine
 
 _table = partial(tabulate, disable_numparse=True)

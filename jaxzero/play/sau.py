@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice, takewhile
+from string import ascii_uppercase
 
 import numpy as np
 
 from jaxzero.errors import InputError, one_line, shortened
 from jaxzero.game import DotsAndBoxes, edge_name
-from jaxzero.game.move_lists import sau_name
 from jaxzero.game.text import place_of
 from jaxzero.play.engine import Session
 
@@ -121,3 +121,9 @@ def sau_edges(game: DotsAndBoxes, said: list[str]) -> list[int]:
 def sau_names(game: DotsAndBoxes) -> list[str]:
     """Return the names of all edges in the order of their numbers."""
     return [sau_name(*place_of(game, edge)) for edge in range(game.num_edges)]
+
+
+def sau_name(kind: str, row: int, col: int) -> str:
+    """Name an edge for the platform: A, row, column if horizontal, else B, column, row."""
+    first, second = (row, col) if kind == "h" else (col, row)
+    return ("A" if kind == "h" else "B") + ascii_uppercase[first] + ascii_uppercase[second]

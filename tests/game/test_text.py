@@ -7,7 +7,7 @@ import pytest
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, parse_edges
-from jaxzero.game.text import parse_picture, render
+from jaxzero.game.text import render
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 3), (5, 5), (7, 7)])
@@ -85,12 +85,3 @@ def test_the_picture_shows_lines_names_and_owners():
         "  |       |",
         "  +-------+  h1,1 +",
     ]
-
-
-@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (2, 3), (20, 20)])
-def test_a_picture_is_read_again_with_all_its_labels(rows, cols):
-    game = DotsAndBoxes(rows, cols)
-    for drawn in np.random.default_rng(0).random((5, game.num_edges)) < 0.5:
-        for labels in (None, {}, {edge: str(edge) for edge in range(game.num_edges)}):
-            picture = render(game, drawn, dict.fromkeys(range(game.num_boxes), "you"), labels)
-            assert parse_picture(picture) == (game, np.flatnonzero(drawn).tolist())

@@ -14,7 +14,7 @@ from client import GAME, Client
 
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
-from jaxzero.game.notation import FORMATS
+from jaxzero.game.records import FORMATS
 from jaxzero.page import answers, queue, server
 from jaxzero.page.server import LOOPBACK, MOST_BYTES, make_app
 from jaxzero.play import review
@@ -105,16 +105,12 @@ def test_a_review_says_which_move_lost_how_much():
 
 
 def test_games_are_read_and_written():
-    said = {"title": "final", "date": "2026-01-31"}
-    game = {**GAME, "moves": [3, 1], "names": ["A", "B"], **said}
+    said = {"names": ["A", "B"], "title": "final", "date": "2026-01-31"}
+    game = {"rows": 5, "cols": 5, "start": [], "moves": [3, 1], **said}
     for name in FORMATS:
-        if name == "ccgc":  # always 5x5
-            continue
         text = ask("write", {**game, "format": name}).json["text"]
         found = ask("read", {"text": text}).json
-        assert found["format"] == name
-        assert sorted(found["start"] + found["moves"]) == [1, 3]
-        assert {**found, **said} == found or name == "ascii"
+        assert found == game or (name == "text" and found["moves"] == [3, 1])
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_lines_come_one_by_one_to_a_browser_that_takes_compressed_answers(monkey
 
 
 def test_long_answers_are_compressed():
-    game = {**GAME, "rows": 5, "cols": 5, "moves": list(range(60)), "format": "openspiel"}
+    game = {**GAME, "rows": 5, "cols": 5, "moves": list(range(60)), "format": "ccgc"}
     client = anyio.run(Client("/api/write", game, headers=[GZIP]).ask, APP)
     plain = anyio.run(Client("/api/write", game).ask, APP)
     assert text_of(client) == text_of(plain)

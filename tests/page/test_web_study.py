@@ -22,7 +22,6 @@ from browsing import (
     start_game,
     stop_time,
     to_play,
-    wait_for_info,
 )
 
 from jaxzero.page.answers import about
@@ -210,12 +209,6 @@ def test_an_edge_is_drawn_by_a_second_touch_or_when_the_engine_has_moved(open_pa
     expect(moves(page)).to_have_count(3)
 
 
-SET_UP_WITHOUT_MOVES = """async () => {
-    const { remember, settings } = await import("./settings.js");
-    remember({ rating: 1100, setup: { ...settings.setup, rows: 1, cols: 1, variant: "swedish" } });
-}"""
-
-
 def test_a_level_follows_the_rating_of_the_person(open_page):
     levels = [{"id": str(n), "name": "x", "rating": 600 + 200 * n} for n in range(9)]
     page = open_page()
@@ -237,12 +230,6 @@ def test_a_level_follows_the_rating_of_the_person(open_page):
     assert rating == 1000 + 16 * ((own > other) - (own < other))
     stored = page.evaluate("JSON.parse(localStorage.jaxzero).table.rated")
     assert stored is False  # a game counts once
-    page.evaluate(SET_UP_WITHOUT_MOVES)
-    page.reload()
-    wait_for_info(page)
-    page.get_by_test_id("again").click()
-    expect(page.locator("#board-host .edge.drawn")).to_have_count(4)
-    assert page.evaluate("JSON.parse(localStorage.jaxzero).rating") == 1100
 
 
 def test_one_learns_from_the_mistakes_of_a_game(open_page):

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from script_runner import run_here
 
-from jaxzero.game import DotsAndBoxes
-from jaxzero.game.notation import read_game
-from jaxzero.play.modes import read_on
+from jaxzero.game.records import read_game
 
 
 def test_a_piped_game_runs_to_its_end():
@@ -20,7 +18,7 @@ def test_a_piped_game_runs_to_its_end():
 
 
 def test_a_game_that_was_stopped_goes_on(tmp_path):
-    file, copy, third = (tmp_path / name for name in ("game.txt", "copy.json", "third.json"))
+    file, copy, third = (tmp_path / name for name in ("game.json", "copy.json", "third.json"))
     options = "--rows 1 --cols 1 --player greedy --first ai".split()
     assert run_here("play.py", *options, "--save", file).returncode == 0
     begun = read_game(file.read_text())
@@ -38,13 +36,6 @@ def test_a_game_that_was_stopped_goes_on(tmp_path):
     assert run_here("play.py", *options, "--save", third).returncode == 2
     assert run_here("play.py", *options, "--load", third, "--save", third).returncode == 0
     assert len(read_game(third.read_text()).moves) == 1
-
-
-def test_a_text_of_the_platform_is_5x5_whatever_the_network_plays(tmp_path):
-    file, text = tmp_path / "game.sau.txt", "move 1 AAA\nmove 1 BAA\n"
-    assert read_on(file, text, [DotsAndBoxes(2, 2), None]).board == DotsAndBoxes(5, 5)
-    assert read_on(file, text, [DotsAndBoxes(2, 2)]).board == DotsAndBoxes(2, 2)
-    assert read_on(file, "h0,0 v0,0", [DotsAndBoxes(2, 2), None]).board == DotsAndBoxes(2, 2)
 
 
 def game_of(tmp_path: Path, player: str, seed: int, temperature: float) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import pytest
 from script_runner import run_here
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.recorded import RecordedGame
+from jaxzero.game.records import RecordedGame
 from jaxzero.play import review
 from jaxzero.play.game import Record
 from jaxzero.play.review_report import PHASES, Reviewed
@@ -85,7 +85,7 @@ def test_the_games_of_a_folder_are_reviewed_where_one_cannot_be_read(tmp_path):
     for name, text in {
         "a.txt": "# 2x2\nh0,0 h0,1 h1,0 h1,1 h2,0 v0,0",
         "b.json": "no game",
-        "c.numbers.txt": "# 2x2\n0 1 2",
+        "c.txt": "# 2x2\n0 1 2",
         "d.txt": "# 2x2",
         "e.txt": "# 1x1\nh0,0",
     }.items():
@@ -94,13 +94,13 @@ def test_the_games_of_a_folder_are_reviewed_where_one_cannot_be_read(tmp_path):
     ended = run_here(*line, tmp_path / "out.json")
     assert ended.returncode == 2, ended
     errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
-    starts = [f"game: {games}/{name}" for name in ("b.json: line 1: ", "d.txt holds", "e.txt: ")]
+    starts = [f"game: {games}/{name}" for name in ("b.json: text: ", "d.txt holds", "e.txt: ")]
     for error, start in zip(errors, [*starts, "game: 3 of 5 files"], strict=True):
         assert error.startswith(f"error: {start}")
     found = json.loads((tmp_path / "out.json").read_text())
-    assert [one["file"] for one in found] == ["a.txt", "c.numbers.txt"]
+    assert [one["file"] for one in found] == ["a.txt", "c.txt"]
     assert [line["lost"] for line in found[0]["lines"]] == [0, 0, 0, 0, 2, 4, None]
     assert [line["mistake"] for line in found[0]["lines"]] == [False] * 4 + [True] * 2 + [False]
     assert found[0]["sides"][0]["all"] == {"moves": 3, "mistakes": 1, "lost": 2, "accuracy": 0.6667}
     rows = [row.split()[:5] for row in ended.stdout.splitlines()[-2:]]
-    assert rows == [["a.txt", "2x2", "0", ":", "0"], ["c.numbers.txt", "2x2", "0", ":", "0"]]
+    assert rows == [["a.txt", "2x2", "0", ":", "0"], ["c.txt", "2x2", "0", ":", "0"]]

@@ -11,7 +11,7 @@ import pytest
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, initial_state, step
-from jaxzero.game.notation import read_game
+from jaxzero.game.records import read_game
 from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.play.game import Record, Side, choose
 from jaxzero.play.modes import choose_game, report_match
@@ -186,15 +186,16 @@ def test_a_game_to_go_on_with_has_the_board_asked_for():
     path = Path("game.txt")
     for given, board in (
         ((path, "h0,0", 2, 3), (2, 3)),
-        ((path, "h0,0", None, None), (1, 1)),
+        ((path, "h0,0", None, None), (3, 3)),
+        ((path, "# 2x5", None, None), (2, 5)),
         ((None, "", None, None), (3, 3)),
         ((None, "", None, 4), (3, 4)),
     ):
         assert choose_game(*given, []).board == DotsAndBoxes(*board)
     for given, field in (
-        ((path, "x", None, None), "load: game.txt: line 1"),
-        ((path, "2x2", 3, 3), "load: game.txt: board"),
+        ((path, "x", None, None), "load: game.txt: text"),
         ((path, "2x2", 3, None), "rows: 3 "),
+        ((path, "2x2", None, 3), "cols: 3 "),
         ((None, "", 99, None), "rows: 99 "),
     ):
         with pytest.raises(InputError, match=f"^{field}"):

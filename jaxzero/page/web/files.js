@@ -10,7 +10,7 @@ import { toFragment } from "./share.js";
 
 const MOST_TEXT = 2 ** 20; // bytes; the server accepts no longer game
 const MOST_ARCHIVE = 5e6; // bytes of exported games
-const ENDINGS = { json: "json", openspiel: "txt", ccgc: "ccgc.json" }; // else FORMAT.txt, as with `--save`
+const ENDINGS = { json: "json", ccgc: "ccgc.json", text: "txt" };
 
 /** Create the file tools. `table` has the komi and the names; `nameOf(player)` returns the name of a side. */
 export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
@@ -64,7 +64,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
     }
     const key = record.key();
     try {
-      const { names, format, ...game } = await api.read(text);
+      const { names, ...game } = await api.read(text);
       onLoad(game, names);
       say(t("files.loaded", { rows: game.rows, cols: game.cols, moves: game.moves.length }));
     } catch (error) {
@@ -84,7 +84,7 @@ export function createFiles({ record, table, nameOf, notice, onLoad, onName }) {
   function fileName() {
     const { rows, cols } = record.game;
     const format = find("#format").value;
-    return `dots-and-boxes-${rows}x${cols}.${PICTURES[format]?.ending ?? ENDINGS[format] ?? `${format}.txt`}`;
+    return `dots-and-boxes-${rows}x${cols}.${PICTURES[format]?.ending ?? ENDINGS[format]}`;
   }
 
   async function save() {

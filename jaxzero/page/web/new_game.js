@@ -42,7 +42,8 @@ export function openNewGame(infoNow, onStart, here = null) {
       !here && boardChoice(infoNow(), setup, render),
       setup.mode === "engine" && sideChoice(words),
       ...levelChoices(),
-      ...(here ? [] : startChoices(words)),
+      !here && clockChoice(),
+      !here && komiChoice(),
       html(
         "div",
         { class: "dialog-foot" },
@@ -57,14 +58,9 @@ export function openNewGame(infoNow, onStart, here = null) {
     return segments("starts", t("new.starts"), words("starts.", ["you", "engine", "random"]), setup.starts, choose("starts"));
   }
 
-  function startChoices(words) {
+  function clockChoice() {
     const clocks = CLOCKS.map((name) => [name, name === "none" ? t("new.clock.none") : name]);
-    return [
-      segments("clock", t("new.clock"), clocks, setup.clock, choose("clock")),
-      segments("variant", t("new.variant"), words("", ["american", "swedish", "icelandic"]), setup.variant, choose("variant")),
-      html("p", { class: "muted" }, t(`new.${setup.variant}.note`)),
-      komiChoice(),
-    ];
+    return segments("clock", t("new.clock"), clocks, setup.clock, choose("clock"));
   }
 
   function levelChoices() {

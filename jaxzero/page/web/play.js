@@ -4,7 +4,7 @@ import { api, isAbort, warm } from "./api.js";
 import { edgeWords } from "./board.js";
 import { clocksOf } from "./clock.js";
 import { hasText, t } from "./i18n.js";
-import { followChain, replay, startEdges } from "./rules.js";
+import { followChain, replay } from "./rules.js";
 import { say, tell } from "./notice.js";
 import { levelNear, ratedAfter, ratingOf } from "./rating.js";
 import { remember, settings, stored } from "./settings.js";
@@ -18,9 +18,9 @@ const PERSON = { kind: "person" };
 
 /** Return the table for a new game, see `createPlay`. */
 export function setTable(setup) {
-  const { rows, cols, variant, komi, clock } = setup;
+  const { rows, cols, komi, clock } = setup;
   const date = new Date().toLocaleDateString("sv"); // local date, YYYY-MM-DD
-  const game = { rows, cols, start: startEdges({ rows, cols }, variant), moves: [], title: "", date };
+  const game = { rows, cols, start: [], moves: [], title: "", date };
   return { game, komi, seats: seatsOf(setup), clocks: clocksOf(clock), rated: setup.adapts };
 }
 
@@ -221,7 +221,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   function settleRating() {
     const person = table.seats.findIndex(({ kind }) => kind === "person");
     const rating = ratingOf(table.seats[1 - person]?.level);
-    if (!table.rated || !ended() || !record.root.moves.length || rating === undefined) return;
+    if (!table.rated || !ended() || rating === undefined) return;
     unrate();
     const score = scoreWithKomi(replay(record.root), table.komi);
     const won = table.flagged === undefined ? Math.sign(score[person] - score[1 - person]) : table.flagged === person ? -1 : 1;

@@ -60,21 +60,6 @@ function sidesOf(board, box) {
   ];
 }
 
-/** Return the edges drawn before a game of one variant. */
-export function startEdges(board, variant) {
-  const { rows, cols } = board;
-  const count = (n, edge) => Array.from({ length: n }, (_, index) => edge(index));
-  const top = count(cols, (c) => edgeAt(board, "h", 0, c));
-  const left = count(rows, (r) => edgeAt(board, "v", r, 0));
-  const bottom = count(cols, (c) => edgeAt(board, "h", rows, c));
-  const right = count(rows, (r) => edgeAt(board, "v", r, cols));
-  return {
-    american: [],
-    icelandic: [...top, ...left],
-    swedish: [...top, ...bottom, ...left, ...right],
-  }[variant];
-}
-
 function openSides(board, drawn, box) {
   return sidesOf(board, box).filter((edge) => !drawn[edge]);
 }

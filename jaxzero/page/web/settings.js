@@ -18,7 +18,7 @@ const DEFAULTS = {
   flip: false,
   sound: false,
   speed: 3,
-  setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], adapts: false, variant: "american", komi: 0, clock: "none" },
+  setup: { rows: 5, cols: 5, mode: "engine", starts: "you", levels: ["3", "3"], adapts: false, komi: 0, clock: "none" },
   rating: 1000, // rating of the person from games against levels
   training: { rating: 1000, solved: 0, tried: 0 }, // rating of the person from problems
   effort: 20, // seconds of an analysis

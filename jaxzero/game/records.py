@@ -1,20 +1,33 @@
-"""A game as data: board, start position, moves and names, checked at construction."""
+"""Records of games: a game as data, checked at construction, and the texts that hold it.
+
+json  rows, cols, start, moves, names, title, date, comments, variations
+ccgc  the JSON of the Chinese collegiate competition: 5x5 from an empty board
+text  a line with the size, such as # 5x5, and the edges in order, by name or number
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, fields
+from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
 
 from jaxzero.errors import InputError, nearest
 from jaxzero.game.board import replay
 from jaxzero.game.rules import DotsAndBoxes
-from jaxzero.game.text import edge_name, parse_edge
+from jaxzero.game.text import edge_at, edge_name, parse_edge, parse_edges, place_of, plain
 
+FORMATS = ("json", "ccgc", "text")
+CCGC_BOARD = DotsAndBoxes(5, 5)
+LONGEST_TEXT = 2**20  # characters
 LARGEST_SIDE = 20  # rows and columns
 LONGEST_NAME = 200  # characters
 LONGEST_COMMENT = 1000  # characters
 DEEPEST = 100  # variations within variations
+_PIECE = re.compile(r"([rb])\(([a-f])([1-6]),([hv])\)")
+_SIZE = re.compile(r"#? *([0-9]{1,3}) *x *([0-9]{1,3})", re.IGNORECASE)
 
 Comments = tuple[tuple[int, str], ...]  # the number of moves before each comment, and its text
 
@@ -54,14 +67,14 @@ class RecordedGame:
         names = _listed("names", self.names)
         if len(names) != 2:
             raise InputError(f"names: {shown(list(names))} must be two names")
-        plain = {
+        checked = {
             "start": tuple(sorted(self.start)),
             "moves": tuple(self.moves),
-            "names": tuple(_plain("names", name) for name in names),
-            "title": _plain("title", self.title),
-            "date": _plain("date", self.date),
+            "names": tuple(_one_line("names", name) for name in names),
+            "title": _one_line("title", self.title),
+            "date": _one_line("date", self.date),
         }
-        for name, value in plain.items():
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
@@ -99,7 +112,7 @@ class RecordedGame:
             _check_number(name, content[name], 1, LARGEST_SIDE)
         board = DotsAndBoxes(content["rows"], content["cols"])
         edges = {
-            name: tuple(numbered(name, board, edge) for edge in _listed(name, content[name]))
+            name: tuple(_numbered(name, board, edge) for edge in _listed(name, content[name]))
             for name in ("start", "moves")
             if name in content
         }
@@ -109,9 +122,129 @@ class RecordedGame:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON; comments and variations only if there are any."""
-        plain = ("rows", "cols", "title", "date")
+        single = ("rows", "cols", "title", "date")
         lists = {name: list(getattr(self, name)) for name in ("start", "moves", "names")}
-        return {name: getattr(self, name) for name in plain} | lists | _lines_to_json(self)
+        return {name: getattr(self, name) for name in single} | lists | _lines_to_json(self)
+
+
+def format_of_file(path: Path) -> str:
+    """Return the format that a file name ends with. Raises: InputError for other endings."""
+    if "".join(path.suffixes[-2:]).lower() == ".ccgc.json":
+        return "ccgc"
+    named = {".json": "json", ".txt": "text"}.get(path.suffix.lower())
+    if named is None:
+        raise InputError(f"{path} must end with .json, .ccgc.json or .txt")
+    return named
+
+
+def read_game(text: str, board: DotsAndBoxes | None = None) -> RecordedGame:
+    """Read a game in any of FORMATS. `board` is the board of a list of edges without a size.
+
+    Raises: InputError, with the field and its value, for any other text.
+    """
+    if len(text) > LONGEST_TEXT:
+        raise InputError(f"text: {len(text)} characters are more than {LONGEST_TEXT}")
+    if not text.lstrip().startswith("{"):
+        return _read_edges(text, board)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError also for numbers that are too long
+        raise InputError(f"text: is not JSON ({' '.join(str(error).split())[:100]})") from error
+    return _read_ccgc(content) if "game" in content else RecordedGame.from_json(content)
+
+
+def write_game(game: RecordedGame, name: str) -> str:
+    """Return a game as text for `read_game`, in the format `name`, one of FORMATS.
+
+    Raises: InputError for an unknown format and for a game that the format cannot hold.
+    """
+    if name not in FORMATS:
+        known = f"{nearest(name, FORMATS)} (known: {', '.join(FORMATS)})"
+        raise InputError(f"format: {name[:40]!r} is unknown{known}")
+    if name == "text":
+        return _write_edges(game)
+    content = _to_ccgc(game) if name == "ccgc" else game.to_json()
+    return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+def _read_edges(text: str, board: DotsAndBoxes | None) -> RecordedGame:
+    """Read the size and the edges; other lines that start with # are comments."""
+    lines = [line.strip() for line in plain(text).splitlines()]
+    sizes = [size for size in map(_SIZE.fullmatch, lines) if size]
+    if len(sizes) > 1:
+        raise InputError(f"text: has two sizes, {sizes[0][0]!r} and {sizes[1][0]!r}")
+    if sizes:
+        board = RecordedGame(*map(int, sizes[0].groups())).board  # which checks the size
+    edges = [line for line in lines if not line.startswith("#") and not _SIZE.fullmatch(line)]
+    if not sizes and not any(edges):
+        raise InputError("text: holds no game")
+    if board is None:
+        raise InputError("text: needs the size of the board in its first line, such as # 5x5")
+    try:
+        moves = parse_edges(board, "\n".join(edges))
+    except InputError as error:
+        raise InputError(f"text: {error}") from error
+    return RecordedGame(board.rows, board.cols, moves=tuple(moves))
+
+
+def _write_edges(game: RecordedGame) -> str:
+    if game.start:
+        raise InputError("format: text holds games from an empty board, not a start position")
+    edges = " ".join(edge_name(game.board, edge) for edge in game.moves)
+    return f"# {game.board}\n{edges}".rstrip() + "\n"
+
+
+def _read_ccgc(content: dict[str, Any]) -> RecordedGame:
+    """Read the record of a competition. The colour that moves first is player 0."""
+    said = {name: content.get(name, "") for name in ("R", "B", "Event", "Date")}
+    for name, value in said.items():
+        if not isinstance(value, str):
+            raise InputError(f"{name}: {shown(value)} must be text")
+    pieces = [_read_piece(*entry) for entry in enumerate(_listed("game", content["game"]))]
+    colours, moves = [colour for colour, _ in pieces], [edge for _, edge in pieces]
+    _check_edges(CCGC_BOARD, "game", moves)
+    order = "br" if colours[:1] == ["b"] else "rb"
+    names = tuple(said[colour.upper()] for colour in order)
+    game = RecordedGame(5, 5, (), tuple(moves), names, title=said["Event"], date=said["Date"])
+    for number, (colour, player) in enumerate(zip(colours, game.players, strict=False)):
+        if colour != order[player]:
+            raise InputError(f"game[{number}]: {colour} is not to move, {order[player]} is")
+    return game
+
+
+def _read_piece(number: int, entry: Any) -> tuple[str, int]:
+    """Return the colour and the edge of a piece; rows are numbered from the bottom."""
+    piece = entry.get("piece") if isinstance(entry, dict) else None
+    found = isinstance(piece, str) and _PIECE.fullmatch(piece)
+    if not found:
+        raise InputError(f"game[{number}]: {shown(entry)} must hold a piece such as 'r(a6,h)'")
+    colour, col, row, kind = found.groups()
+    edge = edge_at(CCGC_BOARD, kind, 6 - int(row) - (kind == "v"), ord(col) - ord("a"))
+    if edge is None:
+        raise InputError(f"game[{number}]: {piece} is not on a {CCGC_BOARD} board")
+    return colour, edge
+
+
+def _to_ccgc(game: RecordedGame) -> dict[str, Any]:
+    if game.board != CCGC_BOARD or game.start:
+        what = game.board if game.board != CCGC_BOARD else "a start position"
+        raise InputError(f"format: ccgc holds games of 5x5 from an empty board, not {what}")
+    over = len(game.moves) == game.board.num_edges
+    first, second = game.score
+    pieces = []
+    for player, edge in zip(game.players, game.moves, strict=False):
+        kind, row, col = place_of(game.board, edge)
+        pieces.append(f"{'rb'[player]}({'abcdef'[col]}{6 - row - (kind == 'v')},{kind})")
+    return {
+        "R": game.names[0],
+        "B": game.names[1],
+        "winner": ("R" if first > second else "B") if over else "",
+        "RScore": first,
+        "BScore": second,
+        "Date": game.date,
+        "Event": game.title,
+        "game": [{"piece": piece} for piece in pieces],
+    }
 
 
 def _lines_to_json(line: RecordedGame | Variation) -> dict[str, Any]:
@@ -155,7 +288,7 @@ def _read_comment(line: _Line, ply: Any, text: Any) -> tuple[int, str]:
     # Python refuses to read numbers of more than 4,300 digits.
     ply = int(ply) if str(ply).isascii() and str(ply).isdigit() and len(str(ply)) < 9 else ply
     _check_number(name, ply, line.first, len(line.moves))
-    return ply, _plain(name, text, LONGEST_COMMENT)
+    return ply, _one_line(name, text, LONGEST_COMMENT)
 
 
 def _read_variation(line: _Line, number: int, content: Any) -> Variation:
@@ -168,7 +301,7 @@ def _read_variation(line: _Line, number: int, content: Any) -> Variation:
     at = content["at"]
     _check_number(f"{name}.at", at, line.first, len(line.moves))
     moves = _listed(f"{name}.moves", content["moves"])
-    moves = tuple(numbered(f"{name}.moves", line.board, edge) for edge in moves)
+    moves = tuple(_numbered(f"{name}.moves", line.board, edge) for edge in moves)
     before = line.moves[:at]
     _check_edges(line.board, f"{name}.moves", moves, line.start + before)
     inner = _Line(line.board, line.start, before + moves, at + 1, f"{name}.", line.depth + 1)
@@ -197,7 +330,7 @@ def _listed(name: str, value: Any) -> list | tuple:
     return value
 
 
-def _plain(name: str, value: Any, longest: int = LONGEST_NAME) -> str:
+def _one_line(name: str, value: Any, longest: int = LONGEST_NAME) -> str:
     """Return a text as one printable line of at most `longest` characters."""
     if not isinstance(value, str):
         raise InputError(f"{name}: {shown(value)} must be text")
@@ -205,7 +338,7 @@ def _plain(name: str, value: Any, longest: int = LONGEST_NAME) -> str:
     return " ".join(printable.split())[:longest].strip()
 
 
-def numbered(name: str, board: DotsAndBoxes, edge: Any) -> Any:
+def _numbered(name: str, board: DotsAndBoxes, edge: Any) -> Any:
     """Return the number of an edge given by name; numbers stay. Raises: InputError."""
     if not isinstance(edge, str):
         return edge
