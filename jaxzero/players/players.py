@@ -81,6 +81,7 @@ class Player:
     returns edge and value [B] of the positions themselves.
     `one(params, keys [1], drawn [A] bool)` returns the same edge as `act` for one position. Players
     share its program.
+    `candidates(drawn [B, A] bool)` returns the edges of which it draws one uniformly, if it does.
     The key or seed of a game is its only randomness, so a game does not depend on its batch.
     """
 
@@ -92,6 +93,7 @@ class Player:
     whole: Decide | None = None
     board: DotsAndBoxes | None = None  # the only board it plays; None: any board
     one: Callable[[chex.ArrayTree, jax.Array, np.ndarray], int] | None = None
+    candidates: Callable[[np.ndarray], np.ndarray] | None = None  # [B, A] bool
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
         """Choose edges [B] for a batch, on device or host. Do not call it inside jit.
@@ -190,9 +192,9 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
     if kind == "level":
         return _level_player(name, find_level(argument), game, agent)
     if kind == "random":
-        return Player(name, _act_random)
+        return Player(name, _act_random, candidates=np.logical_not)
     if kind == "greedy":
-        return Player(name, _greedy(game))
+        return Player(name, _greedy(game), candidates=partial(careful_edges, game))
     if kind == "alphabeta":
         return Player(name, partial(_act_alphabeta, game, count), on_host=True)
     if kind == "perfect":
@@ -222,7 +224,7 @@ def _level_player(name: str, level: Level, game: DotsAndBoxes, agent: Agent) -> 
         edges = replace(player, params=params).choose(keys, state)
         return int(with_random_moves(level.random_share, keys, state, edges)[0])
 
-    return replace(player, act=act, decide=None, whole=None, one=one)
+    return replace(player, act=act, decide=None, whole=None, one=one, candidates=None)
 
 
 def _number(argument: str) -> float:

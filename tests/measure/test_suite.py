@@ -92,6 +92,21 @@ def test_perfect_play_scores_perfectly_and_random_does_not(small):
         score(small, Answers(np.argmax(small.drawn, axis=1)))
 
 
+@pytest.mark.parametrize("name", ["random", "greedy"])
+def test_moves_drawn_uniformly_are_scored_by_their_exact_expectation(small, name):
+    player = make_player(name, SMALL)
+    exact = score(small, player_answers(small, player, seed=5))["all"]
+    drawing = replace(player, candidates=None)
+    draws = [score(small, player_answers(small, drawing, seed))["all"] for seed in range(40)]
+    for key in ("optimal_share", "wrong_share", "boxes_lost", "thrown_share"):
+        found = [one[key] for one in draws]
+        error = np.std(found) / len(found) ** 0.5
+        assert abs(exact[key] - np.mean(found)) < 4 * error, key
+    assert exact["wrong_interval"] is None and draws[0]["wrong_interval"]
+    # Half of the moves of level 0 are uniformly random: `candidates` are not all it draws.
+    assert make_player("level:0", SMALL, tiny_agent(SMALL)).candidates is None
+
+
 def test_an_agent_answers_every_position_and_its_like_share_the_program(small):
     agent = tiny_agent(SMALL, nodes="all")
     other = replace(agent, params=jax.tree.map(np.zeros_like, agent.params))
