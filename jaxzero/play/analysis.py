@@ -81,7 +81,7 @@ class Analysis:
     best: int | None = None  # the edge to draw
     line: tuple[int, ...] = ()  # principal variation
     lines: tuple[tuple[int, ...], ...] = ()  # `line`, then lines after the next best edges
-    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; None: closed or unknown
+    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; all None if unknown
     bounds: tuple[int, int] | None = None  # proven bounds of the value; equal when it is proven
 
     @property
@@ -174,7 +174,11 @@ def stages(
         if found.best is None:
             return found
         others = tuple(map(line_from, best_edges(found)[1:]))
-        return replace(found, lines=(found.line, *others), owners=owners_after(found.line))
+        owners = owners_after(found.line)
+        low, high = found.bounds or (-game.num_boxes, game.num_boxes)
+        if not low <= owners.count(0) - owners.count(1) <= high:
+            owners = (None,) * game.num_boxes  # the network's play contradicts a proof
+        return replace(found, lines=(found.line, *others), owners=owners)
 
     yield proven(found) if values is None else with_lines(proven(found))
     found = by_network(agent, found, drawn, ahead)
@@ -182,6 +186,7 @@ def stages(
     if simulations:
         found = by_search(agent, found, drawn, simulations)
         yield with_line(proven(found))
+    if simulations or seconds > 0:
         yield with_lines(proven(found))  # slow: the network plays the lines
     if seconds > 0:
         yield from map(with_lines, by_solver(game, proven(found), drawn, ahead, seconds))
