@@ -21,6 +21,7 @@ from jaxzero.game import (
     initial_states,
     step,
 )
+from jaxzero.host.memory import cores
 from jaxzero.host.status import doing
 from jaxzero.measure.suite import (
     BANDS,
@@ -32,7 +33,7 @@ from jaxzero.measure.suite import (
 )
 from jaxzero.players.players import Player
 from jaxzero.solver.cancellation import cancelled_by
-from jaxzero.solver.endgame import cores, move_bounds, new_table
+from jaxzero.solver.endgame import move_bounds, new_table
 
 SAVE_SECONDS = 20.0  # between two saves of results
 HALVES = ("tuning", "test")

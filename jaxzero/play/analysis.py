@@ -20,6 +20,7 @@ from jaxzero.config.ranges import SecondsOfDecision, SimulationsOrNone, check_nu
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
+from jaxzero.host.memory import cores
 from jaxzero.play.lines import exact_line, expected_owners
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
 from jaxzero.players.agent import Agent
@@ -29,7 +30,6 @@ from jaxzero.solver.endgame import (
     Solution,
     TranspositionTable,
     can_solve,
-    cores,
     move_bounds,
     new_table,
     solve,

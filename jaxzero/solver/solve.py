@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edges, render
+from jaxzero.host.memory import cores
 from jaxzero.host.readers import is_file, read_text
 from jaxzero.solver import endgame
 from jaxzero.solver.endgame import ILLEGAL
@@ -61,7 +62,7 @@ def solve_position(
     endgame.move_values(DotsAndBoxes(1, 1), [])  # compile before the time starts to count
     endgame.solve(DotsAndBoxes(1, 1), [])
     begin, table = time.monotonic(), endgame.new_table()
-    shared = {"table": table, "threads": endgame.cores()}
+    shared = {"table": table, "threads": cores()}
     solution = endgame.solve(game, drawn, seconds, **shared)
     if seconds is not None:
         seconds = max(0.0, seconds - (time.monotonic() - begin))

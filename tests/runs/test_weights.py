@@ -176,7 +176,7 @@ def test_an_exported_file_alone_is_a_network_and_no_bit_of_it_flips_unnoticed(wh
         damaged = bytearray(content)
         damaged[place] ^= 1
         file.write_bytes(damaged)
-        with pytest.raises(InputError, match="^weights: .*net.safetensors"):
+        with pytest.raises(InputError, match=r"^weights: .*net\.safetensors"):
             load_weights(str(file))
     for name in shipped_names():  # all carry a checksum, and the copies are those inside
         _, config, record = read_exported(FOLDER / name)
