@@ -26,7 +26,6 @@ import orbax.checkpoint as ocp
 from jaxzero import __version__
 from jaxzero.errors import InputError, RunError
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
-from jaxzero.runs.weights import checksum, named_leaves
 
 CHECKSUMS = "checksums"  # in the record, by item
 READS_OLDER = "886b3d8"  # the last commit that reads the checkpoints refused here
@@ -77,7 +76,7 @@ class Checkpoints:
         """
         # NumPy arrays: with several processes, only the first process writes them.
         learner = jax.device_get(learner)
-        for name, leaf in named_leaves(learner).items():
+        for name, leaf in _named(learner).items():
             if not np.isfinite(leaf).all():
                 raise FloatingPointError(f"{name} is not finite")
         items = {"learner": ocp.args.StandardSave(learner)}
@@ -268,6 +267,19 @@ class Checkpoints:
         return None if layout_difference(like, replay) else replay
 
 
+def checksum(tree: chex.ArrayTree) -> int:
+    """Return the CRC-32 of all arrays with their names, in the order of the names.
+
+    Names fix the order, because a restored tree may hold its arrays in another order.
+    """
+    total = 0
+    for name, leaf in sorted(_named(tree).items()):
+        leaf = np.ascontiguousarray(leaf)
+        total = zlib.crc32(f"{name} {leaf.dtype} {leaf.shape}".encode(), total)
+        total = zlib.crc32(leaf.reshape(-1).view(np.uint8), total)
+    return total
+
+
 def record_sum(record: dict[str, Any]) -> int:
     """Return the checksum of a record without its own checksums."""
     plain = {name: x for name, x in record.items() if name != CHECKSUMS}
@@ -281,6 +293,12 @@ def refuse_damaged(where: Path, item: str, record: dict[str, Any], content: Any)
     # With several processes none has the whole replay, so the record has no checksum of it.
     if item in sums and sums[item] != sum_of(content):
         raise InputError(f"checkpoint {where} is damaged: its {item} has another checksum")
+
+
+def _named(tree: chex.ArrayTree) -> dict[str, Any]:
+    """Return all leaves of a tree by their path."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
 
 
 def _is_here(tree: chex.ArrayTree) -> bool:

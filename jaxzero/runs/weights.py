@@ -125,26 +125,13 @@ def read_exported(path: Path) -> tuple[dict[str, np.ndarray], Config, dict[str, 
 
 
 def _sum_exported(flat: dict[str, np.ndarray], about: str) -> str:
-    return str(checksum({**flat, ABOUT: np.frombuffer(about.encode(), np.uint8)}))
-
-
-def checksum(tree: chex.ArrayTree) -> int:
-    """Return the CRC-32 of all arrays with their names, in the order of the names.
-
-    Names fix the order, because a restored tree may hold its arrays in another order.
-    """
+    """Return the CRC-32 of the arrays and of `about`, with their names and in their order."""
     total = 0
-    for name, leaf in sorted(named_leaves(tree).items()):
-        leaf = np.ascontiguousarray(leaf)
-        total = zlib.crc32(f"{name} {leaf.dtype} {leaf.shape}".encode(), total)
-        total = zlib.crc32(leaf.reshape(-1).view(np.uint8), total)
-    return total
-
-
-def named_leaves(tree: chex.ArrayTree) -> dict[str, Any]:
-    """Return all leaves of a tree by their path."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+    named = {**flat, ABOUT: np.frombuffer(about.encode(), np.uint8)}
+    for name, array in sorted(named.items()):
+        total = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), total)
+        total = zlib.crc32(array.tobytes(), total)
+    return str(total)
 
 
 def find_weights(name: str) -> Path:
