@@ -18,12 +18,11 @@ GROUPS = (
 def cores(system: Path = Path("/")) -> int:
     """Return how many cores this process may use, by its affinity and the quotas of its groups."""
     allowed = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()]
-    limits = [_lines(group / "cpu.max") for group in _groups(system, "")]
-    for group in _groups(system, "cpu"):
-        limits.append(_lines(group / "cpu.cfs_quota_us") + _lines(group / "cpu.cfs_period_us"))
-    for quota, period in (words for lines in limits if len(words := " ".join(lines).split()) == 2):
-        if quota not in ("max", "-1"):
-            allowed.append(math.ceil(int(quota) / int(period)))
+    for controller, *names in (("", "cpu.max"), ("cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        for group in _groups(system, controller):
+            words = " ".join(line for name in names for line in _lines(group / name)).split()
+            if len(words) == 2 and words[0] not in ("max", "-1"):
+                allowed.append(math.ceil(int(words[0]) / int(words[1])))
     return max(1, min(allowed))
 
 

@@ -23,14 +23,8 @@ from jaxzero.game import (
 )
 from jaxzero.host.memory import cores
 from jaxzero.host.status import doing
-from jaxzero.measure.suite import (
-    BANDS,
-    Suite,
-    load_suite,
-    read_positions,
-    suite_names,
-    write_positions,
-)
+from jaxzero.measure import suite
+from jaxzero.measure.suite import BANDS, Suite, read_positions, write_positions
 from jaxzero.players.players import Player
 from jaxzero.solver.cancellation import cancelled_by
 from jaxzero.solver.endgame import move_bounds, new_table
@@ -65,10 +59,9 @@ def collect(
     undrawn: tuple[int, int],
     seed: int,
 ) -> Candidates:
-    """Return quiet positions that differ from each other and from all stored suites of the board.
+    """Return quiet positions that all differ, even under the symmetries of the rules.
 
-    Positions that symmetries of the rules map to each other are the same.
-
+    They also differ from all positions in the stored suites of the board.
     Each player plays `games` games against itself. A band has at most one position of each game.
     A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. Each
     stratum of a band gives half of the number of its band in `per_stratum`, or fewer if the games
@@ -78,8 +71,11 @@ def collect(
     fewest, most = undrawn
     bands = bands_between(fewest, most)
     wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
-    stored = (load_suite(name, game) for name in suite_names() if name.startswith(f"{game}_"))
-    found, seen = [], {canonical(game, board) for suite in stored for board in suite.drawn}
+    found, seen = [], set()
+    for name in suite.suite_names():
+        if name.startswith(f"{game}_"):
+            stored = suite.load_suite(name, game).drawn
+            new_positions(game, stored, np.arange(len(stored)), np.arange(len(stored)), seen)
     for number, (name, player) in enumerate(players.items()):
         with doing(f"playing {games} games of {name} against itself"):
             boards = self_play(game, player, games, seed + number)
@@ -114,19 +110,14 @@ def new_positions(
 
     Only the first row of each game counts. `source` maps rows to games.
     """
-    fresh = []
+    permutations, fresh = automorphisms(game), []
     firsts = np.unique(source[rows], return_index=True)[1]
     for row in rows[np.sort(firsts)].tolist():
-        image = canonical(game, boards[row])
+        image = min(board.tobytes() for board in boards[row][permutations])
         if image not in seen:
             seen.add(image)
             fresh.append(row)
     return fresh
-
-
-def canonical(game: DotsAndBoxes, board: np.ndarray) -> bytes:
-    """Return the same bytes for all images of a position [A] bool under the `automorphisms`."""
-    return min(image.tobytes() for image in board[automorphisms(game)])
 
 
 def self_play(game: DotsAndBoxes, player: Player, games: int, seed: int) -> np.ndarray:

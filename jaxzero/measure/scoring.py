@@ -16,7 +16,6 @@ from jaxzero.game import State
 from jaxzero.measure.arena import Z_95, wilson_interval
 from jaxzero.measure.suite import Suite
 from jaxzero.players.players import Player
-from jaxzero.solver.endgame import ILLEGAL
 
 BATCH = 512  # positions that a player answers at once
 
@@ -59,10 +58,9 @@ def score(suite: Suite, answers: Answers) -> dict:
 
     Raises: ValueError if an answer is a drawn edge.
     """
-    values, decisive = suite.values, suite.decisive
-    lost = _chosen(suite, answers, values[:, None] - suite.moves)
-    wrong, worse = _wrong(suite, answers), np.sign(suite.moves) < np.sign(values)[:, None]
-    thrown, drawn = _chosen(suite, answers, worse), answers.edge.ndim == 1
+    values, decisive, drawn = suite.values, suite.decisive, answers.edge.ndim == 1
+    losses, worse = values[:, None] - suite.moves, np.sign(suite.moves) < np.sign(values)[:, None]
+    lost, wrong, thrown = (_chosen(suite, answers, x) for x in (losses, losses > 0, worse))
 
     def scores(mask: np.ndarray) -> dict:
         safe = mask & (values >= 0)  # a win or draw, which a move can throw away
@@ -86,25 +84,17 @@ def score(suite: Suite, answers: Answers) -> dict:
     return {"all": scores(np.ones(len(suite), bool)), "by_undrawn": bands}
 
 
-def _wrong(suite: Suite, answers: Answers) -> np.ndarray:
-    """Return whether each answer is wrong, or how likely that is: [P]."""
-    if _chosen(suite, answers, suite.moves == ILLEGAL).any():
-        raise ValueError("a player chose an edge that is drawn")
-    return _chosen(suite, answers, suite.moves < suite.values[:, None])
-
-
 def _chosen(suite: Suite, answers: Answers, facts: np.ndarray) -> np.ndarray:
-    """Return facts [P, A] of the chosen edges, or their means over equally likely edges: [P]."""
-    if answers.edge.ndim == 1:
-        return facts[np.arange(len(suite)), answers.edge]
-    return np.mean(facts, axis=1, where=answers.edge)
+    """Return facts [P, A] of the chosen edges, as means over equally likely edges: [P]."""
+    edge = answers.edge
+    chosen = edge if edge.ndim == 2 else edge[:, None] == np.arange(suite.game.num_edges)
+    if (chosen & suite.drawn).any():
+        raise ValueError("a player chose an edge that is drawn")
+    return np.mean(facts, axis=1, where=chosen)
 
 
 def _share(name: str, cases: np.ndarray, drawn: bool) -> dict:
-    """Return the share of true cases [N] and its 95 % interval; None without cases.
-
-    An exact share, not of answers that were `drawn`, has no interval.
-    """
+    """Return the share of true cases [N] and, if they were `drawn`, its 95 % interval."""
     share = _mean(cases)
     interval = _rounded(*wilson_interval(share, len(cases))) if drawn and len(cases) else None
     return {f"{name}_share": share, f"{name}_interval": interval}
@@ -116,8 +106,8 @@ def _rounded(*numbers: float) -> list[float]:
 
 def compare(suite: Suite, first: Answers, second: Answers) -> dict:
     """Return the difference of two players in wrong moves, over `all` and `by_undrawn`."""
-    decisive = suite.decisive
-    wrong, wrong2 = (_wrong(suite, answers) for answers in (first, second))
+    decisive, worse = suite.decisive, suite.moves < suite.values[:, None]
+    wrong, wrong2 = (_chosen(suite, answers, worse) for answers in (first, second))
     parts = {
         name: paired_difference(wrong[mask & decisive], wrong2[mask & decisive])
         for name, mask in {"all": np.ones(len(suite), bool), **suite.bands}.items()

@@ -232,14 +232,7 @@ def split(seconds: dict[str, float]) -> dict[str, float]:
 
 # For people
 
-SHARES_OF_A_CPU = (
-    "no shares of limits: a CPU skips evaluations that no game uses, which are counted; its "
-    "convolution needs fewer operations than are counted, and caches serve some of the bytes"
-)
-ABOVE_LIMIT = (
-    "above 100%: load differed between measurements, caches serve some of the bytes, or the "
-    "network needs fewer operations than are counted"
-)
+WHY = "work that is counted was skipped, caches served bytes, or the load differed"
 
 
 def report(result: Result) -> str:
@@ -252,12 +245,10 @@ def report(result: Result) -> str:
     bottleneck = result["bottleneck"]
     why = f"bottleneck  {bottleneck['name']}: {bottleneck['reason']}"
     lines = [why, *(f"- {line}" for line in bottleneck["advice"])]
-    notes, shares = result["notes"], [result[name] for name in result if name.endswith("_mfu")]
-    if of == "process":
-        notes = [*notes, SHARES_OF_A_CPU]
-    elif any(share and share > 1 for share in [*shares, result["copy_share"]]):
-        notes = [*notes, ABOVE_LIMIT]
-    lines += [f"note: {note}" for note in notes]
+    shares = [result[name] or 0 for name in result if name.endswith(("_mfu", "copy_share"))]
+    lines += [f"note: {note}" for note in result["notes"]]
+    if of == "process" or max(shares) > 1:
+        lines.append(f"note: {'no shares of limits' if of == 'process' else 'over 100%'}: {WHY}")
     parts = [setting_lines(result), rate_table(result), time_table(result), memory]
     return "\n\n".join([*parts, "\n".join(textwrap.fill(line, WIDTH) for line in lines)])
 
@@ -265,17 +256,15 @@ def report(result: Result) -> str:
 def rate_table(result: Result) -> str:
     """Format the rates, with their shares of the network alone and of the ceilings."""
     alone, rows = result["network_evaluations_per_second"], []
-    estimated = ", estimated from parts" if result["iteration_estimated"] else ""
-    whole, games = f"with learning{estimated}", f"self-play{estimated}"
-    if result["config"]["selfplay"]["late_start_moves"]:
-        games = "self-play"  # all its moves are measured
+    estimated = ", estimated from parts" * result["iteration_estimated"]
+    whole, late = f"with learning{estimated}", result["config"]["selfplay"]["late_start_moves"]
     for label, unit, name, mfu in (
         ("network alone", "evaluations", "network_evaluations_per_second", "network_mfu"),
         ("self-play", "evaluations", "selfplay_evaluations_per_second", "selfplay_mfu"),
         ("learner", "samples", "learner_samples_per_second", "learning_mfu"),
         (whole, "evaluations", "evaluations_per_second_with_learning", "iteration_mfu"),
         ("self-play", "decisions", "decisions_per_second", None),
-        (games, "games", "games_per_second", None),
+        ("self-play" + estimated * (not late), "games", "games_per_second", None),
         (whole, "decisions", "decisions_per_second_with_learning", None),
         (whole, "games", "games_per_second_with_learning", None),
     ):
@@ -299,10 +288,8 @@ def time_table(result: Result) -> str:
         "tree": "the rest of self-play: search, rules, moves",
         "learning": "batches from the replay, gradient, optimiser",
         "unexplained": "writing to the replay, reading metrics, caches, noise",
-        "iteration": "measured as one",
+        "iteration": "estimated from parts" if result["iteration_estimated"] else "measured as one",
     }
-    if result["iteration_estimated"]:
-        about |= {"unexplained": "not measured", "iteration": "estimated from parts"}
     seconds = split(result["seconds"]) | {"iteration": whole}
     rows = (
         (name, f"{time:.4g}", percent(time / whole), about[name]) for name, time in seconds.items()

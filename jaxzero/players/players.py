@@ -81,7 +81,6 @@ class Player:
     returns edge and value [B] of the positions themselves.
     `one(params, keys [1], drawn [A] bool)` returns the same edge as `act` for one position. Players
     share its program.
-    `candidates(drawn [B, A] bool)` returns the edges of which it draws one uniformly, if it does.
     The key or seed of a game is its only randomness, so a game does not depend on its batch.
     """
 
@@ -93,7 +92,7 @@ class Player:
     whole: Decide | None = None
     board: DotsAndBoxes | None = None  # the only board it plays; None: any board
     one: Callable[[chex.ArrayTree, jax.Array, np.ndarray], int] | None = None
-    candidates: Callable[[np.ndarray], np.ndarray] | None = None  # [B, A] bool
+    candidates: Callable | None = None  # drawn [B, A] to edges [B, A] bool that are equally likely
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
         """Choose edges [B] for a batch, on device or host. Do not call it inside jit.

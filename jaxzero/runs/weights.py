@@ -1,10 +1,9 @@
 """Trained networks: read from a run or from files, and used as initial weights.
 
 A network outside a run is shipped with the package or exported from a run. NAME.safetensors alone
-is the network: the weights, the config of its training, a record of its training and its measured
-strength, and a checksum of them all. NAME.yaml and NAME.json are copies of config and record for
-people; they are read only if the weights do not hold them. Shipped networks are in
-`jaxzero/weights/`.
+is the network: weights, config and record of its training and strength, and a checksum of them.
+NAME.yaml and NAME.json are copies of config and record, read only if the weights do not hold them.
+Shipped networks are in `jaxzero/weights/`.
 
 Initial weights of a run may come from another board. A network that fits all boards is resized if
 its settings are the same. Otherwise the arrays that do not depend on the board carry over, such as
@@ -33,7 +32,7 @@ from safetensors.numpy import save
 from jaxzero.config import Config
 from jaxzero.config.files import config_of, config_of_file, save_config
 from jaxzero.errors import InputError, as_field, nearest, shortened
-from jaxzero.host.files import make_folder, temporary_folder, write_json
+from jaxzero.host.files import atomic_write, make_folder, write_json
 from jaxzero.host.readers import (
     check_mapping,
     is_file,
@@ -126,12 +125,9 @@ def read_exported(path: Path) -> tuple[dict[str, np.ndarray], Config, dict[str, 
 
 def _sum_exported(flat: dict[str, np.ndarray], about: str) -> str:
     """Return the CRC-32 of the arrays and of `about`, with their names and in their order."""
-    total = 0
-    named = {**flat, ABOUT: np.frombuffer(about.encode(), np.uint8)}
-    for name, array in sorted(named.items()):
-        total = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), total)
-        total = zlib.crc32(array.tobytes(), total)
-    return str(total)
+    named = sorted({**flat, ABOUT: np.frombuffer(about.encode(), np.uint8)}.items())
+    parts = (f"{name} {x.dtype} {x.shape}".encode() + x.tobytes() for name, x in named)
+    return str(zlib.crc32(b"".join(parts)))
 
 
 def find_weights(name: str) -> Path:
@@ -182,14 +178,11 @@ def write_weights(loaded: LoadedAgent, record: dict[str, Any], name: str, folder
     flat = to_half(loaded.agent.params)
     about = json.dumps({"config": asdict(loaded.config), "record": record})
     metadata = {ABOUT: about, CHECKSUM: _sum_exported(flat, about)}
-    with temporary_folder(folder) as unfinished:
-        save_config(loaded.config, unfinished / f"{name}.yaml")
-        write_json(unfinished / f"{name}.json", record)
+    with atomic_write(folder / f"{name}{SUFFIX}") as temporary:
         # Not `save_file`: other users cannot read its files.
-        (unfinished / f"{name}{SUFFIX}").write_bytes(save(flat, metadata))
-        # Move the weights last: without them the other files are no network.
-        for suffix in (".yaml", ".json", SUFFIX):
-            (unfinished / f"{name}{suffix}").replace(folder / f"{name}{suffix}")
+        temporary.write_bytes(save(flat, metadata))
+    save_config(loaded.config, folder / f"{name}.yaml")
+    write_json(folder / f"{name}.json", record)
 
 
 def to_half(params: chex.ArrayTree) -> dict[str, np.ndarray]:

@@ -74,8 +74,7 @@ def solve_position(
         lower[best] = solution.value
         # The boxes left are all won or lost, so values of moves lie an even number apart.
         upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 2)
-    took = time.monotonic() - begin
-    return SolvedPosition(drawn, lower, upper, int(solution.lower), took)
+    return SolvedPosition(drawn, lower, upper, int(solution.lower), time.monotonic() - begin)
 
 
 def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:

@@ -21,8 +21,7 @@ from jaxzero.config.files import typed_fields
 from jaxzero.network.network import Network
 from jaxzero.performance import timing
 from jaxzero.performance.benchmark import (
-    ABOVE_LIMIT,
-    SHARES_OF_A_CPU,
+    WHY,
     find_bottleneck,
     fitting_fraction,
     games_begun,
@@ -140,11 +139,11 @@ def test_a_report_says_what_is_estimated_and_why_a_share_is_above_its_limit(meas
     marked = [line.split()[0] for line in lines if "estimated from parts" in line]
     assert marked == ["with", "self-play,", "with", "with", "iteration"]
     # On a CPU evaluations are counted that it skips: shares of a limit would mean nothing.
-    assert "of ceiling" not in output and SHARES_OF_A_CPU in " ".join(output.split())
+    assert "of ceiling" not in output and WHY in " ".join(output.split())
     for share, said in ((0.9, False), (1.2, True)):
         names = [name for name in result if name.endswith(("_mfu", "copy_share"))]
         text = table(platform="gpu", **dict.fromkeys(names, share))
-        assert f"{share:.1%}" in text and (ABOVE_LIMIT in " ".join(text.split())) == said
+        assert f"{share:.1%}" in text and (WHY in " ".join(text.split())) == said
 
 
 # The parts
