@@ -115,7 +115,8 @@ def record(name: str) -> dict[str, Any]:
 
 def share(part: dict[str, Any], unit: str = "", interval: bool = True) -> str:
     """Write the share of wrong moves in percent, with its interval or without."""
-    low, high = part["wrong_interval"]
+    low, high = part["wrong_interval"] or (0, 0)
+    interval = interval and part["wrong_interval"] is not None  # exact shares have none
     brackets = f" [{100 * low:.1f}, {100 * high:.1f}]" if interval else ""
     return f"{100 * part['wrong_share']:.1f}{unit}{brackets}"
 
@@ -383,7 +384,7 @@ def of_the_h100() -> Iterator[Figure]:
     )
     yield Figure(PERFORMANCE, text, "parts.json, benchmark_64x6.json")
     for name, words in (
-        ("128x10", "plays **{:,.0f} games/s with learning**"),
+        ("128x10", "it would be {:,.0f}."),
         ("64x6", "plays {:,.0f}"),
     ):
         found = json.loads((H100 / f"{name}.json").read_text())["games_per_second_with_learning"]

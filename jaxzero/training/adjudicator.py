@@ -16,7 +16,8 @@ import numpy as np
 from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.game.board import take_free_boxes
-from jaxzero.solver.endgame import TranspositionTable, cores, new_table, solve_many
+from jaxzero.host.memory import cores
+from jaxzero.solver.endgame import TranspositionTable, new_table, solve_many
 from jaxzero.training.adjudication import OF_ENDS, Adjudication, Answers, no_answers
 from jaxzero.training.parallel import own_devices, own_slices, shard_own
 
