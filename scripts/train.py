@@ -22,7 +22,7 @@ from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.runs.run_dir import CONFIG_FILE, check_run
+from jaxzero.runs.run_dir import check_run, config_file
 
 PROCESS_OPTIONS = ("coordinator_address", "num_processes", "process_id")
 
@@ -110,7 +110,7 @@ def with_saved(parser: ArgumentParser, options: Namespace, arguments: list[str])
     """Return the options of a command; if it resumes a run, the run's config gives the others."""
     if options.resume and options.config is None:
         check_run("run_dir", options.run_dir)
-        return parse(parser, ["--config", str(options.run_dir / CONFIG_FILE), *arguments])
+        return parse(parser, ["--config", str(config_file(options.run_dir)), *arguments])
     return options
 
 
