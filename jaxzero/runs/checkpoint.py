@@ -54,8 +54,8 @@ class Checkpoints:
         self.folder = run_dir.resolve() / CHECKPOINTS
         self.folder.mkdir(exist_ok=True)
         self._opened = os.open(self.folder, os.O_RDONLY)
-        # Orbax takes some characters of a path, such as [ and \\, for a pattern or a separator. This
-        # path to the open folder has none of them.
+        # Orbax takes characters such as [ or a backslash for a pattern or a separator. This path to
+        # the open folder has none of them.
         link = Path(f"/proc/self/fd/{self._opened}")
         self._link = link if link.exists() else self.folder  # only Linux has this path
         options = ocp.CheckpointManagerOptions(
@@ -69,7 +69,7 @@ class Checkpoints:
     def iterations(self) -> list[int]:
         """Return the iterations that have a finished checkpoint, oldest first."""
         # Read the folder, not the manager: a reload makes orbax forget the checkpoint in progress.
-        return finished_checkpoints(self.folder)
+        return finished_checkpoints(self._link)
 
     def save(
         self,
