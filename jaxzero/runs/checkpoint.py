@@ -55,14 +55,12 @@ class Checkpoints:
         self.folder.mkdir(exist_ok=True)
         self._opened = os.open(self.folder, os.O_RDONLY)
         # Orbax takes characters such as [ or a backslash for a pattern or a separator. This path to
-        # the open folder has none of them.
+        # the open folder, which only Linux has, is without them.
         link = Path(f"/proc/self/fd/{self._opened}")
-        self._link = link if link.exists() else self.folder  # only Linux has this path
-        options = ocp.CheckpointManagerOptions(
-            max_to_keep=keep,
-            # If a folder cannot be made, `save` fails at once and leaves no thread that waits.
-            async_options=ocp.AsyncOptions(create_directories_asynchronously=False),
-        )
+        self._link = link if link.exists() else self.folder
+        # Otherwise threads wait for minutes for a folder that cannot be made.
+        at_once = ocp.AsyncOptions(create_directories_asynchronously=False)
+        options = ocp.CheckpointManagerOptions(max_to_keep=keep, async_options=at_once)
         self._manager = ocp.CheckpointManager(self._link, options=options)
         self._saved: int | None = None  # the iteration that was saved last
 
@@ -129,10 +127,8 @@ class Checkpoints:
                 raise  # another process has died; the save needs all processes
             left = self.iterations()
             intact = f"checkpoint {left[-1]} is intact" if left else "there is no checkpoint"
-            raise RunError(
-                f"run_dir: cannot write a checkpoint to {self.folder} ({self._reason(error)}); "
-                f"{intact}"
-            ) from error
+            failed = f"cannot write a checkpoint to {self.folder} ({self._reason(error)})"
+            raise RunError(f"run_dir: {failed}; {intact}") from error
 
     def _reason(self, error: Exception) -> str:
         full = os.strerror(errno.ENOSPC)

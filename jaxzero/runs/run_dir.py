@@ -21,7 +21,6 @@ from jaxzero.runs.metrics import FILE_NAME, read_metrics
 
 CONFIG_FILE = "config.yaml"
 CHECKPOINTS = "checkpoints"
-RECORD = Path("record", "metadata")  # in a checkpoint
 # The files of training. Results of other programs may lie beside them.
 OF_TRAINING = (
     *(CONFIG_FILE, CHECKPOINTS, FILE_NAME, "starts.jsonl", "begun_with.json"),
@@ -35,7 +34,7 @@ def config_file(folder: Path) -> Path:
     """Return the file with the config of a run; if it is gone, the newest checkpoint has a copy."""
     checkpoints = folder / CHECKPOINTS
     saved = finished_checkpoints(checkpoints) if os.path.isdir(checkpoints) else []
-    copies = (checkpoints / str(iteration) / RECORD for iteration in reversed(saved))
+    copies = (checkpoints / f"{iteration}/record/metadata" for iteration in reversed(saved))
     return next(filter(is_file, (folder / CONFIG_FILE, *copies)), folder / CONFIG_FILE)
 
 
@@ -93,16 +92,14 @@ def check_result_file(option: str, path: Path | None, suffixes: tuple[str, ...] 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
     """Raise an InputError unless a run may start in `run_dir`, or with `resume` continue there."""
-    saved = config_file(run_dir)
-    if saved.exists() and not resume:
+    if is_run(run_dir) and not resume:
         raise InputError(
             f"run_dir: {run_dir} holds a run; continue it with --resume or name another directory"
         )
-    if resume and not saved.exists():
-        raise InputError(f"run_dir: {run_dir} holds no run to resume")
     if not resume:
         return check_new_folder("run_dir", run_dir)
-    before = config_of_file("run_dir", saved)
+    check_run("run_dir", run_dir)
+    before = config_of_file("run_dir", config_file(run_dir))
     for section in ("game", "network"):
         now, then = (asdict(getattr(one, section)) for one in (config, before))
         for name, value in now.items():
@@ -168,7 +165,7 @@ def new_folder(option: str, folder: Path) -> Iterator[None]:
     with cleaned_up(remove_if_empty), locked_folder(option, folder):
         try:
             yield
-        except (InputError, OSError, RunError) as error:
+        except Exception as error:
             if folder.is_dir():
                 raise
             raise RunError(f"{option}: {folder} was removed while it was in use") from error

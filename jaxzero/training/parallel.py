@@ -28,6 +28,7 @@ from jax.experimental import multihost_utils
 
 from jaxzero.errors import InputError, RunError, one_line
 from jaxzero.host.environment import check_devices
+from jaxzero.host.interrupts import end_now
 from jaxzero.host.status import mute
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
@@ -51,19 +52,13 @@ def join(
 ) -> None:
     """Join a job as one process; SLURM, Open MPI or Kubernetes provide missing arguments.
 
-    Call it before anything uses a device. Only the first process prints to standard output. If not
-    all processes come within `join_seconds`, end this process with one line and exit code 1.
-    Raises: InputError if neither arguments nor environment identify this process, or if the address
-    cannot be used; RunError if the other processes do not join.
+    Call it before anything uses a device. It ends the process, with exit code 1, unless all come
+    within `join_seconds`. Only the first process prints to standard output.
+    Raises: InputError if neither arguments nor environment identify this process; as `meet`.
     """
     address = coordinator_address or "the address that the scheduler gives"
-
-    def give_up() -> None:
-        words = f"the processes of the job did not meet within {join_seconds:g} s at {address}"
-        print(f"error: {words}", file=sys.stderr, flush=True)
-        os._exit(1)
-
-    limit = threading.Timer(min(join_seconds, threading.TIMEOUT_MAX), give_up)
+    late = f"error: the processes of the job did not meet within {join_seconds} s at {address}\n"
+    limit = threading.Timer(min(join_seconds, threading.TIMEOUT_MAX), end_now, (1, late))
     limit.daemon = True
     limit.start()
     # The handler of this service would catch the SIGTERM that asks a run to save and stop.
@@ -99,7 +94,7 @@ def join(
 def meet(address: str, processes: int, number: int) -> None:
     """Wait until all processes of a job have come to `address`, each with another number.
 
-    In jax.distributed a port in use and a number that comes twice abort processes. Raises:
+    Without it, jax.distributed aborts if the port is taken or a number comes twice. Raises:
     InputError if the address cannot be used or another process comes with the number of this one.
     """
     print(f"waiting for {processes} processes at {address}", file=sys.stderr, flush=True)
@@ -124,19 +119,20 @@ def meet(address: str, processes: int, number: int) -> None:
 
 def _await_others(port: int, processes: int) -> None:
     """Wait as the first process for the others. Raises: OSError if the port is taken."""
-    numbers = {b"%d of %d" % (number, processes): number for number in range(1, processes)}
-    lines: dict[int, socket.socket] = {}
+    awaited = [b"%d of %d" % (number, processes) for number in range(1, processes)]
+    lines: dict[bytes, socket.socket] = {}
     dual = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual else socket.AF_INET
     with socket.create_server(("", port), family=family, dualstack_ipv6=dual) as server:
-        while len(lines) < processes - 1:
+        while len(lines) < len(awaited):
             line, _ = server.accept()
             line.settimeout(5)
-            with suppress(OSError, KeyError):  # a stranger
-                number = numbers[line.recv(100)]
-                if number in lines:
-                    lines[number].sendall(REPLACED)
-                lines[number] = line
+            with suppress(OSError):
+                name = line.recv(100)
+                if name in awaited:  # not a stranger
+                    earlier, lines[name] = lines.get(name), line
+                    if earlier:
+                        earlier.sendall(REPLACED)
         for line in lines.values():
             with suppress(OSError), line:
                 line.sendall(ALL_HERE)
