@@ -93,6 +93,8 @@ def read_config(path: str, field: str = "config") -> dict[str, Any]:
     if not isinstance(content, dict):
         shown = shortened(repr(content))
         raise InputError(f"{field}: {path} holds {shown}, not a mapping of fields")
+    if isinstance(content.get("config"), dict):  # the record of a checkpoint
+        content = content["config"]
     update_names(content)
     check_fields(content, path)
     if not dict(dotted(content)):

@@ -42,7 +42,7 @@ from jaxzero.host.readers import (
 )
 from jaxzero.network.network import Network, init_params
 from jaxzero.players.agent import Agent
-from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, check_run, finished_checkpoints
+from jaxzero.runs.run_dir import CHECKPOINTS, check_run, config_file, finished_checkpoints
 from jaxzero.runs.source import FOLDER, SUFFIX, Source, shipped_names
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     from jaxzero.runs.checkpoint import Checkpoints  # slow to import
 
     check_run("run_dir", run_dir)
-    config = config_of_file("run_dir", run_dir / CONFIG_FILE)
+    config = config_of_file("run_dir", config_file(run_dir))
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would create it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
     with Checkpoints(run_dir) as checkpoints:
