@@ -22,9 +22,10 @@ from jaxzero.config.ranges import Minutes, NonNegativeInt, PositiveInt
 from jaxzero.errors import InputError, shortened
 from jaxzero.host.files import check_folder
 from jaxzero.host.programs import use_compilation_cache
-from jaxzero.runs.run_dir import CONFIG_FILE, check_run
+from jaxzero.runs.run_dir import check_run, config_file
 
 PROCESS_OPTIONS = ("coordinator_address", "num_processes", "process_id")
+LIMITS = ("heartbeat_seconds", "join_seconds")
 
 
 def train_parser() -> ArgumentParser:
@@ -76,6 +77,11 @@ def train_parser() -> ArgumentParser:
         type=PositiveInt,
         help="silence of a process of the job after which it ends; default: 60",
     )
+    parser.add_argument(
+        "--join_seconds",
+        type=PositiveInt,
+        help="time within which all processes of the job must have started; default: 300",
+    )
     return parser
 
 
@@ -110,17 +116,17 @@ def with_saved(parser: ArgumentParser, options: Namespace, arguments: list[str])
     """Return the options of a command; if it resumes a run, the run's config gives the others."""
     if options.resume and options.config is None:
         check_run("run_dir", options.run_dir)
-        return parse(parser, ["--config", str(options.run_dir / CONFIG_FILE), *arguments])
+        return parse(parser, ["--config", str(config_file(options.run_dir)), *arguments])
     return options
 
 
 def join_others(options: Namespace) -> None:
     """Join a job of several processes if the options ask for it."""
     given = {name: options[name] for name in PROCESS_OPTIONS if options[name] is not None}
-    beats = options.heartbeat_seconds
+    limits = {name: options[name] for name in LIMITS if options[name] is not None}
     if not given and not options.distributed:
-        if beats is not None:
-            raise InputError(f"heartbeat_seconds: {beats} needs --distributed")
+        for name, seconds in limits.items():
+            raise InputError(f"{name}: {seconds} needs --distributed")
         return
     if given and len(given) < len(PROCESS_OPTIONS) and not options.distributed:
         missing = next(name for name in PROCESS_OPTIONS if name not in given)
@@ -136,9 +142,9 @@ def join_others(options: Namespace) -> None:
             f"coordinator_address: {shortened(repr(address))} must be an address and a port, "
             "such as node1:1234"
         )
-    from jaxzero.training.parallel import HEARTBEAT_SECONDS, join
+    from jaxzero.training.parallel import join
 
-    join(**given, heartbeat_seconds=beats or HEARTBEAT_SECONDS)
+    join(**given, **limits)
 
 
 def predict_memory(config: Config) -> None:

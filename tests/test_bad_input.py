@@ -388,10 +388,14 @@ def check_damage(file: Path, use: Callable[[], object], count: int) -> None:
     assert refused > count // 4 or file.suffix == ".jsonl", (file.name, refused)
 
 
-def folder_of_weights(folder: Path) -> Path:
+def folder_of_weights(folder: Path, own: bool = True) -> Path:
+    from safetensors.numpy import load_file, save_file
+
     for suffix in ("json", "yaml", "safetensors"):
         source = ROOT / "jaxzero" / "weights" / f"2x2.{suffix}"
         (folder / f"net.{suffix}").write_bytes(source.read_bytes())
+    if not own:  # as another program writes it
+        save_file(load_file(source), folder / "net.safetensors")
     return folder / "net.safetensors"
 
 
@@ -399,7 +403,7 @@ def folder_of_weights(folder: Path) -> Path:
 def test_damaged_files_of_a_network(suffix, tmp_path):
     from jaxzero.runs.weights import load_weights, read_initial_weights
 
-    file = folder_of_weights(tmp_path)
+    file = folder_of_weights(tmp_path, own=suffix == "safetensors")
     load = read_initial_weights if suffix == "json" else load_weights
     check_damage(file.with_suffix(f".{suffix}"), lambda: load(str(file)), 10)
 

@@ -61,6 +61,13 @@ def config_of_file(field: str, path: Path) -> Config:
     return _build(Config, read_config(str(path), field))
 
 
+def config_of(content: dict[str, Any], where: str) -> Config:
+    """Return the Config of a mapping of settings. Raises: InputError naming `where`."""
+    update_names(content)
+    check_fields(content, where)
+    return _build(Config, content)
+
+
 def _build(cls: type, content: dict[str, Any]) -> Any:
     """Build a dataclass from nested mappings that `check_fields` has checked."""
     kinds = typing.get_type_hints(cls)
@@ -86,6 +93,8 @@ def read_config(path: str, field: str = "config") -> dict[str, Any]:
     if not isinstance(content, dict):
         shown = shortened(repr(content))
         raise InputError(f"{field}: {path} holds {shown}, not a mapping of fields")
+    if isinstance(content.get("config"), dict):  # the record of a checkpoint
+        content = content["config"]
     update_names(content)
     check_fields(content, path)
     if not dict(dotted(content)):

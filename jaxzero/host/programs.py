@@ -61,8 +61,7 @@ def use_compilation_cache(in_script: bool = True) -> None:
 def cache_home() -> Path | None:
     """Return the user's folder of caches, else a temporary folder, else None, with a warning."""
     named = os.environ.get("XDG_CACHE_HOME", "")
-    parent = named if os.path.isabs(named) else os.path.expanduser("~/.cache")
-    user = Path(parent, "jaxzero")
+    user = Path(named if os.path.isabs(named) else os.path.expanduser("~/.cache"), "jaxzero")
     if not (refusal := _refusal(user, private=True)):
         return user
     temporary = Path(tempfile.gettempdir(), f"jaxzero-{os.geteuid()}").absolute()
@@ -137,13 +136,10 @@ def kept_njit(*signature: str, **options: Any) -> Callable[[Callable], Callable]
 
     def compiled(function: Callable) -> Callable:
         named = config.CACHE_DIR
-        if named and not _refusal(Path(named).absolute()):
-            folder = named
-        else:
-            folder = (home := cache_home()) and str(home / "numba")
-        config.CACHE_DIR = folder or ""  # numba chooses the folder here, and raises without one
-        try:
-            return njit(*signature, cache=bool(folder), nogil=True, **options)(function)
+        if not named or _refusal(Path(named).absolute()):
+            config.CACHE_DIR = str(cache_home() / "numba") if cache_home() else ""
+        try:  # numba chooses the folder here, and raises without one
+            return njit(*signature, cache=bool(config.CACHE_DIR), nogil=True, **options)(function)
         finally:
             config.CACHE_DIR = named
 

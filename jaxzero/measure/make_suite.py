@@ -21,11 +21,13 @@ from jaxzero.game import (
     initial_states,
     step,
 )
+from jaxzero.host.memory import cores
 from jaxzero.host.status import doing
+from jaxzero.measure import suite
 from jaxzero.measure.suite import BANDS, Suite, read_positions, write_positions
 from jaxzero.players.players import Player
 from jaxzero.solver.cancellation import cancelled_by
-from jaxzero.solver.endgame import cores, move_bounds, new_table
+from jaxzero.solver.endgame import move_bounds, new_table
 
 SAVE_SECONDS = 20.0  # between two saves of results
 HALVES = ("tuning", "test")
@@ -57,8 +59,9 @@ def collect(
     undrawn: tuple[int, int],
     seed: int,
 ) -> Candidates:
-    """Return quiet positions that all differ, even under the symmetries of the board.
+    """Return quiet positions that all differ, even under the symmetries of the rules.
 
+    They also differ from all positions in the stored suites of the board.
     Each player plays `games` games against itself. A band has at most one position of each game.
     A stratum is a player, a band of undrawn edges within `undrawn` (fewest, most), and a half. Each
     stratum of a band gives half of the number of its band in `per_stratum`, or fewer if the games
@@ -69,6 +72,10 @@ def collect(
     bands = bands_between(fewest, most)
     wanted = [per_stratum[min(band, len(per_stratum) - 1)] for band in range(len(bands))]
     found, seen = [], set()
+    for name in suite.suite_names():
+        if name.startswith(f"{game}_"):
+            stored = suite.load_suite(name, game).drawn
+            new_positions(game, stored, np.arange(len(stored)), np.arange(len(stored)), seen)
     for number, (name, player) in enumerate(players.items()):
         with doing(f"playing {games} games of {name} against itself"):
             boards = self_play(game, player, games, seed + number)

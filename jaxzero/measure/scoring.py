@@ -16,7 +16,6 @@ from jaxzero.game import State
 from jaxzero.measure.arena import Z_95, wilson_interval
 from jaxzero.measure.suite import Suite
 from jaxzero.players.players import Player
-from jaxzero.solver.endgame import ILLEGAL
 
 BATCH = 512  # positions that a player answers at once
 
@@ -25,17 +24,20 @@ BATCH = 512  # positions that a player answers at once
 class Answers:
     """The answers of a player to the positions of a suite."""
 
-    edge: np.ndarray  # [P] int, the chosen edge
+    edge: np.ndarray  # [P] int, the chosen edge; or [P, A] bool, edges that are equally likely
     value: np.ndarray | None = None  # [P] float, expected remaining margin, boxes
 
 
 def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
     """Answer a suite with a player, in batches; only a network gives values.
 
-    `seed` is for players that choose at random. Raises: InputError for a player of another board.
+    `seed` is for players that choose at random. Players with `candidates` need no draw: the scores
+    of their answers are exact expectations. Raises: InputError for a player of another board.
     """
     if player.board not in (None, suite.game):
         raise InputError(f"player: {player.name} plays {player.board}, not {suite.game}")
+    if player.candidates:
+        return Answers(player.candidates(suite.drawn))
     keys, parts = jax.random.split(jax.random.key(seed), len(suite)), []
     zeros = np.zeros(BATCH, np.int32)
     for first in range(0, len(suite), BATCH):
@@ -56,18 +58,19 @@ def score(suite: Suite, answers: Answers) -> dict:
 
     Raises: ValueError if an answer is a drawn edge.
     """
-    values, worth = suite.values, _worth(suite, answers)
-    lost, decisive = values - worth, suite.decisive
+    values, decisive, drawn = suite.values, suite.decisive, answers.edge.ndim == 1
+    losses, worse = values[:, None] - suite.moves, np.sign(suite.moves) < np.sign(values)[:, None]
+    lost, wrong, thrown = (_chosen(suite, answers, x) for x in (losses, losses > 0, worse))
 
     def scores(mask: np.ndarray) -> dict:
         safe = mask & (values >= 0)  # a win or draw, which a move can throw away
         result = {
             "positions": int(mask.sum()),
-            "optimal_share": _mean(lost[mask] == 0),
+            "optimal_share": _mean(1 - wrong[mask]),
             "decisive": int((mask & decisive).sum()),
-            **_share("wrong", lost[mask & decisive] > 0),
+            **_share("wrong", wrong[mask & decisive], drawn),
             "boxes_lost": _mean(lost[mask]),
-            **_share("thrown", np.sign(worth[safe]) < np.sign(values[safe])),
+            **_share("thrown", thrown[safe], drawn),
         }
         if answers.value is not None:
             signed = mask & (values != 0)
@@ -81,18 +84,19 @@ def score(suite: Suite, answers: Answers) -> dict:
     return {"all": scores(np.ones(len(suite), bool)), "by_undrawn": bands}
 
 
-def _worth(suite: Suite, answers: Answers) -> np.ndarray:
-    """Return the exact value of the chosen moves: [P] int."""
-    worth = suite.moves[np.arange(len(suite)), answers.edge].astype(int)
-    if (worth == ILLEGAL).any():
+def _chosen(suite: Suite, answers: Answers, facts: np.ndarray) -> np.ndarray:
+    """Return facts [P, A] of the chosen edges, as means over equally likely edges: [P]."""
+    edge = answers.edge
+    chosen = edge if edge.ndim == 2 else edge[:, None] == np.arange(suite.game.num_edges)
+    if (chosen & suite.drawn).any():
         raise ValueError("a player chose an edge that is drawn")
-    return worth
+    return np.mean(facts, axis=1, where=chosen)
 
 
-def _share(name: str, cases: np.ndarray) -> dict:
-    """Return the share of true cases [N] bool and its 95 % interval; None without cases."""
+def _share(name: str, cases: np.ndarray, drawn: bool) -> dict:
+    """Return the share of true cases [N] and, if they were `drawn`, its 95 % interval."""
     share = _mean(cases)
-    interval = None if share is None else _rounded(*wilson_interval(share, len(cases)))
+    interval = _rounded(*wilson_interval(share, len(cases))) if drawn and len(cases) else None
     return {f"{name}_share": share, f"{name}_interval": interval}
 
 
@@ -102,8 +106,8 @@ def _rounded(*numbers: float) -> list[float]:
 
 def compare(suite: Suite, first: Answers, second: Answers) -> dict:
     """Return the difference of two players in wrong moves, over `all` and `by_undrawn`."""
-    values, decisive = suite.values, suite.decisive
-    wrong, wrong2 = (_worth(suite, answers) < values for answers in (first, second))
+    decisive, worse = suite.decisive, suite.moves < suite.values[:, None]
+    wrong, wrong2 = (_chosen(suite, answers, worse) for answers in (first, second))
     parts = {
         name: paired_difference(wrong[mask & decisive], wrong2[mask & decisive])
         for name, mask in {"all": np.ones(len(suite), bool), **suite.bands}.items()
@@ -113,22 +117,22 @@ def compare(suite: Suite, first: Answers, second: Answers) -> dict:
 
 
 def paired_difference(wrong: np.ndarray, wrong2: np.ndarray) -> dict:
-    """Compare two players by their wrong moves [N] bool in the same positions.
+    """Compare two players by their wrong moves [N], or the chances of these, in equal positions.
 
     Returns the `difference` of the shares of wrong moves with its 95 % `interval`, and the counts
     `first_only` and `second_only` of positions in which only one player is wrong. Only these
     positions distinguish the players (McNemar 1947). The interval adds half a position to each of
     the four cells, which keeps its coverage for small counts (Agresti and Min 2005).
     """
-    first_only, second_only = int((wrong & ~wrong2).sum()), int((wrong2 & ~wrong).sum())
+    first_only, second_only = (wrong * (1 - wrong2)).sum(), (wrong2 * (1 - wrong)).sum()
     cells, difference = len(wrong) + 2, first_only - second_only
     spread = np.sqrt(first_only + second_only + 1 - difference**2 / cells) / cells
     low, high = (difference / cells + sign * Z_95 * spread for sign in (-1, 1))
     return {
         "positions": len(wrong),
-        "first_only": first_only,
-        "second_only": second_only,
-        "difference": round(difference / max(1, len(wrong)), 5),
+        "first_only": round(first_only),
+        "second_only": round(second_only),
+        "difference": round(float(difference) / max(1, len(wrong)), 5),
         "interval": _rounded(max(-1.0, low), min(1.0, high)),
     }
 

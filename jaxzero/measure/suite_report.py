@@ -93,8 +93,8 @@ def format_scores(scores: dict[str, dict]) -> str:
         for name, (_, write) in COLUMNS.items():
             value = numbers.get(name)
             text = "-" if value is None else write.format(value)
-            if name.endswith("_share") and value is not None:
-                low, high = (100 * limit for limit in numbers[name.replace("share", "interval")])
+            if limits := numbers.get(name.removesuffix("share") + "interval"):
+                low, high = (100 * limit for limit in limits)
                 text += f" [{low:.1f}, {high:.1f}]"
             yield text
 

@@ -83,6 +83,7 @@ def benchmark(
         "predicted_memory_bytes": run.program.predicted,
         "compile_seconds": run.compile_seconds,
         "doubling_gain": gain,
+        "iteration_estimated": fraction < 1,
         "notes": notes,
     }
     return result | {"bottleneck": find_bottleneck(result)._asdict()}
@@ -230,6 +231,8 @@ def split(seconds: dict[str, float]) -> dict[str, float]:
 
 # For people
 
+WHY = "work that is counted was skipped, caches served bytes, or the load differed"
+
 
 def report(result: Result) -> str:
     """Format a result, at most `WIDTH` characters wide."""
@@ -241,7 +244,10 @@ def report(result: Result) -> str:
     bottleneck = result["bottleneck"]
     why = f"bottleneck  {bottleneck['name']}: {bottleneck['reason']}"
     lines = [why, *(f"- {line}" for line in bottleneck["advice"])]
+    shares = [result[name] or 0 for name in result if name.endswith(("_mfu", "copy_share"))]
     lines += [f"note: {note}" for note in result["notes"]]
+    if of == "process" or max(shares) > 1:
+        lines.append(f"note: {'no shares of limits' if of == 'process' else 'over 100%'}: {WHY}")
     parts = [setting_lines(result), rate_table(result), time_table(result), memory]
     return "\n\n".join([*parts, "\n".join(textwrap.fill(line, WIDTH) for line in lines)])
 
@@ -249,15 +255,17 @@ def report(result: Result) -> str:
 def rate_table(result: Result) -> str:
     """Format the rates, with their shares of the network alone and of the ceilings."""
     alone, rows = result["network_evaluations_per_second"], []
+    estimated = ", estimated from parts" * result["iteration_estimated"]
+    whole, late = f"with learning{estimated}", result["config"]["selfplay"]["late_start_moves"]
     for label, unit, name, mfu in (
         ("network alone", "evaluations", "network_evaluations_per_second", "network_mfu"),
         ("self-play", "evaluations", "selfplay_evaluations_per_second", "selfplay_mfu"),
         ("learner", "samples", "learner_samples_per_second", "learning_mfu"),
-        ("with learning", "evaluations", "evaluations_per_second_with_learning", "iteration_mfu"),
+        (whole, "evaluations", "evaluations_per_second_with_learning", "iteration_mfu"),
         ("self-play", "decisions", "decisions_per_second", None),
-        ("self-play", "games", "games_per_second", None),
-        ("with learning", "decisions", "decisions_per_second_with_learning", None),
-        ("with learning", "games", "games_per_second_with_learning", None),
+        ("self-play" + estimated * (not late), "games", "games_per_second", None),
+        (whole, "decisions", "decisions_per_second_with_learning", None),
+        (whole, "games", "games_per_second_with_learning", None),
     ):
         rate, used = result[name], result.get(mfu)
         of_network = percent(rate / alone) if unit == "evaluations" else ""
@@ -266,7 +274,9 @@ def rate_table(result: Result) -> str:
     if result["bytes_per_evaluation"]:
         moved, share = f"{result['bytes_per_evaluation']:,.0f}", result["copy_share"]
         rows.append(["bytes moved", moved, "an evaluation", "", percent(share)])
-    return table(("", "a second", "", "of network", "of ceiling"), rows, "lrlrr")
+    columns = 3 if result["platform"] == "cpu" else 5
+    headings = ("", "a second", "", "of network", "of ceiling")[:columns]
+    return table(headings, [row[:columns] for row in rows], "lrlrr"[:columns])
 
 
 def time_table(result: Result) -> str:
@@ -277,7 +287,7 @@ def time_table(result: Result) -> str:
         "tree": "the rest of self-play: search, rules, moves",
         "learning": "batches from the replay, gradient, optimiser",
         "unexplained": "writing to the replay, reading metrics, caches, noise",
-        "iteration": "measured as one",
+        "iteration": "estimated from parts" if result["iteration_estimated"] else "measured as one",
     }
     seconds = split(result["seconds"]) | {"iteration": whole}
     rows = (

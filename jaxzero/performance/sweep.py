@@ -38,7 +38,7 @@ from jaxzero.runs.run_dir import new_folder
 SWEEP_FILE, POINTS = "sweep.json", "points"
 GAMES = "selfplay.games_per_iteration"
 PRESETS = {
-    # Doubles until it does not fit; no device reaches the end of the list.
+    # Doubles until it does not fit or gets slower; no device reaches the end of the list.
     "batch": {GAMES: [str(2**power) for power in range(6, 25)]},
     "update_interval": {"learner.updates_per_iteration": [str(2**power) for power in range(3, 9)]},
 }
@@ -74,7 +74,7 @@ class Grid:
     base: Config
     fields: tuple[str, ...]
     points: tuple[Point, ...]
-    growing: bool  # a series of points ends with the first failure
+    growing: bool  # a series ends with a failure or two points slower than its best
 
 
 def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.0) -> list[Row]:
@@ -82,11 +82,11 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
 
     Raises: InputError if `out` cannot be written or holds another sweep.
     """
-    rows, ended = [], []  # `ended`: series of a growing sweep that have failed
+    rows, ended, speeds = [], set(), {}  # `ended` series, and speeds by series
     with new_folder("out", out):
         open_folder(grid, out)
         for number, point in enumerate(grid.points, start=1):
-            series = {n: v for n, v in point.settings.items() if n != GAMES}
+            series = str({n: v for n, v in point.settings.items() if n != GAMES})
             if series in ended:
                 continue
             row = read_row(out / POINTS / f"{point_label(point.settings)}.json")
@@ -97,8 +97,11 @@ def run_sweep(grid: Grid, out: Path, rounds: int = 3, point_minutes: float = 10.
                     row = measure(point, out, rounds, point_minutes)
             rows.append({"settings": point.settings} | row)
             print(row_line(rows[-1]), flush=True)
-            if grid.growing and row["status"] not in ("ok", "invalid"):
-                ended.append(series)
+            found = speeds.setdefault(series, [0.0])
+            found.append(row.get(SPEED, 0.0))
+            slower = max(found[-2:]) < max(found)  # twice in a row
+            if grid.growing and (slower or row["status"] not in ("ok", "invalid")):
+                ended.add(series)
     return rows
 
 

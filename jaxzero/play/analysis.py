@@ -19,6 +19,7 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, box_neighbours, fullest_beside
 from jaxzero.game.structure import Structure
+from jaxzero.host.memory import cores
 from jaxzero.play.lines import exact_line, expected_owners
 from jaxzero.play.looking import line_of_play, look_at, moves_of, structure_of
 from jaxzero.players.agent import Agent
@@ -28,7 +29,6 @@ from jaxzero.solver.endgame import (
     Solution,
     TranspositionTable,
     can_solve,
-    cores,
     move_bounds,
     new_table,
     solve,
@@ -80,7 +80,7 @@ class Analysis:
     best: int | None = None  # the edge to draw
     line: tuple[int, ...] = ()  # principal variation
     lines: tuple[tuple[int, ...], ...] = ()  # `line`, then lines after the next best edges
-    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; None: closed or unknown
+    owners: tuple[int | None, ...] = ()  # [boxes], as `expected_owners`; all None if unknown
     bounds: tuple[int, int] | None = None  # proven bounds of the value; equal when it is proven
 
     @property
@@ -173,7 +173,11 @@ def stages(
         if found.best is None:
             return found
         others = tuple(map(line_from, best_edges(found)[1:]))
-        return replace(found, lines=(found.line, *others), owners=owners_after(found.line))
+        owners = owners_after(found.line)
+        low, high = found.bounds or (-game.num_boxes, game.num_boxes)
+        if not low <= owners.count(0) - owners.count(1) <= high:
+            owners = (None,) * game.num_boxes  # the network's play contradicts a proof
+        return replace(found, lines=(found.line, *others), owners=owners)
 
     yield proven(found) if values is None else with_lines(proven(found))
     found = by_network(agent, found, drawn, ahead)
@@ -181,6 +185,7 @@ def stages(
     if simulations:
         found = by_search(agent, found, drawn, simulations)
         yield with_line(proven(found))
+    if simulations or seconds > 0:
         yield with_lines(proven(found))  # slow: the network plays the lines
     if seconds > 0:
         yield from map(with_lines, by_solver(game, proven(found), drawn, ahead, seconds))

@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes, fullest_beside
+from jaxzero.host.memory import cores
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import Thought
@@ -64,7 +65,7 @@ class Expert:
 
 def new_expert(agent: Agent, seconds: float) -> Expert:
     """Return an expert. On a board beyond 7x7 it only searches, without the solver."""
-    fitting = int(ENTRIES_PER_CORE_SECOND * seconds * endgame.cores())
+    fitting = int(ENTRIES_PER_CORE_SECOND * seconds * cores())
     entries = min(max(ENTRIES[0], 1 << (fitting - 1).bit_length()), ENTRIES[1])
     agent = replace(agent, params=jax.device_put(agent.params))
     return Expert(agent, seconds, entries=entries)
@@ -84,7 +85,7 @@ def decide(expert: Expert, drawn: np.ndarray) -> int:
     if not may_prove(expert.board, drawn):
         return int(expert.think(longest(expert, SEARCH_ALONE), drawn).edge)
     simulations = longest(expert, LONG_SEARCH)
-    problem = problem_of(expert, drawn, endgame.cores())
+    problem = problem_of(expert, drawn, cores())
 
     def at(share: float) -> float:
         return begin + share * expert.seconds

@@ -91,6 +91,7 @@ class Player:
     whole: Decide | None = None
     board: DotsAndBoxes | None = None  # the only board it plays; None: any board
     one: Callable[[chex.ArrayTree, jax.Array, np.ndarray], int] | None = None
+    candidates: Callable | None = None  # drawn [B, A] to edges [B, A] bool that are equally likely
 
     def choose(self, keys: jax.Array, state: State) -> np.ndarray:
         """Choose edges [B] for a batch, on device or host. Do not call it inside jit.
@@ -188,9 +189,9 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
     if kind == "level":
         return _level_player(name, find_level(argument), game, agent)
     if kind == "random":
-        return Player(name, _act_random)
+        return Player(name, _act_random, candidates=np.logical_not)
     if kind == "greedy":
-        return Player(name, _greedy(game))
+        return Player(name, _greedy(game), candidates=partial(careful_edges, game))
     if kind == "perfect":
         check_board(game)
         return Player(name, partial(_act_perfect, game, share), on_host=True)
@@ -218,7 +219,7 @@ def _level_player(name: str, level: Level, game: DotsAndBoxes, agent: Agent) -> 
         edges = replace(player, params=params).choose(keys, state)
         return int(with_random_moves(level.random_share, keys, state, edges)[0])
 
-    return replace(player, act=act, decide=None, whole=None, one=one)
+    return replace(player, act=act, decide=None, whole=None, one=one, candidates=None)
 
 
 def _number(argument: str) -> float:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes, fullest_beside
-from jaxzero.game.board import take_free_boxes
+from jaxzero.game.board import box_sides_table, take_free_boxes
 from jaxzero.host.interrupts import ends_threads
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
@@ -199,6 +199,6 @@ def simple_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     edges = np.flatnonzero(careful_edges(game, drawn[None])[0])
     if fullest_beside(game, drawn)[edges].max() == 2:  # every edge gives boxes away
         after = take_free_boxes(game, drawn | (np.arange(game.num_edges) == edges[:, None]))
-        lost = after.sum(axis=1)  # drawn edges once the opponent has taken the boxes given
+        lost = after[:, box_sides_table(game)].all(axis=-1).sum(axis=1)  # with those closed before
         edges = edges[lost == lost.min()]
     return edges

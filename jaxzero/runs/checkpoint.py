@@ -52,14 +52,22 @@ class Checkpoints:
         """Open the folder. All processes save and restore; exactly one of them `tidies`."""
         self._tidies = tidies
         self.folder = run_dir.resolve() / CHECKPOINTS
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True)
-        self._manager = ocp.CheckpointManager(self.folder, options=options)
+        self.folder.mkdir(exist_ok=True)
+        self._opened = os.open(self.folder, os.O_RDONLY)
+        # Orbax takes characters such as [ or a backslash for a pattern or a separator. This path to
+        # the open folder, which only Linux has, is without them.
+        link = Path(f"/proc/self/fd/{self._opened}")
+        self._link = link if link.exists() else self.folder
+        # Otherwise threads wait for minutes for a folder that cannot be made.
+        at_once = ocp.AsyncOptions(create_directories_asynchronously=False)
+        options = ocp.CheckpointManagerOptions(max_to_keep=keep, async_options=at_once)
+        self._manager = ocp.CheckpointManager(self._link, options=options)
         self._saved: int | None = None  # the iteration that was saved last
 
     def iterations(self) -> list[int]:
         """Return the iterations that have a finished checkpoint, oldest first."""
         # Read the folder, not the manager: a reload makes orbax forget the checkpoint in progress.
-        return finished_checkpoints(self.folder)
+        return finished_checkpoints(self._link)
 
     def save(
         self,
@@ -95,6 +103,14 @@ class Checkpoints:
             self._saved = iteration
             self._drop_old_replays()
 
+    def check(self) -> None:
+        """Raise a RunError if the last save has failed or the folder is gone. Does not wait."""
+        with self._told():
+            if not os.path.samestat(self.folder.stat(), os.fstat(self._opened)):
+                raise OSError("another folder has its name")
+            if not self._manager.is_saving_in_progress():
+                self._manager.wait_until_finished()
+
     def wait(self) -> None:
         """Wait until everything is on disk. Raises: RunError if it cannot be written."""
         with self._told():
@@ -110,10 +126,15 @@ class Checkpoints:
             if jax.process_count() > 1 and isinstance(error, jax.errors.JaxRuntimeError):
                 raise  # another process has died; the save needs all processes
             left = self.iterations()
-            stays = f"checkpoint {left[-1]} stays" if left else "there is no checkpoint yet"
-            raise RunError(
-                f"run_dir: {self.folder} takes no more checkpoint: {_reason(error)}; {stays}"
-            ) from error
+            intact = f"checkpoint {left[-1]} is intact" if left else "there is no checkpoint"
+            failed = f"cannot write a checkpoint to {self.folder} ({self._reason(error)})"
+            raise RunError(f"run_dir: {failed}; {intact}") from error
+
+    def _reason(self, error: Exception) -> str:
+        full = os.strerror(errno.ENOSPC)
+        words = getattr(error, "strerror", None) or str(error).strip()
+        words = words.replace(str(self._link), str(self.folder))
+        return full if full in words else words.split("\n")[0][:200]
 
     def close(self) -> None:
         try:
@@ -121,6 +142,7 @@ class Checkpoints:
         finally:
             with self._told():  # `close` waits too and may meet another failed write
                 self._manager.close()
+                os.close(self._opened)
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -176,7 +198,7 @@ class Checkpoints:
         except InputError:
             raise
         except Exception as error:  # orbax raises many kinds for damaged files
-            raise InputError(f"checkpoint {where} cannot be read: {_reason(error)}") from error
+            raise InputError(f"checkpoint {where} cannot be read: {self._reason(error)}") from error
         if difference := layout_difference(like, learner) if shapes_of else "":
             raise InputError(f"checkpoint {where} does not fit the network: {difference}")
         replay = self._read_replay(iteration, replay_like, record)
@@ -235,7 +257,7 @@ class Checkpoints:
         """
         handler = ocp.StandardCheckpointHandler()
         try:
-            return handler.metadata(self.folder / str(iteration) / item).tree
+            return handler.metadata(self._link / str(iteration) / item).tree
         finally:
             handler.close()
 
@@ -260,7 +282,7 @@ class Checkpoints:
         except InputError as error:
             raise DamagedReplay(str(error)) from error
         except Exception as error:  # as above
-            reason = _reason(error)
+            reason = self._reason(error)
             raise DamagedReplay(
                 f"checkpoint {where} has a replay that cannot be read: {reason}"
             ) from error
@@ -327,13 +349,6 @@ def _snapshot(replay: chex.ArrayTree) -> chex.ArrayTree:
 
 def _zeros(shapes: chex.ArrayTree) -> chex.ArrayTree:
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-
-
-def _reason(error: Exception) -> str:
-    full = os.strerror(errno.ENOSPC)
-    if full in str(error):
-        return full
-    return str(error).strip().split("\n")[0][:200]
 
 
 def layout_difference(expected: chex.ArrayTree, found: chex.ArrayTree) -> str:

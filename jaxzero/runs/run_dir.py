@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jaxzero.config import Config
 from jaxzero.config.files import config_of_file
-from jaxzero.errors import UNFINISHED, InputError
+from jaxzero.errors import UNFINISHED, InputError, RunError
 from jaxzero.host.files import check_file, check_folder, locked_folder, make_folder
 from jaxzero.host.interrupts import cleaned_up
 from jaxzero.host.readers import is_file, why_no_file
@@ -30,14 +30,22 @@ JSON = (".json",)  # suffixes of results that newer results may replace
 LOGS = (".log", ".out", ".err", ".txt")  # of a shell or a job queue; may be there before the run
 
 
+def config_file(folder: Path) -> Path:
+    """Return the file with the config of a run; if it is gone, the newest checkpoint has a copy."""
+    checkpoints = folder / CHECKPOINTS
+    saved = finished_checkpoints(checkpoints) if os.path.isdir(checkpoints) else []
+    copies = (checkpoints / f"{iteration}/record/metadata" for iteration in reversed(saved))
+    return next(filter(is_file, (folder / CONFIG_FILE, *copies)), folder / CONFIG_FILE)
+
+
 def is_run(folder: Path) -> bool:
     """Return whether a folder holds a training run."""
-    return is_file(folder / CONFIG_FILE)
+    return is_file(config_file(folder))
 
 
 def check_run(option: str, folder: Path) -> None:
     """Raise an InputError unless a folder holds a training run."""
-    if why := why_no_file(folder / CONFIG_FILE, "is not there"):
+    if why := why_no_file(config_file(folder), "is not there"):
         raise InputError(f"{option}: {folder} holds no run: its {CONFIG_FILE} {why}")
 
 
@@ -84,16 +92,14 @@ def check_result_file(option: str, path: Path | None, suffixes: tuple[str, ...] 
 
 def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
     """Raise an InputError unless a run may start in `run_dir`, or with `resume` continue there."""
-    saved = run_dir / CONFIG_FILE
-    if saved.exists() and not resume:
+    if is_run(run_dir) and not resume:
         raise InputError(
             f"run_dir: {run_dir} holds a run; continue it with --resume or name another directory"
         )
-    if resume and not saved.exists():
-        raise InputError(f"run_dir: {run_dir} holds no run to resume")
     if not resume:
         return check_new_folder("run_dir", run_dir)
-    before = config_of_file("run_dir", saved)
+    check_run("run_dir", run_dir)
+    before = config_of_file("run_dir", config_file(run_dir))
     for section in ("game", "network"):
         now, then = (asdict(getattr(one, section)) for one in (config, before))
         for name, value in now.items():
@@ -145,7 +151,8 @@ def finished_checkpoints(folder: Path) -> list[int]:
 def new_folder(option: str, folder: Path) -> Iterator[None]:
     """Create and lock a folder for a block; remove it and its new parents if they stay empty.
 
-    Raises: InputError if the folder cannot be created or if another process holds it.
+    Raises: InputError if the folder cannot be created or if another process holds it; RunError if
+    the block fails because the folder is gone.
     """
     # `path.exists()` raises for a name that is too long.
     made = [one for one in (folder, *folder.parents) if not os.path.exists(one)]  # innermost first
@@ -157,7 +164,12 @@ def new_folder(option: str, folder: Path) -> Iterator[None]:
 
     make_folder(option, folder)
     with cleaned_up(remove_if_empty), locked_folder(option, folder):
-        yield
+        try:
+            yield
+        except Exception as error:
+            if folder.is_dir():
+                raise
+            raise RunError(f"{option}: {folder} was removed while it was in use") from error
 
 
 def command_name(script: str) -> str:

@@ -21,6 +21,7 @@ import jax
 import jaxzero
 from jaxzero.config import Config
 from jaxzero.host.files import append_text, write_json
+from jaxzero.host.memory import cores
 from jaxzero.host.status import spell
 from jaxzero.network.layers import compute_dtype
 from jaxzero.network.network import Network, count_params
@@ -184,7 +185,7 @@ def note_start(run_dir: Path, devices: list[jax.Device], iteration: int) -> None
         "commit": commit(CHECKOUT),
         "versions": {"jaxzero": jaxzero.__version__} | {name: version(name) for name in LIBRARIES},
         "python": platform.python_version(),
-        "machine": f"{platform.platform()}, {os.cpu_count()} cores",
+        "machine": f"{platform.platform()}, {cores()} cores",
         "device": describe_devices(devices),
         "environment": {
             name: value for name, value in sorted(os.environ.items()) if name.startswith(SETTINGS)

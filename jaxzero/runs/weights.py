@@ -1,8 +1,9 @@
 """Trained networks: read from a run or from files, and used as initial weights.
 
-A network outside a run is shipped with the package or exported from a run. It has three files:
-NAME.safetensors with the weights, NAME.yaml with the config of its training, and NAME.json with a
-record of its training and its measured strength. Shipped networks are in `jaxzero/weights/`.
+A network outside a run is shipped with the package or exported from a run. NAME.safetensors alone
+is the network: weights, config and record of its training and strength, and a checksum of them.
+NAME.yaml and NAME.json are copies of config and record, read only if the weights do not hold them.
+Shipped networks are in `jaxzero/weights/`.
 
 Initial weights of a run may come from another board. A network that fits all boards is resized if
 its settings are the same. Otherwise the arrays that do not depend on the board carry over, such as
@@ -11,8 +12,11 @@ the inner blocks of a dense trunk; the rest starts from scratch.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import zlib
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,12 +26,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
+from safetensors import safe_open
 from safetensors.numpy import save
 
 from jaxzero.config import Config
-from jaxzero.config.files import config_of_file, save_config
+from jaxzero.config.files import config_of, config_of_file, save_config
 from jaxzero.errors import InputError, as_field, nearest, shortened
-from jaxzero.host.files import make_folder, temporary_folder, write_json
+from jaxzero.host.files import atomic_write, make_folder, write_json
 from jaxzero.host.readers import (
     check_mapping,
     is_file,
@@ -37,13 +42,14 @@ from jaxzero.host.readers import (
 )
 from jaxzero.network.network import Network, init_params
 from jaxzero.players.agent import Agent
-from jaxzero.runs.run_dir import CHECKPOINTS, CONFIG_FILE, check_run, finished_checkpoints
+from jaxzero.runs.run_dir import CHECKPOINTS, check_run, config_file, finished_checkpoints
 from jaxzero.runs.source import FOLDER, SUFFIX, Source, shipped_names
 
 if TYPE_CHECKING:
     from jaxzero.runs.checkpoint import Say
 
 INITIAL_FILE = "begun_with.json"
+ABOUT, CHECKSUM = "jaxzero", "checksum"  # metadata of exported weights
 
 
 class LoadedAgent(NamedTuple):
@@ -63,7 +69,7 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     from jaxzero.runs.checkpoint import Checkpoints  # slow to import
 
     check_run("run_dir", run_dir)
-    config = config_of_file("run_dir", run_dir / CONFIG_FILE)
+    config = config_of_file("run_dir", config_file(run_dir))
     if not (run_dir / CHECKPOINTS).is_dir():  # opening it would create it
         raise InputError(f"run_dir: {run_dir} has no checkpoint yet")
     with Checkpoints(run_dir) as checkpoints:
@@ -91,13 +97,37 @@ def load_weights(name: str) -> LoadedAgent:
         with as_field("weights", "run_dir", name):
             return load_agent(folder, say=partial(print, file=sys.stderr))
     path = find_weights(name)
-    config = config_of_file("weights", _beside(path, ".yaml"))
+    flat, config, record = read_exported(path)
     network = Network(config.game.board, config.network)
-    flat = read_tensors("weights", _beside(path, SUFFIX))
     if path.parent != FOLDER:  # shipped networks fit; tracing takes a second
         check_shapes(f"weights: {path.name}{SUFFIX}", flat, param_shapes(network))
     agent = Agent(network, from_half(flat), config.search)
-    return LoadedAgent(agent, config, read_record(name)["iteration"])
+    return LoadedAgent(agent, config, record["iteration"])
+
+
+def read_exported(path: Path) -> tuple[dict[str, np.ndarray], Config, dict[str, Any]]:
+    """Return the arrays, the config and the record of a network; `path` has no suffix.
+
+    Raises: InputError, also if the content of the weights differs from their checksum.
+    """
+    file = _beside(path, SUFFIX)
+    flat = read_tensors("weights", file)
+    with safe_open(file, "np") as opened:
+        metadata = opened.metadata() or {}
+    if ABOUT not in metadata:  # written by other programs or by older versions
+        record = read_mapping("weights", _beside(path, ".json"), {"iteration": int})
+        return flat, config_of_file("weights", _beside(path, ".yaml")), record
+    if metadata.get(CHECKSUM) != _sum_exported(flat, metadata[ABOUT]):
+        raise InputError(f"weights: {file} is damaged: its content differs from its checksum")
+    about = json.loads(metadata[ABOUT])
+    return flat, config_of(about["config"], str(file)), about["record"]
+
+
+def _sum_exported(flat: dict[str, np.ndarray], about: str) -> str:
+    """Return the CRC-32 of the arrays and of `about`, with their names and in their order."""
+    named = sorted({**flat, ABOUT: np.frombuffer(about.encode(), np.uint8)}.items())
+    parts = (f"{name} {x.dtype} {x.shape}".encode() + x.tobytes() for name, x in named)
+    return str(zlib.crc32(b"".join(parts)))
 
 
 def find_weights(name: str) -> Path:
@@ -128,8 +158,7 @@ def find_weights(name: str) -> Path:
 
 def read_record(name: str) -> dict[str, Any]:
     """Return the record of a network: training and measured strength. Raises: InputError."""
-    path = _beside(find_weights(name), ".json")
-    return read_mapping("weights", path, {"iteration": int})
+    return read_exported(find_weights(name))[2]
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -146,14 +175,14 @@ def write_weights(loaded: LoadedAgent, record: dict[str, Any], name: str, folder
     """Write a network, its config and its record to `folder`, replacing the same names."""
     make_folder("out", folder)
     record = {"iteration": loaded.iteration, **record}
-    with temporary_folder(folder) as unfinished:
-        save_config(loaded.config, unfinished / f"{name}.yaml")
-        write_json(unfinished / f"{name}.json", record)
+    flat = to_half(loaded.agent.params)
+    about = json.dumps({"config": asdict(loaded.config), "record": record})
+    metadata = {ABOUT: about, CHECKSUM: _sum_exported(flat, about)}
+    with atomic_write(folder / f"{name}{SUFFIX}") as temporary:
         # Not `save_file`: other users cannot read its files.
-        (unfinished / f"{name}{SUFFIX}").write_bytes(save(to_half(loaded.agent.params)))
-        # Move the weights last: without them the other files are no network.
-        for suffix in (".yaml", ".json", SUFFIX):
-            (unfinished / f"{name}{suffix}").replace(folder / f"{name}{suffix}")
+        temporary.write_bytes(save(flat, metadata))
+    save_config(loaded.config, folder / f"{name}.yaml")
+    write_json(folder / f"{name}.json", record)
 
 
 def to_half(params: chex.ArrayTree) -> dict[str, np.ndarray]:
@@ -214,7 +243,7 @@ def training_record(source: Source, loaded: LoadedAgent) -> dict[str, Any]:
     from jaxzero.runs.checkpoint import Checkpoints
 
     if source.folder is None:
-        path = _beside(find_weights(source.weights), ".json")
+        path = _beside(find_weights(source.weights), SUFFIX)
         training = read_record(source.weights).get("training")
         return check_mapping("weights", path, training, EFFORT)
     with Checkpoints(source.folder) as checkpoints:

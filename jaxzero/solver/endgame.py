@@ -6,7 +6,6 @@ lose, under perfect play. It depends on the drawn edges only, not on the score.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -186,11 +185,6 @@ def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> W
     scratch = bitboards.LEAF_WORDS + (game.num_edges + 1) * bitboards.PLY_WORDS
     control = np.zeros(null_window.CONTROL_WORDS, np.int64)
     return board, np.zeros(scratch, np.uint64), table, control
-
-
-def cores() -> int:
-    """Return how many cores this process may use: as many searches run well at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def can_solve(game: DotsAndBoxes) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edges, render
+from jaxzero.host.memory import cores
 from jaxzero.host.readers import is_file, read_text
 from jaxzero.solver import endgame
 from jaxzero.solver.endgame import ILLEGAL
@@ -26,6 +27,7 @@ class SolvedPosition(NamedTuple):
     lower: np.ndarray  # [A] int, ILLEGAL for drawn edges
     upper: np.ndarray  # [A] int, ILLEGAL for drawn edges
     least: int = ILLEGAL  # a lower bound on the value; proven, perhaps for no single move
+    seconds: float = 0.0  # of solving, without compiling
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -60,7 +62,7 @@ def solve_position(
     endgame.move_values(DotsAndBoxes(1, 1), [])  # compile before the time starts to count
     endgame.solve(DotsAndBoxes(1, 1), [])
     begin, table = time.monotonic(), endgame.new_table()
-    shared = {"table": table, "threads": endgame.cores()}
+    shared = {"table": table, "threads": cores()}
     solution = endgame.solve(game, drawn, seconds, **shared)
     if seconds is not None:
         seconds = max(0.0, seconds - (time.monotonic() - begin))
@@ -72,7 +74,7 @@ def solve_position(
         lower[best] = solution.value
         # The boxes left are all won or lost, so values of moves lie an even number apart.
         upper[free & ~best] = np.minimum(upper[free & ~best], solution.value - 2)
-    return SolvedPosition(drawn, lower, upper, int(solution.lower))
+    return SolvedPosition(drawn, lower, upper, int(solution.lower), time.monotonic() - begin)
 
 
 def parse_position(game: DotsAndBoxes, position: str) -> np.ndarray:

@@ -11,12 +11,14 @@ and every metric of games and positions. Per device: memory. Times are those of 
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import threading
 import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import chex
@@ -26,12 +28,15 @@ from jax.experimental import multihost_utils
 
 from jaxzero.errors import InputError, RunError, one_line
 from jaxzero.host.environment import check_devices
+from jaxzero.host.interrupts import end_now
 from jaxzero.host.programs import compiled_ahead
 from jaxzero.host.status import mute
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
 DEVICE_AXIS = "device"
 HEARTBEAT_SECONDS = 60  # after which a silent process ends the job
+JOIN_SECONDS = 300  # within which all processes must come
+ALL_HERE, REPLACED = b"all here", b"replaced"  # what the first process answers to the others
 MESSAGE_BYTES = 400
 SEEN_SECONDS = 60  # within which a shared file system shows a new folder to all machines
 
@@ -44,34 +49,94 @@ def join(
     num_processes: int | None = None,
     process_id: int | None = None,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    join_seconds: float = JOIN_SECONDS,
 ) -> None:
     """Join a job as one process; SLURM, Open MPI or Kubernetes provide missing arguments.
 
-    Call it before anything uses a device. Only the first process prints to standard output.
-    Raises: InputError if neither arguments nor environment identify this process; RunError if the
-    other processes do not join.
+    Call it before anything uses a device. It ends the process, with exit code 1, unless all come
+    within `join_seconds`. Only the first process prints to standard output.
+    Raises: InputError if neither arguments nor environment identify this process; as `meet`.
     """
+    address = coordinator_address or "the address that the scheduler gives"
+    late = f"error: the processes of the job did not meet within {join_seconds} s at {address}\n"
+    limit = threading.Timer(min(join_seconds, threading.TIMEOUT_MAX), end_now, (1, late))
+    limit.daemon = True
+    limit.start()
     # The handler of this service would catch the SIGTERM that asks a run to save and stop.
     jax.config.update("jax_enable_preemption_service", False)
     seconds = max(1, round(heartbeat_seconds))
     try:
+        if None not in (coordinator_address, num_processes, process_id):
+            meet(coordinator_address, num_processes, process_id)
         jax.distributed.initialize(
             coordinator_address,
             num_processes,
             process_id,
+            initialization_timeout=10**6,  # after it jax aborts the process; `limit` ends before
             heartbeat_timeout_seconds=seconds,
             shutdown_timeout_seconds=seconds,
         )
+    except InputError:
+        raise
     except (ValueError, TypeError) as error:
         raise InputError(f"distributed: {' '.join(str(error).split())}") from error
     except jax.errors.JaxRuntimeError as error:
         raise RunError(f"the processes of the job did not meet: {_first_line(error)}") from error
+    finally:
+        limit.cancel()
     check_devices()
     if jax.process_index():
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, for as long as the process lives
         mute()
     # On CPUs the first collective waits only 30 seconds for all processes; later ones wait on.
     gather([0.0])
+
+
+def meet(address: str, processes: int, number: int) -> None:
+    """Wait until all processes of a job have come to `address`, each with another number.
+
+    Without it, jax.distributed aborts if the port is taken or a number comes twice. Raises:
+    InputError if the address cannot be used or another process comes with the number of this one.
+    """
+    print(f"waiting for {processes} processes at {address}", file=sys.stderr, flush=True)
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")  # of an IPv6 address
+    try:
+        socket.getaddrinfo(host, port)
+        if number == 0:
+            return _await_others(int(port), processes)
+    except (OSError, UnicodeError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).partition(" (")[0]
+        raise InputError(f"coordinator_address: {address} cannot be used ({reason})") from error
+    answer = b""
+    while answer not in (ALL_HERE, REPLACED):  # the first process may come later
+        with suppress(OSError), socket.create_connection((host, port)) as line:
+            line.sendall(b"%d of %d" % (number, processes))
+            answer = line.recv(len(ALL_HERE))
+        time.sleep(0.2)
+    if answer == REPLACED:
+        raise InputError(f"process_id: {number} is the number of another process too")
+
+
+def _await_others(port: int, processes: int) -> None:
+    """Wait as the first process for the others. Raises: OSError if the port is taken."""
+    awaited = [b"%d of %d" % (number, processes) for number in range(1, processes)]
+    lines: dict[bytes, socket.socket] = {}
+    dual = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
+    with socket.create_server(("", port), family=family, dualstack_ipv6=dual) as server:
+        while len(lines) < len(awaited):
+            line, _ = server.accept()
+            line.settimeout(5)
+            with suppress(OSError):
+                name = line.recv(100)
+                if name in awaited:  # not a stranger
+                    earlier, lines[name] = lines.get(name), line
+                    if earlier:
+                        earlier.sendall(REPLACED)
+        for line in lines.values():
+            with suppress(OSError), line:
+                line.sendall(ALL_HERE)
 
 
 def is_first() -> bool:

@@ -12,7 +12,7 @@ import jax
 from jaxzero.config import Config
 from jaxzero.config.files import save_config
 from jaxzero.errors import RunError
-from jaxzero.host.interrupts import Stop
+from jaxzero.host.interrupts import Stop, end_with
 from jaxzero.host.status import doing
 from jaxzero.measure.suite import suite_name
 from jaxzero.network.network import Network
@@ -103,6 +103,7 @@ def _train(
         if initial:
             note_initial_weights(run_dir, initial)
         save_config(config, run_dir / CONFIG_FILE)
+    end_with(f"Stopped. To go on from the last checkpoint: {resume_command(run_dir)}")
 
     # Signals ask the run to stop from here until the last checkpoint is written.
     with (
@@ -136,6 +137,7 @@ def _train(
             while not ends:
                 with divergence(config, checkpoints, resume_command(run_dir)):
                     progress, metrics, line, ends = next(iterations)
+                checkpoints.check()
                 if is_first():
                     writer.write(progress.iteration, metrics, line)
                 if on_iteration is not None:
@@ -273,6 +275,7 @@ def _finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool
     if stop.signal is not None:
         print(f"The training is done and saved. To measure the strength: {resume_command(run_dir)}")
         return False
+    end_with(f"Stopped. The training is done and saved. To measure it: {resume_command(run_dir)}")
     print("Measuring the final strength ...", flush=True)
     params = local_copy(playing_params(progress.learner))
     results = evaluator.play(params, config.evaluation.final_games)

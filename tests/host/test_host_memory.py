@@ -1,10 +1,11 @@
-"""Test the host memory that is available in a container."""
+"""Test the host memory and the cores that are available in a container."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from jaxzero.host.memory import available_host_bytes
+from jaxzero.host.memory import available_host_bytes, cores
 
 GIB = 2**30
 
@@ -59,3 +60,30 @@ GROUPS = {
 def test_a_container_has_what_its_group_leaves_of_the_machine(case, tmp_path):
     files, gibibytes = GROUPS[case]
     assert available_host_bytes(write_files(tmp_path, MACHINE | files)) == gibibytes * GIB
+
+
+QUOTAS = {
+    "none": ({}, 64),
+    "unlimited": ({"sys/fs/cgroup/work/cpu.max": "max 100000\n"}, 64),
+    "the group of the process": ({"sys/fs/cgroup/work/cpu.max": "250000 100000\n"}, 3),
+    "less than one": ({"sys/fs/cgroup/cpu.max": "5000 100000\n"}, 1),
+    "more than there are": ({"sys/fs/cgroup/work/cpu.max": "9900000 100000\n"}, 64),
+    "version 1": (
+        {
+            "proc/self/cgroup": "3:cpu,cpuacct:/pod\n",
+            "sys/fs/cgroup/cpu/pod/cpu.cfs_quota_us": "200000\n",
+            "sys/fs/cgroup/cpu/pod/cpu.cfs_period_us": "100000\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+        },
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", QUOTAS)
+def test_a_container_has_as_many_cores_as_its_quota(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*range(64)}, raising=False)
+    files, count = QUOTAS[case]
+    own = {"proc/self/cgroup": "0::/work\n"}
+    assert cores(write_files(tmp_path, own | files)) == count

@@ -133,6 +133,18 @@ def test_the_second_interrupt_of_training_stops_at_once(tmp_path):
     assert skipped == []
 
 
+def test_a_signal_while_the_strength_is_measured_says_how_to_measure_it(tmp_path):
+    options = [*TINY.split(), "--iterations", "1", "--evaluation.final_games", "100000"]
+    run = tmp_path / "run"
+    process = start(["-u", "scripts/train.py", *options, "--run_dir", str(run)], tmp_path)
+    await_text(process, tmp_path / "out", "Measuring the final strength")
+    time.sleep(TOGETHER_SECONDS)
+    ended = send(process, tmp_path, signal.SIGTERM)
+    assert_polite(ended, 143)
+    assert ended.lines[-1].endswith(f" python scripts/train.py --run_dir {run} --resume")
+    assert load_agent(run).iteration == 1
+
+
 INSTALL = "from jaxzero.host import interrupts\ninterrupts.install()\n"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, automorphisms
-from jaxzero.measure import make_suite
+from jaxzero.measure import make_suite, suite
 from jaxzero.measure.make_suite import (
     Candidates,
     Solved,
@@ -18,7 +18,7 @@ from jaxzero.measure.make_suite import (
     read_store,
     solve_all,
 )
-from jaxzero.measure.suite import BANDS, format_counts, read_suite, write_suite
+from jaxzero.measure.suite import BANDS, Suite, format_counts, read_suite, write_suite
 from jaxzero.players.players import make_player
 from jaxzero.solver.endgame import ILLEGAL
 
@@ -70,6 +70,21 @@ def test_images_of_a_position_are_one():
     boards = np.concatenate([images, [other]])
     rows = np.arange(len(boards))
     assert new_positions(GAME, boards, rows, rows, set()) == [0, len(images)]
+
+
+def test_no_position_is_an_image_of_one_in_a_stored_suite(tmp_path, monkeypatch):
+    players = {"greedy": make_player("greedy", GAME)}
+    settings = GAME, players, 64, [12], (9, 16)
+    drawn = collect(*settings, seed=0).drawn
+    swapped = drawn[:, automorphisms(GAME)[-1]]
+    moves = np.where(swapped, ILLEGAL, 0).astype(np.int8)
+    monkeypatch.setattr(suite, "DATA", tmp_path)
+    for name, rows in {"one": slice(10), "other": slice(10, None)}.items():
+        half = Suite(name, GAME, swapped[rows], moves[rows])
+        write_suite(half, tmp_path / f"suite_{GAME}_{name}.npz")
+    again = collect(*settings, seed=0).drawn
+    images = {image.tobytes() for board in drawn for image in board[automorphisms(GAME)]}
+    assert len(again) > 10 and not any(board.tobytes() in images for board in again)
 
 
 def test_the_halves_hold_different_games():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 
 import jax
@@ -11,7 +12,7 @@ import pytest
 from compiled import tiny_agent
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, edge_permutations
+from jaxzero.game import DotsAndBoxes, automorphisms, edge_permutations
 from jaxzero.measure.make_suite import is_quiet
 from jaxzero.measure.scoring import (
     Answers,
@@ -92,6 +93,21 @@ def test_perfect_play_scores_perfectly_and_random_does_not(small):
         score(small, Answers(np.argmax(small.drawn, axis=1)))
 
 
+@pytest.mark.parametrize("name", ["random", "greedy"])
+def test_moves_drawn_uniformly_are_scored_by_their_exact_expectation(small, name):
+    player = make_player(name, SMALL)
+    exact = score(small, player_answers(small, player, seed=5))["all"]
+    drawing = replace(player, candidates=None)
+    draws = [score(small, player_answers(small, drawing, seed))["all"] for seed in range(40)]
+    for key in ("optimal_share", "wrong_share", "boxes_lost", "thrown_share"):
+        found = [one[key] for one in draws]
+        error = np.std(found) / len(found) ** 0.5
+        assert abs(exact[key] - np.mean(found)) < 4 * error, key
+    assert exact["wrong_interval"] is None and draws[0]["wrong_interval"]
+    # Half of the moves of level 0 are uniformly random: `candidates` are not all it draws.
+    assert make_player("level:0", SMALL, tiny_agent(SMALL)).candidates is None
+
+
 def test_an_agent_answers_every_position_and_its_like_share_the_program(small):
     agent = tiny_agent(SMALL, nodes="all")
     other = replace(agent, params=jax.tree.map(np.zeros_like, agent.params))
@@ -160,12 +176,19 @@ def test_stored_suites_hold_exact_decisions_without_a_free_box(name, solved_agai
     np.testing.assert_array_equal(best, expected)
 
 
-@pytest.mark.parametrize("board", ["4x4", "5x5"])
-def test_the_halves_share_no_position(board):
-    halves = [load_suite(f"{board}_{half}", board_of(board)) for half in ("tuning", "test")]
-    drawn = np.concatenate([half.drawn for half in halves])
-    permutations = edge_permutations(halves[0].game)
-    assert len({min(b.tobytes() for b in board[permutations]) for board in drawn}) == len(drawn)
+def test_the_suites_share_only_the_positions_that_the_docs_count():
+    """Symmetries of the board are none of them; swaps of a corner's outer edges are some."""
+
+    def images(name: str, permutations: Callable) -> np.ndarray:
+        suite = load_suite(name, board_of(name))
+        bits = 1 << np.arange(suite.game.num_edges)
+        return (suite.drawn[:, permutations(suite.game)] @ bits).min(axis=1)
+
+    counts = {"4x4_test": (21, 0), "5x5_test": (1, 0), "5x5_final": (1, 1), "5x5_early": (0, 0)}
+    for name, shared in counts.items():
+        for permutations, count in zip((automorphisms, edge_permutations), shared, strict=True):
+            tuning = images(f"{name.partition('_')[0]}_tuning", permutations)
+            assert np.isin(images(name, permutations), tuning).sum() == count
 
 
 def test_the_problems_of_the_book():

@@ -21,10 +21,12 @@ from jaxzero.config.files import typed_fields
 from jaxzero.network.network import Network
 from jaxzero.performance import timing
 from jaxzero.performance.benchmark import (
+    WHY,
     find_bottleneck,
     fitting_fraction,
     games_begun,
     iteration_parts,
+    report,
 )
 from jaxzero.performance.report import count_flops
 from jaxzero.performance.timing import (
@@ -124,6 +126,24 @@ def test_operations_of_a_sample_do_not_depend_on_the_steps_of_a_cpu():
         for samples in (CPU_CHUNK, 8 * CPU_CHUNK)
     ]
     assert max(counts) < 1.1 * min(counts)
+
+
+def test_a_report_says_what_is_estimated_and_why_a_share_is_above_its_limit(measured):
+    result, output, _ = measured
+    assert "measured as one" in output and "estimated" not in output
+
+    def table(**changes) -> str:
+        return report(result | changes)
+
+    lines = table(iteration_estimated=True).splitlines()
+    marked = [line.split()[0] for line in lines if "estimated from parts" in line]
+    assert marked == ["with", "self-play,", "with", "with", "iteration"]
+    # On a CPU evaluations are counted that it skips: shares of a limit would mean nothing.
+    assert "of ceiling" not in output and WHY in " ".join(output.split())
+    for share, said in ((0.9, False), (1.2, True)):
+        names = [name for name in result if name.endswith(("_mfu", "copy_share"))]
+        text = table(platform="gpu", **dict.fromkeys(names, share))
+        assert f"{share:.1%}" in text and (WHY in " ".join(text.split())) == said
 
 
 # The parts

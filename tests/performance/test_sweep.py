@@ -143,6 +143,12 @@ def test_a_growing_sweep_ends_where_it_does_not_fit(tmp_path, asked):
     assert [row["status"] for row in rows] == ["ok", "ok", "does not fit"]
 
 
+def test_a_growing_sweep_ends_after_two_points_that_are_slower_than_the_best(tmp_path, asked):
+    asked |= {64: ok(5.0), 128: ok(4.0), 256: ok(9.0), 512: ok(8.0), 1024: ok(8.5)}
+    rows = run_sweep(grid_of("--preset", "batch"), tmp_path)
+    assert [row["settings"][GAMES] for row in rows] == [64, 128, 256, 512, 1024]
+
+
 def test_another_sweep_in_the_same_folder_is_refused(tmp_path, asked):
     run_sweep(grid_of(f"--{GAMES}=16,32"), tmp_path)
     with pytest.raises(InputError, match=r"^network\.channels: 64 contradicts 128"):

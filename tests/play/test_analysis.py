@@ -12,6 +12,7 @@ from jaxzero.game import DotsAndBoxes, count_sides, parse_edge, replay
 from jaxzero.play import analysis
 from jaxzero.play.analysis import by_structure
 from jaxzero.players.single import think
+from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution
 
 
@@ -53,7 +54,7 @@ def test_the_solver_yields_after_each_slice(monkeypatch):
     game = DotsAndBoxes(2, 3)
     agent = SimpleNamespace(network=SimpleNamespace(game=game))
     found = analysis.stages(agent, np.zeros(game.num_edges, bool), 0, 0, 60.0)
-    assert [next(found).stage for _ in range(2)] == ["structure"] * 2
+    assert [next(found).stage for _ in range(3)] == ["structure"] * 3
     before = len(slices)
     for count in range(1, 9):
         assert next(found).stage == "exact" and len(slices) == before + count
@@ -87,6 +88,24 @@ def test_lines_of_few_edges_are_worth_what_they_say_and_owners_get_the_value(see
     for chain in found.chains:  # edges of one chain and kind have the same value: one line each
         kinds = [facts[edge].kind for edge in edges & {*chain.edges} if chain.kind != "free"]
         assert len(kinds) == len({*kinds})
+
+
+@pytest.mark.parametrize("simulations", [0, 2])
+def test_owners_agree_with_what_is_proven_and_no_stage_loses_them(simulations):
+    game, shown, rng = DotsAndBoxes(2, 3), 0, np.random.default_rng(0)
+    agent = tiny_agent(game)
+    for left in (2, 6, 11, *[13, 14, 15, 16] * 4):
+        drawn = np.ones(game.num_edges, bool)
+        drawn[rng.permutation(game.num_edges)[:left]] = False
+        for found in analysis.stages(agent, drawn, 0, simulations, 5.0):
+            low, high = found.bounds or (-6, 6)
+            owners = list(found.owners)
+            unknown = owners == [None] * game.num_boxes
+            assert unknown or low <= owners.count(0) - owners.count(1) <= high
+        assert found.lines[0] == found.line and found.line and found.proven is not None
+        assert not unknown or left > small.MOST_UNDRAWN
+        shown += not unknown
+    assert 3 < shown < 19, "neither all owners nor none contradict the proofs"
 
 
 def test_a_network_of_any_search_engine_is_analysed():

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, initial_states
+from jaxzero.game import DotsAndBoxes, initial_states, parse_edges
 from jaxzero.measure.arena import play_match
 from jaxzero.players.players import make_player
+from jaxzero.players.preparation import simple_edges
 
 GAME = DotsAndBoxes(2, 2)
 
@@ -56,3 +57,11 @@ def test_mixed_strength_lies_between():
 def test_bad_arguments_are_refused(name):
     with pytest.raises(InputError, match=name):
         make_player(name, GAME)
+
+
+def test_simple_rules_give_three_boxes_rather_than_four_of_as_many_edges():
+    game = DotsAndBoxes(2, 4)
+    loop, chain = "h1,0 h1,1 v0,1 v1,1", "h0,2 v0,3 h1,3 h2,3"
+    drawn = np.ones(game.num_edges, bool)
+    drawn[list(parse_edges(game, f"{loop} {chain}"))] = False
+    assert set(simple_edges(game, drawn)) == set(parse_edges(game, chain))

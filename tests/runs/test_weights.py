@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -10,22 +11,26 @@ import chex
 import jax
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 from short_run import saved, short_config
 
 import jaxzero
-from jaxzero.config.files import save_config
+from jaxzero.config.files import config_of_file, save_config
 from jaxzero.errors import InputError
 from jaxzero.measure.arena import play_match
 from jaxzero.network.network import Network
 from jaxzero.play.modes import choose_player, fitted
 from jaxzero.players.players import make_player
 from jaxzero.runs.resize import asked_board
-from jaxzero.runs.source import Source
+from jaxzero.runs.source import FOLDER, Source, shipped_names
 from jaxzero.runs.weights import (
+    CHECKSUM,
     load_agent,
     load_weights,
     note_initial_weights,
     noted_initial_weights,
+    read_exported,
     read_initial_weights,
     read_record,
     training_record,
@@ -151,8 +156,34 @@ def test_exported_weights_come_back_by_their_file_or_folder(whole, tmp_path):
     with pytest.raises(InputError, match=r"weights: .*out holds several weights.*other\.safet"):
         load_weights(str(file.parent))
     save_config(short_config("--network.channels=8"), file.with_name("other.yaml"))
+    save_file(load_file(file), file.with_name("other.safetensors"))  # as another program writes it
     with pytest.raises(InputError, match="of another shape"):
         load_weights(str(file.with_name("other")))
+
+
+def test_an_exported_file_alone_is_a_network_and_no_bit_of_it_flips_unnoticed(whole, tmp_path):
+    loaded, file = load_agent(whole), tmp_path / "net.safetensors"
+    write_weights(loaded, {"training": {"games": 64, "minutes": 1.0}}, "net", tmp_path)
+    for suffix in (".yaml", ".json"):
+        file.with_suffix(suffix).unlink()
+    back = load_weights(str(file))
+    assert (back.config, back.iteration) == (loaded.config, loaded.iteration)
+    assert read_initial_weights(str(file)).effort.games == 64
+    content, rng = file.read_bytes(), np.random.default_rng(0)
+    header = 8 + int.from_bytes(content[:8], "little")
+    of_config = content.index(b"simulations") + len(b'simulations\\": ')
+    for place in (of_config, *rng.integers(header, len(content), 20)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        file.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"^weights: .*net\.safetensors"):
+            load_weights(str(file))
+    for name in shipped_names():  # all carry a checksum, and the copies are those inside
+        _, config, record = read_exported(FOLDER / name)
+        with safe_open(FOLDER / f"{name}.safetensors", "np") as opened:
+            assert CHECKSUM in opened.metadata()
+        assert record == json.loads((FOLDER / f"{name}.json").read_text())
+        assert config == config_of_file("weights", FOLDER / f"{name}.yaml")
 
 
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):

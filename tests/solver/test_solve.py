@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 from script_runner import run_here
@@ -80,3 +81,9 @@ def test_a_solution_that_takes_too_long_ends_with_its_bounds_and_exit_code_1(tmp
     assert done.stdout.endswith("Not all is proven after 0.5 s. To go on longer: --seconds 5\n")
     result = json.loads(file.read_text())
     assert (result["value"], result["bounds"]) == (None, [-25, 25])
+
+
+def test_the_seconds_are_those_of_solving_without_compiling(monkeypatch):
+    compiles = endgame.move_values  # solves a board of one box, which compiles the solver
+    monkeypatch.setattr(endgame, "move_values", lambda *a: (time.sleep(0.5), compiles(*a))[1])
+    assert 0 < solved_position(DotsAndBoxes(1, 1), "").seconds < 0.5

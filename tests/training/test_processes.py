@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from script_runner import ROOT, TINY, run_here
 from jaxzero.errors import InputError, RunError
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.weights import load_agent
-from jaxzero.training.parallel import ends_together
+from jaxzero.training.parallel import ends_together, meet
 
 OPTIONS = [*TINY.split(), "--iterations", "3", "--checkpoint_every", "2"]
 GATE = (
@@ -166,3 +168,54 @@ def test_a_job_that_nothing_describes_is_refused(tmp_path):
     said = (tmp_path / "0.err").read_text()
     assert said.startswith("error: distributed: ") and said.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_an_address_that_cannot_be_used_is_refused():
+    with socket.create_server(("localhost", 0)) as taken:
+        address = f"localhost:{taken.getsockname()[1]}"
+        with pytest.raises(InputError, match=f"^coordinator_address: {address} "):
+            meet(address, 2, 0)
+    for number in range(2):
+        with pytest.raises(InputError, match=r"^coordinator_address: no\.invalid:1234 "):
+            meet("no.invalid:1234", 2, number)
+
+
+def test_processes_meet_whoever_else_calls_and_a_number_that_comes_twice_is_refused():
+    port = free_port()
+    with ThreadPoolExecutor() as pool:
+        first, one = (pool.submit(meet, f"localhost:{port}", 3, number) for number in range(2))
+        while True:
+            with contextlib.suppress(ConnectionRefusedError):
+                socket.create_connection(("localhost", port)).close()
+                break
+        time.sleep(0.5)  # `one` has come
+        again = pool.submit(meet, f"localhost:{port}", 3, 1)
+        with pytest.raises(InputError, match=r"^process_id: 1 "):
+            one.result(PATIENCE)
+        pool.submit(meet, f"localhost:{port}", 3, 2).result(PATIENCE)
+        assert first.result(PATIENCE) is again.result(PATIENCE) is None
+
+
+def test_a_job_whose_processes_do_not_come_ends_with_one_line(tmp_path):
+    command = [*OPTIONS, "--run_dir", tmp_path / "run", "--join_seconds", 3]
+    given = ["--coordinator_address", f"localhost:{free_port()}", "--num_processes", 2]
+    slurm = {"SLURM_JOB_ID": 1, "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": 2}
+    slurm |= {"SLURM_PROCID": 0, "SLURM_LOCALID": 0, "JAX_COORDINATOR_PORT": free_port()}
+    assert ended(
+        start(tmp_path, "first", 1, *command, *given, "--process_id", 0),
+        start(
+            tmp_path,
+            "second",
+            1,
+            *command,
+            *given[:1],
+            "localhost:1",
+            *given[2:],
+            "--process_id",
+            1,
+        ),
+        start(tmp_path, "slurm", 1, *command, "--distributed", **slurm),
+    ) == [1, 1, 1]
+    for name in ("first", "second", "slurm"):
+        said = (tmp_path / f"{name}.err").read_text()
+        assert said.count("error: ") == 1 and said.splitlines()[-1].startswith("error: "), said

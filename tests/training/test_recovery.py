@@ -6,16 +6,19 @@ import errno
 import json
 import logging
 import os
+import resource
 import shutil
 import sys
 import threading
-from contextlib import nullcontext
+import time
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from script_runner import run_here
 from short_run import saved, short_config
 
 import jaxzero.training.trainer as trainer_module
@@ -299,12 +302,92 @@ def test_a_close_that_meets_another_failed_write_is_one_error(tmp_path, monkeypa
 
     manager = type(checkpoints._manager)
     monkeypatch.setattr(manager, "close", close)
-    with pytest.raises(RunError, match="takes no more checkpoint: Error writing"):
+    with pytest.raises(RunError, match=r"cannot write a checkpoint .*\(Error writing"):
         checkpoints.close()
     with pytest.raises(InputError, match="the reason"), checkpoints:
         raise InputError("the reason")
     monkeypatch.undo()
     checkpoints.close()
+
+
+def test_a_folder_of_any_name_holds_checkpoints_that_can_be_read(tmp_path):
+    signs = "".join(map(chr, range(1, 127))).replace("/", "")
+    for name in ("a[1]", "a[1]/[b", r"back\slash", "**", "gs:", "{a,b}", "é中\u2028", signs):
+        folder, learner = tmp_path / name, {"weight": np.arange(6.0)}
+        folder.mkdir(parents=True)
+        with Checkpoints(folder) as checkpoints:
+            checkpoints.save(1, learner, None, {"config": {"learner": {}}})
+        with Checkpoints(folder) as checkpoints:
+            assert checkpoints.iterations() == [1]
+            np.testing.assert_array_equal(checkpoints.restore(1).learner["weight"], np.arange(6.0))
+
+
+def test_a_run_in_a_folder_of_any_name_is_resumed_and_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "real[1]").mkdir()
+    (tmp_path / "link").symlink_to("real[1]")
+    run_dir = Path("link", r"a*?\{}")  # relative, and through a link
+    assert not train(short_config(), run_dir, stop=Stop(max_iterations=2))
+    assert train(short_config(), run_dir, resume=True)
+    assert load_agent(run_dir).iteration == 6
+
+
+@pytest.mark.parametrize("how", ["no folder", "no room"])
+def test_a_save_that_fails_is_noticed_without_waiting_and_leaves_no_thread(how, tmp_path):
+    before, record = threading.enumerate(), {"config": {"learner": {}}}
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, {"weight": np.zeros(9)}, None, record)
+    checkpoints.wait()
+    if how == "no folder":
+        shutil.rmtree(checkpoints.folder)
+        checkpoints.folder.write_text("")
+    with pytest.raises(RunError, match=str(checkpoints.folder)) as failed:
+        try:
+            if how == "no room":  # as on a full disk, the write fails in the background
+                resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limit[1]))
+            checkpoints.save(2, {"weight": np.random.rand(10**6)}, None, record)
+            for _ in range(1000):
+                checkpoints.check()
+                time.sleep(0.01)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    if how == "no room":
+        assert "checkpoint 1 is intact" in str(failed.value)
+        np.testing.assert_array_equal(checkpoints.restore(1).learner["weight"], np.zeros(9))
+    with suppress(RunError):
+        checkpoints.close()
+    for thread in set(threading.enumerate()) - set(before):
+        thread.join(5)
+        assert thread.daemon or not thread.is_alive()
+
+
+@pytest.mark.parametrize("lost", ["folder", "checkpoints", "replaced"])
+def test_a_run_that_loses_its_folder_ends_at_once(lost, tmp_path):
+    run_dir, seen = tmp_path / "run", []
+
+    def lose(metrics: dict[str, float]) -> None:
+        seen.append(metrics["iteration"])
+        if len(seen) == 3:
+            shutil.move(
+                run_dir / "checkpoints" if lost == "checkpoints" else run_dir, tmp_path / "x"
+            )
+            if lost == "replaced":
+                (run_dir / "checkpoints").mkdir(parents=True)
+
+    with pytest.raises(RunError, match=f"^run_dir: .*{run_dir}"):
+        train(short_config("--iterations=9"), run_dir, on_iteration=lose)
+    assert seen[-1] <= 4
+
+
+def test_the_config_of_a_run_is_read_from_its_newest_checkpoint(run, tmp_path):
+    (run / "config.yaml").unlink()
+    with pytest.raises(InputError, match="holds a run"):
+        train(short_config(), run)
+    assert load_agent(run).iteration == Source(None, str(run)).load().iteration == 6
+    done = run_here("train.py", "--run_dir", run, "--resume", "--iterations", "7")
+    assert done.returncode == 0, done.stderr
+    assert load_config(run / "config.yaml") == short_config("--iterations=7")
 
 
 def test_a_process_lost_at_a_save_is_no_write_that_failed(tmp_path, monkeypatch):
