@@ -31,28 +31,21 @@ from jaxzero.play import looking
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice
-from jaxzero.players.players import make_player
+from jaxzero.players.players import make_player, seeds
 from jaxzero.search.gumbel import padded_rounds
 from jaxzero.search.search import network_evaluator, search
-from jaxzero.training.games import new_games
-from jaxzero.training.iteration import Actor, input_shapes, make_iteration
-from jaxzero.training.learner import Learner, learn, update
+from jaxzero.training.iteration import input_shapes, make_iteration
 from jaxzero.training.openings import open_games
 from jaxzero.training.parallel import DEVICE_AXIS
-from jaxzero.training.replay import sample
 
-BOARD = rules.DotsAndBoxes(2, 3)
+BOARD = rules.DotsAndBoxes(1, 2)
 KEYS = jax.random.split(jax.random.key(0), 3)
 NONE = np.zeros(3, np.int32)
 STATES = rules.State(np.zeros((3, BOARD.num_edges), bool), NONE, NONE)
 LOGITS = np.zeros(BOARD.num_edges, np.float32)
 
 
-def network_of(**settings: Any) -> Network:
-    return Network(BOARD, NetworkConfig(channels=8, blocks=1, **settings))
-
-
-RAW = network_of(trunk="dense", features="raw")
+RAW = Network(BOARD, NetworkConfig("dense", "raw", 8, 1))
 
 
 def of_rules(keys: jax.Array, states: rules.State, edges: jax.Array) -> Iterator:
@@ -94,92 +87,90 @@ def of_search(
 
 def of_player(name: str, params: chex.ArrayTree, keys: jax.Array, state: rules.State) -> Iterator:
     player = make_player(name, BOARD, Agent(RAW, params, SearchConfig(simulations=4)))
-    for function in (player.act, player.decide, player.whole):
-        if function:
-            yield function(params, keys, state)
+    yield player.act(params, keys, state)
 
 
 def of_programs(params: chex.ArrayTree, states: rules.State, noise: jax.Array) -> Iterator:
-    """Yield what the compiled programs of players, analysis and matches return."""
-    for nodes in ("all", "quiet"):
-        agent = Agent(RAW, params, SearchConfig(simulations=4, nodes=nodes))
-        known = RAW, agent.settings, params
-        yield looking._look(*known, states.drawn[0])
-        yield single._choose_many(*known, states.drawn, (), noise)
-        searching, rounds = single.with_rounds(agent, 3, 4)
-        known = RAW, searching.settings, params
-        yield single._think(*known, states.drawn[0], rounds)
-        yield single._choose_many(*known, states.drawn, rounds)
-    yield looking._moves(BOARD, states.drawn[0])
-    choice, after = Choice(states.margin, noise[:3]), states.margin > 0
-    yield arena._draw(BOARD, True, states, choice, after)
+    """Yield what the compiled programs of players, analysis, matches and benchmarks return."""
+    agent = Agent(RAW, params, SearchConfig(simulations=4))
+    searching, rounds = single.with_rounds(agent, 3, 4)
+    known = RAW, searching.settings, params
+    yield looking._look(*known, states.drawn[0]), looking._moves(BOARD, states.drawn[0])
+    yield single._choose_many(*known, states.drawn, (), noise)
+    yield single._think(*known, states.drawn[0], rounds)
+    choice, quiet_move = Choice(states.margin, noise[:3]), states.margin > 0
+    yield arena._draw(BOARD, True, states, choice, quiet_move)
     yield timing.random_positions(RAW, 3)
-    for nodes in ("all", "quiet"):
-        yield timing.searched_states(BOARD, SearchConfig(nodes=nodes), 3)
+    yield timing.searched_states(BOARD, agent.settings, 3)
 
 
 def of_training(*options: str) -> tuple:
-    """Return the types of an iteration, of its inputs, and of its parts with plain arguments."""
+    """Return the types of an iteration and of its inputs."""
     config = load_config("configs/tiny.yaml", *ITERATION, *options)
-    network, key = Network(config.game.board, config.network), jax.random.key(0)
+    network = Network(config.game.board, config.network)
     shapes = input_shapes(config, network, 1)
-    actor = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), shapes.actor
+    # As `parallelize`, but without the shares of several devices.
+    iteration = jax.vmap(
+        make_iteration(config, network, 1),
+        in_axes=(None, 0, None, None),
+        axis_name=DEVICE_AXIS,
+        axis_size=1,
     )
-
-    def parts(learner: Learner, actor: Actor, run_key: jax.Array, span: jax.Array) -> Iterator:
-        yield jax.vmap(
-            make_iteration(config, network, 1), (None,) * 4, axis_name=DEVICE_AXIS, axis_size=1
-        )(learner, actor, run_key, span)
-        yield learn(network, config, learner, actor.replay, key, 4)
-        yield update(network, config, learner, sample(actor.replay, key, 4))
-        yield new_games(config, key, 4, 0.25), new_games(config, key, 4, span[0])
-
-    return shapes, types(parts, shapes.learner, actor, *shapes[2:])
+    return shapes, jax.eval_shape(iteration, *shapes)
 
 
 def types(function: Callable[..., Iterator], *inputs: chex.ArrayTree) -> list:
     return jax.eval_shape(lambda *given: list(function(*given)), *inputs)
 
 
-PARAMS = jax.tree.map(np.asarray, any_params(RAW))
+def network_case(**settings: Any) -> Callable:
+    network = Network(BOARD, NetworkConfig(channels=8, blocks=1, **settings))
+    return partial(types, partial(of_network, network), any_params(network), STATES.drawn)
+
+
+def search_case(**settings: Any) -> Callable:
+    look = partial(of_search, SearchConfig(simulations=4, **settings))
+    return partial(types, look, any_params(RAW), KEYS[0], STATES)
+
+
+def player_case(name: str) -> Callable:
+    return partial(types, partial(of_player, name), any_params(RAW), KEYS, STATES)
+
+
 CASES = {
     "rules": partial(types, of_rules, KEYS, STATES, NONE),
     "quiet": partial(types, of_quiet, jax.tree.map(itemgetter(0), STATES), NONE[0], LOGITS),
     "openings": partial(types, of_openings, KEYS[0], NONE[0]),
-    "programs": partial(types, of_programs, PARAMS, STATES, LOGITS),
+    "dense": network_case(trunk="dense", compute_dtype="bfloat16"),
+    "conv": network_case(safe_end=True, attention_heads=2, convolution="shifted"),
+    "winograd": network_case(convolution="winograd", compute_dtype="float32"),
+    "all nodes": search_case(nodes="all"),
+    "quiet nodes": search_case(nodes="quiet"),
+    "parts": search_case(nodes="all", evaluation_batch=2),
+    "mctx": search_case(nodes="all", engine="mctx"),
+    "level 0": player_case("level:0"),
+    "level 3": player_case("level:3"),
+    "programs": partial(types, of_programs, any_params(RAW), STATES, LOGITS),
+    "training": partial(
+        of_training,
+        *("--search.nodes=quiet", "--selfplay.late_start_moves=3"),
+        *("--selfplay.td_lambda=0.5", "--selfplay.td_above_edges=4"),
+        *("--selfplay.late_start_until=0.5", "--selfplay.surprise_weight=0.5"),
+        *("--network.trunk=conv", "--network.features=structure", "--network.safe_end=true"),
+        *("--evaluation.gate_threshold=0.5", "--learner.optimizer=muon"),
+    ),
 }
-for settings in (
-    {"trunk": "dense", "features": "raw"},
-    {"trunk": "dense", "compute_dtype": "bfloat16"},
-    *({"convolution": form} for form in ("direct", "shifted", "winograd")),
-    {"safe_end": True, "attention_heads": 2},
-):
-    network = network_of(**settings)
-    CASES[f"network {settings}"] = partial(
-        types, partial(of_network, network), any_params(network), STATES.drawn
-    )
-for settings in (
-    *({"nodes": nodes} for nodes in ("all", "quiet")),
-    {"nodes": "all", "engine": "mctx"},
-    {"nodes": "quiet", "evaluation_batch": 2},
-):
-    look = partial(of_search, SearchConfig(simulations=4, **settings))
-    CASES[f"search {settings}"] = partial(types, look, PARAMS, KEYS[0], STATES)
-for name in ("random", "greedy", "policy", "search:4", "level:0", "level:3"):
-    CASES[f"player {name}"] = partial(types, partial(of_player, name), PARAMS, KEYS, STATES)
-for options in (
-    (),
-    ("--search.nodes=quiet", "--network.features=structure", "--learner.optimizer=muon"),
-    ("--search.nodes=quiet", "--selfplay.late_start_moves=3", "--selfplay.late_start_until=0.5"),
-    ("--selfplay.surprise_weight=0.5", "--selfplay.td_lambda=0.5", "--selfplay.td_above_edges=4"),
-    ("--network.trunk=conv", "--network.safe_end=true", "--evaluation.gate_threshold=0.5"),
-):
-    CASES[f"training {' '.join(options)}"] = partial(of_training, *options)
+CPU_ONLY = ("rules", "quiet", "openings", "winograd")
+GPU_ONLY = ("training", "parts")
 
 
-@pytest.mark.parametrize("backend", ["cpu", "gpu"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        *((name, "cpu") for name in CASES if name not in GPU_ONLY),
+        *((name, "gpu") for name in CASES if name not in CPU_ONLY),
+    ],
+)
 def test_the_switch_for_64_bits_changes_no_type(name, backend, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     usual = CASES[name]()
@@ -187,11 +178,28 @@ def test_the_switch_for_64_bits_changes_no_type(name, backend, monkeypatch):
         assert CASES[name]() == usual
 
 
-def test_training_under_the_switch_for_64_bits_learns_the_same():
-    usual = jaxzero.train(short_config("--iterations=1"), on_iteration=lambda _: None)
+def test_with_the_switch_for_64_bits_it_learns_and_plays_the_same(monkeypatch):
+    one = short_config("--iterations=1")
+    usual = jaxzero.train(one, on_iteration=lambda _: None)
+    monkeypatch.setattr("conftest.ITERATIONS", {})  # else it would run the usual program
     with jax.enable_x64(True):
-        wide = jaxzero.train(short_config("--iterations=1"), on_iteration=lambda _: None)
-        move = wide.engine.best_move([]), wide.engine.analyse([], simulations=4)
-    assert move[0] in range(12) and len(move[1].moves) == 12
-    chex.assert_trees_all_equal_shapes_and_dtypes(wide.params, usual.params)
+        wide = jaxzero.train(one, on_iteration=lambda _: None)
+    chex.assert_trees_all_equal_dtypes(wide.params, usual.params)
     chex.assert_trees_all_close(wide.params, usual.params, atol=1e-5)
+    engine, position = usual.engine, [0, 3]
+    states = rules.initial_states(engine.board, 3)
+    first = jax.tree.map(itemgetter(slice(1)), states)
+
+    def moves() -> tuple:
+        player = make_player("level:3", engine.board, engine.agent)
+        return (
+            engine.best_moves([[], position], simulations=4),
+            engine.analyse(position, simulations=4),
+            seeds(KEYS).tolist(),
+            player.choose(KEYS, states).tolist(),
+            player.choose(KEYS[:1], first).tolist(),
+        )
+
+    found = moves()
+    with jax.enable_x64(True):
+        assert moves() == found
