@@ -73,7 +73,7 @@ def structure(game: DotsAndBoxes, drawn: jax.Array) -> Structure:
 
 def first_boxes(found: Structure) -> jax.Array:
     """Mark the first box of every chain and loop: [rows, cols] bool."""
-    return found.first == jnp.arange(found.first.size).reshape(found.first.shape)
+    return found.first == jnp.arange(found.first.size, dtype=jnp.int32).reshape(found.first.shape)
 
 
 class Sides(NamedTuple):

@@ -30,7 +30,7 @@ from jaxzero.host.interrupts import at_stop
 
 MOST_TRACED = 64  # files of traced programs that are kept
 # Settings of jax under which all programs run: types and copies to the device as written.
-USUAL = {"enable_x64": False, "numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
+USUAL = {"numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
 ROOM = 2**25  # bytes that a folder of caches must have left
 
 

@@ -259,18 +259,19 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
     # of a loop minus 8, as it leaves 4 (Berlekamp 2000, "The Dots-and-Boxes Game").
     of_chain = jnp.where(found.length >= 3, found.length - 4, 0)
     worth = jnp.where(found.loop, found.length - 8, of_chain)
-    most_joints = np.array([2, 0])[:, None, None]
+    most_joints = np.array([2, 0], np.int32)[:, None, None]
     counted = starts[None] & (found.joined[None] <= most_joints)
-    control = jnp.sum(jnp.where(counted, worth[None], 0), axis=(1, 2))
+    control = jnp.sum(jnp.where(counted, worth[None], 0), axis=(1, 2), dtype=jnp.int32)
     # Least and most open sides of the boxes in each of the three counts of boxes.
-    least, most = (np.array(sides)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
+    least, most = (np.array(sides, np.int32)[:, None, None] for sides in ((1, 3, 4), (4, 3, 4)))
     boxes = (found.open_sides[None] >= least) & (found.open_sides[None] <= most)
     boxes = jnp.sum(boxes, axis=(1, 2), dtype=jnp.int32)
     safe, undrawn = jnp.sum(jnp.stack([found.safe, ~found.quiet]), axis=1, dtype=jnp.int32)
     by_joints, loops = kinds[: 3 * longest].reshape(3, longest), kinds[3 * longest :]
-    chains, last = jnp.sum(by_joints, axis=0), codes["chains with one joint"].counts - 1
+    chains = jnp.sum(by_joints, axis=0, dtype=jnp.int32)
+    last = codes["chains with one joint"].counts - 1
     # Longer chains count as the longest.
-    longer = jnp.sum(by_joints[1:, last:], axis=1, keepdims=True)
+    longer = jnp.sum(by_joints[1:, last:], axis=1, dtype=jnp.int32, keepdims=True)
     joined = jnp.concatenate([by_joints[1:, :last], longer], axis=1)
     counts = {
         "boxes taken": found.taken,
@@ -281,7 +282,7 @@ def _counts(game: DotsAndBoxes, found: Structure) -> jax.Array:
         "safe edges": safe,
         "chains by length": chains,
         "loops by length": loops,
-        "long chains": jnp.sum(chains[2:]),
+        "long chains": jnp.sum(chains[2:], dtype=jnp.int32),
         "control": control[0],
         "moves left": undrawn - boxes[0],
         "chains without a joint": by_joints[0],
@@ -299,9 +300,9 @@ def _histogram(kind: jax.Array, chosen: jax.Array, kinds: int) -> jax.Array:
     """
     bits = chosen.size.bit_length()
     in_word = 32 // bits
-    number, place = jax.lax.div(kind, in_word), jax.lax.rem(kind, in_word)
+    number, place = (of(kind, jnp.int32(in_word)) for of in (jax.lax.div, jax.lax.rem))
     one = jnp.where(chosen, jnp.uint32(1) << (bits * place).astype(jnp.uint32), 0)
-    words = jnp.arange(-(-kinds // in_word))[:, None, None]
+    words = jnp.arange(-(-kinds // in_word), dtype=jnp.int32)[:, None, None]
     sums = jnp.sum(jnp.where(number[None] == words, one[None], 0), axis=(1, 2), dtype=jnp.uint32)
     places = jnp.arange(in_word, dtype=jnp.uint32)[None, :] * bits
     counts = (sums[:, None] >> places) & ((1 << bits) - 1)
@@ -322,6 +323,7 @@ def encode(codes: dict[str, CountCode], counts: dict[str, jax.Array]) -> jax.Arr
             least.append(code.values[0])
             most.append(code.values[-1])
     count = jnp.concatenate([jnp.atleast_1d(counts[name]) for name in codes])
-    near = jnp.clip(count, np.array(least), np.array(most))
-    count, near = (x.at[np.array(numbers)].get(mode="promise_in_bounds") for x in (count, near))
-    return jnp.where(np.array(odd), count % 2 == 1, near == np.array(values))
+    near = jnp.clip(count, np.array(least, np.int32), np.array(most, np.int32))
+    rows = np.array(numbers, np.int32)
+    count, near = (x.at[rows].get(mode="promise_in_bounds") for x in (count, near))
+    return jnp.where(np.array(odd), count % 2 == 1, near == np.array(values, np.int32))

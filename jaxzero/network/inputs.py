@@ -57,7 +57,7 @@ def grid_inputs(
     words |= jax.vmap(partial(structure_planes, game))(seen) << len(PLANES)
     planes = unpack_planes(words, width).astype(dtype)
     lengths = jax.vmap(partial(on_dots, game))(seen.lengths).astype(dtype)
-    is_length = jnp.arange(width) == len(PLANES) + LENGTHS_PLANE
+    is_length = jnp.arange(width, dtype=jnp.int32) == len(PLANES) + LENGTHS_PLANE
     planes = jnp.where(is_length[None, None, None], lengths[..., None], planes)
     return planes, seen.counts.astype(dtype)
 

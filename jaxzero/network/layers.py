@@ -99,7 +99,7 @@ class AttentionBlock(nn.Module):
         batch, height, width, channels = x.shape
         tokens = x.reshape(batch, height * width, channels)
         places = self.param(
-            "places", nn.initializers.normal(0.02), (1, height * width, channels)
+            "places", nn.initializers.normal(0.02), (1, height * width, channels), jnp.float32
         ).astype(self.dtype)
         attended = nn.MultiHeadDotProductAttention(
             num_heads=self.heads,
@@ -147,9 +147,10 @@ class Conv3x3(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         inputs = self.inputs or x.shape[-1]
-        kernel = self.param("kernel", self.kernel_init, (3, 3, inputs, self.channels))
+        shape = (3, 3, inputs, self.channels)
+        kernel = self.param("kernel", self.kernel_init, shape, jnp.float32)
         kernel = jnp.pad(kernel, ((0, 0), (0, 0), (0, x.shape[-1] - inputs), (0, 0)))
-        bias = self.param("bias", nn.initializers.zeros, (self.channels,))
+        bias = self.param("bias", nn.initializers.zeros, (self.channels,), jnp.float32)
         kernel, bias = kernel.astype(self.dtype), bias.astype(self.dtype)
         if self.form == "winograd":
             y = winograd_convolve(x, self._factors(kernel, *x.shape[1:3]))

@@ -163,9 +163,9 @@ def searched_states(
 
 def random_states(game: DotsAndBoxes, count: int) -> State:
     """Return `count` random positions, spread over the stages of the game: State [B]."""
-    plies = jnp.arange(count) % STAGES * game.num_edges // STAGES
+    plies = jnp.arange(count, dtype=jnp.int32) % STAGES * game.num_edges // STAGES
     start = initial_states(game, count)
-    order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape))
+    order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape, jnp.float32))
     return start._replace(drawn=jnp.argsort(order) < plies[:, None])
 
 
@@ -230,7 +230,7 @@ def full_ring(work: Workload) -> Replay:
 def random_positions(network: Network, count: int) -> Positions:
     """Return positions that a network can learn from."""
     drawn = random_states(network.game, count).drawn
-    legal = jnp.where(drawn, 0.0, 1.0)
+    legal = jnp.where(drawn, 0.0, jnp.float32(1))
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
     whole, yes = jnp.zeros(count, jnp.int32), jnp.ones(count, bool)
     safe_end = whole if network.config.safe_end else ()

@@ -132,7 +132,7 @@ def seeds(keys: jax.Array) -> np.ndarray:
     return np.asarray(_bits(keys))
 
 
-_bits = jax.jit(jax.vmap(jax.random.bits))
+_bits = jax.jit(jax.vmap(partial(jax.random.bits, dtype=jnp.uint32)))
 
 
 def make_player(
@@ -246,9 +246,9 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
     Edges of equal rank are chosen at random. Plays one game.
     """
     sides = most_sides_beside(game, state.drawn)
-    rank = jnp.where(sides == 3, 2, jnp.where(sides == 2, 0, 1))
+    rank = jnp.where(sides == 3, jnp.int32(2), jnp.where(sides == 2, 0, 1))
     rank = jnp.where(legal_edges(state), rank, -1)
-    logits = jnp.where(rank == rank.max(), 0.0, -jnp.inf)
+    logits = jnp.where(rank == rank.max(), jnp.float32(0), -jnp.inf)
     return jax.random.categorical(key, logits).astype(jnp.int32)
 
 
@@ -310,7 +310,8 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
         if searches:
             return int(single.think(own, drawn, simulations).edge)
         if agent.temperature:  # the largest logit plus Gumbel noise is a policy sample
-            noise = agent.temperature * np.asarray(jax.random.gumbel(keys[0], drawn.shape))
+            gumbel = jax.random.gumbel(keys[0], drawn.shape, jnp.float32)
+            noise = agent.temperature * np.asarray(gumbel)
         return int(single.choose_many(own, drawn[None], 0, noise).edge[0])
 
     return Player(

@@ -174,21 +174,23 @@ def plan(
     """
     expand_nodes = partial(expand_in_parts, settings, len(root.legal), expand_nodes)
     weigh = partial(weighted_values, value_scale)
-    gumbel = jnp.zeros(root.legal.shape)
+    gumbel = jnp.zeros(root.legal.shape, jnp.float32)
     if gumbel_scale:
         # Split the key as mctx does, so that the same key gives the same noise.
         noise = jax.random.gumbel(jax.random.split(key)[1], gumbel.shape, gumbel.dtype)
         gumbel = gumbel_scale * noise
 
     rounds = rounds or rounds_of(settings)
-    considered = jnp.minimum(jnp.sum(root.legal, axis=-1), len(rounds.visits) - 1)
+    considered = jnp.sum(root.legal, axis=-1, dtype=jnp.int32)
+    considered = jnp.minimum(considered, len(rounds.visits) - 1)
     quota = jnp.asarray(rounds.visits)[considered]  # [B, R]
     first = jnp.asarray(rounds.first)
 
     def play_round(width: int, levels: int | None, number: jax.Array, tree: Tree) -> Tree:
         chosen, there = choose_moves(weigh, tree, root.legal, gumbel, number - 1, width)
         chosen = jnp.where(number == 0, NO_MOVE, chosen)
-        used = (there | (number == 0)) & (jnp.arange(width)[None, :] < quota[:, number][:, None])
+        slots = jnp.arange(width, dtype=jnp.int32)[None, :]
+        used = (there | (number == 0)) & (slots < quota[:, number][:, None])
         paths = simulate(tree, chosen, used)
         known = isinstance(number, int) and number == 0 and root.expanded
         make = (lambda *_: root.expanded) if known else expand_nodes
@@ -247,7 +249,7 @@ def choose_moves(
         return move_scores(eligible, gumbel, moves.logits, weights)
 
     best = jnp.argmax(scores(eligible, visits), axis=-1).astype(jnp.int32)[:, None]
-    others = eligible & (jnp.arange(eligible.shape[-1])[None, :] != best)
+    others = eligible & (jnp.arange(eligible.shape[-1], dtype=jnp.int32)[None, :] != best)
     values, rest = jax.lax.top_k(scores(others, visits + 1), min(width, eligible.shape[-1]) - 1)
     chosen = jnp.concatenate([best, rest], axis=-1)
     there = jnp.concatenate([jnp.any(eligible, axis=-1, keepdims=True), values > -jnp.inf], axis=-1)

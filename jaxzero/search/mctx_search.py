@@ -38,7 +38,7 @@ def plan(
             reward=reward, discount=discount, prior_logits=logits, value=value
         ), node
 
-    no_move = jnp.full(len(root.legal), NO_MOVE)
+    no_move = jnp.full(len(root.legal), NO_MOVE, jnp.int32)
     node, logits, value = root.expanded or expand(root.before, no_move)
     output = mctx.gumbel_muzero_policy(
         params=(),
@@ -57,7 +57,7 @@ def plan(
         gumbel_scale=gumbel_scale,
     )
     summary = output.search_tree.summary()
-    games = jnp.arange(len(output.action))
+    games = jnp.arange(len(output.action), dtype=jnp.int32)
     return SearchResult(
         edge=output.action.astype(jnp.int32),
         policy=output.action_weights,

@@ -82,9 +82,11 @@ def weighted_values(
     of_visited = jnp.sum(jnp.where(visited, prior, 0.0), axis=-1, keepdims=True)
     shares = prior * moves.values / jnp.where(visited, of_visited, 1.0)
     mean = jnp.sum(jnp.where(visited, shares, 0.0), axis=-1)
-    count = jnp.sum(moves.visits, axis=-1)
+    count = jnp.sum(moves.visits, axis=-1, dtype=jnp.int32)
     mixed = (first_value + count * mean) / (count + 1)
     completed = jnp.where(visited, moves.values, mixed[..., None])
+    if isinstance(most_visits, jax.Array):
+        most_visits = most_visits.astype(jnp.float32)
     return (VISIT_OFFSET + most_visits) * scale * completed
 
 
@@ -95,7 +97,7 @@ def next_move(weigh: Callable, moves: Moves, first_value: jax.Array) -> jax.Arra
     """
     most_visits = jnp.max(moves.visits, axis=-1, keepdims=True)
     policy = jax.nn.softmax(moves.logits + weigh(moves, first_value, most_visits))
-    count = jnp.sum(moves.visits, axis=-1, keepdims=True)
+    count = jnp.sum(moves.visits, axis=-1, dtype=jnp.int32, keepdims=True)
     return jnp.argmax(policy - moves.visits / (1 + count), axis=-1).astype(jnp.int32)
 
 
@@ -128,7 +130,7 @@ def plant(root: Root, size: int) -> Tree:
 
 def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
     """Return the leaves where the simulations through these moves of the root [B, W] end."""
-    games = jnp.arange(len(chosen))[:, None]
+    games = jnp.arange(len(chosen), dtype=jnp.int32)[:, None]
     child = tree.children[games, ROOT, chosen]
     inside = (child > 0) & (chosen != NO_MOVE)
     node = jnp.where(inside, tree.leaf[games, child], ROOT)
@@ -139,7 +141,7 @@ def expand(
     expand_nodes: Expand, outcome: Outcome, tree: Tree, paths: Paths, first: jax.Array
 ) -> Tree:
     """Add the positions after the moves of the leaves as nodes `first`, `first` + 1, ..."""
-    games, slots = jnp.arange(len(paths.node))[:, None], paths.node.shape[1]
+    games, slots = jnp.arange(len(paths.node), dtype=jnp.int32)[:, None], paths.node.shape[1]
 
     def flat(field: jax.Array) -> jax.Array:
         return field.reshape(-1, *field.shape[2:])
@@ -244,7 +246,7 @@ def in_turns(part: int, climb: Callable, tree: Tree, climbing: Climb) -> Tree:
         begin, tree = carry
         rows = jax.lax.dynamic_slice_in_dim(order, begin, part)
         some = jax.tree.map(lambda field: field[rows], flat)
-        some = some._replace(used=begin + jnp.arange(part) < count)
+        some = some._replace(used=begin + jnp.arange(part, dtype=jnp.int32) < count)
         return begin + part, climb(tree, some)
 
     return jax.lax.while_loop(lambda carry: carry[0] < count, climb_some, (jnp.int32(0), tree))[1]
@@ -304,8 +306,8 @@ def climb_one(
     )
     if only_root:
         return tree, climbing
-    visits = 1 + jnp.sum(before.visits, axis=-1)
-    mean = (tree.values[games, parent] * visits + above) / (visits + 1.0)
+    visits = 1 + jnp.sum(before.visits, axis=-1, dtype=jnp.int32)
+    mean = (tree.values[games, parent] * visits + above) / (visits + jnp.float32(1))
     follow = next_move(weigh, after, tree.first_values[games, parent])
     child = tree.children[games, parent, follow]
     leaf = jnp.where(child > 0, tree.leaf[games, child], parent)

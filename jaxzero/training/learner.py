@@ -204,7 +204,7 @@ def augment(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positi
 
     S is 128 on square boards, else 64, because the outer edges of a corner box may be swapped too.
     """
-    picks = jax.random.bits(key, batch.margin.shape) % len(permutations)
+    picks = jax.random.bits(key, batch.margin.shape, jnp.uint32) % len(permutations)
     gather = permutations[picks]
     return batch._replace(
         drawn=jnp.take_along_axis(batch.drawn, gather, axis=-1),
@@ -233,7 +233,7 @@ def update(
     stepped = learner._replace(params=params, opt_state=opt_state, step=learner.step + 1)
     finite = jnp.isfinite(metrics["gradient_norm"]) & jnp.isfinite(metrics["loss"])
     metrics = {name: jnp.where(finite, value, 0.0) for name, value in metrics.items()}
-    metrics["skipped"] = 1.0 - finite
+    metrics["skipped"] = 1 - finite.astype(jnp.float32)
     return jax.tree.map(partial(jnp.where, finite), stepped, learner), metrics
 
 
@@ -255,7 +255,7 @@ def learn(
     updates = config.learner.updates_per_iteration
     permutations = jnp.asarray(automorphisms(network.game))
     begin, end = span
-    fractions = begin + (end - begin) * jnp.arange(updates) / max(1, updates)
+    fractions = begin + (end - begin) * jnp.arange(updates, dtype=jnp.float32) / max(1, updates)
 
     def one_update(
         learner: Learner, at: tuple[jax.Array, jax.Array]

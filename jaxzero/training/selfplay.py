@@ -54,18 +54,19 @@ def play_block(
     `fraction` [] of the run is done. There are `config.positions_per_game` positions per game,
     resampled from all played ones, evenly or weighted by `config.selfplay.surprise_weight`.
     """
+    total = partial(jnp.sum, dtype=jnp.int32)
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
     decisions, margins = play_to_the_end(config, evaluate, params, play_key, begin)
-    played, late = jnp.sum(decisions.played), config.selfplay.late_start_moves > 0
-    steps = config.lane_steps if late else jnp.sum(jnp.any(decisions.played, axis=1))
+    played, late = total(decisions.played), config.selfplay.late_start_moves > 0
+    steps = config.lane_steps if late else total(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
-    count = jnp.sum(begun)
+    count = total(begun)
     positions = resample(
         label(config, decisions, margins, label_key),
         sampling_weights(decisions, config.selfplay.surprise_weight),
         config.positions_per_game * games,
-        jax.random.uniform(sample_key),
+        jax.random.uniform(sample_key, (), jnp.float32),
     )
     metrics = {
         "selfplay/policy_entropy": jnp.sum(decisions.entropy * decisions.played) / played,
@@ -74,13 +75,13 @@ def play_block(
         "selfplay/decisions": played / count,
         "selfplay/steps": jnp.float32(steps),
         # Per decision; fewer if a position has fewer moves than `max_considered_actions`.
-        "selfplay/simulations": jnp.sum(decisions.simulations * decisions.played) / played,
+        "selfplay/simulations": total(decisions.simulations * decisions.played) / played,
         # Fraction of the steps of all lanes in which a game was in play.
         "selfplay/used": played / (steps * decisions.played.shape[1]),
         "selfplay/games": count,
         "selfplay/moves": played,
         # Network evaluations that searches asked for: one per simulation and one for the root.
-        "selfplay/evaluations": jnp.sum((decisions.simulations + 1) * decisions.played),
+        "selfplay/evaluations": total((decisions.simulations + 1) * decisions.played),
     }
     return positions, metrics
 

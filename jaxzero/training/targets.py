@@ -58,7 +58,7 @@ def label(
     total, known = totals(config.selfplay, decisions, first_margin)
     to_come = total - decisions.ahead
     to_come = jnp.where(decisions.player == 0, to_come, -to_come)
-    uniform = jax.random.uniform(key, to_come.shape)
+    uniform = jax.random.uniform(key, to_come.shape, jnp.float32)
     closed = jax.vmap(jax.vmap(partial(boxes_closed, config.game.board)))(decisions.drawn)
     positions = Positions(
         drawn=decisions.drawn,
@@ -113,8 +113,8 @@ def totals(
     """
     value = jnp.where(decisions.player == 0, decisions.value, -decisions.value)
     expected = decisions.ahead + value
-    early = jnp.sum(~decisions.drawn, axis=-1) > settings.td_above_edges
-    share = jnp.where(early, settings.td_lambda, 1.0)
+    early = jnp.sum(~decisions.drawn, axis=-1, dtype=jnp.int32) > settings.td_above_edges
+    share = jnp.where(early, settings.td_lambda, jnp.float32(1))
     result = first_margin[decisions.game].astype(jnp.float32)
 
     def back(behind: tuple, here: tuple) -> tuple[tuple, tuple[jax.Array, jax.Array]]:
@@ -130,8 +130,8 @@ def totals(
         return (decision.game, decision.played, total, known, own), (total, known)
 
     lanes = decisions.played.shape[1]
-    nothing = jnp.zeros(lanes, bool)
-    last = jnp.full(lanes, -1, jnp.int32), nothing, jnp.zeros(lanes), nothing, jnp.zeros(lanes)
+    nothing, zeros = jnp.zeros(lanes, bool), jnp.zeros(lanes, jnp.float32)
+    last = jnp.full(lanes, -1, jnp.int32), nothing, zeros, nothing, zeros
     steps = decisions._replace(drawn=None, policy=None), result, share, expected
     return jax.lax.scan(back, last, steps, reverse=True)[1]
 
@@ -157,10 +157,10 @@ def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:
     if not surprise_weight:
         return played
     surprise = jnp.where(played, decisions.surprise.ravel(), 0.0)
-    count, total = played.sum(), surprise.sum()
+    count, total = played.sum(dtype=jnp.int32), surprise.sum()
     # Even weights where the total surprise is 0.
     relative = jnp.where(total > 0, surprise / jnp.maximum(total, TINY), played / count)
-    share = (1 - surprise_weight) * played / count + surprise_weight * relative
+    share = jnp.float32(1 - surprise_weight) * played / count + surprise_weight * relative
     return (share * TICKETS).astype(jnp.int32)
 
 
@@ -172,9 +172,9 @@ def resample(
     Systematic resampling: the weights, laid end to end, form a line, and samples lie on it at equal
     distances. The first sample is `offset` [], 0 to 1, of a distance from the start of the line.
     """
-    rank = jnp.cumsum(weights)
+    rank = jnp.cumsum(weights, dtype=jnp.int32)
     total = rank[-1]
-    wanted = (jnp.arange(count) + offset) * (total / count)
+    wanted = (jnp.arange(count, dtype=jnp.int32) + offset) * (total / count)
     wanted = jnp.minimum(wanted.astype(jnp.int32), total - 1)
     rows = jnp.searchsorted(rank, wanted + 1)
     return jax.tree.map(lambda x: x[rows], positions)
@@ -184,10 +184,14 @@ def result_metrics(
     first_margin: jax.Array, counted: jax.Array, count: jax.Array
 ) -> dict[str, jax.Array]:
     """Return means of the first player's final margins [N] over the `count` games of `counted`."""
+
+    def mean(values: jax.Array) -> jax.Array:
+        return jnp.sum(values * counted, dtype=jnp.int32) / count.astype(jnp.int32)
+
     return {
-        "selfplay/first_margin": jnp.sum(first_margin * counted) / count,
-        "selfplay/first_wins": jnp.sum((first_margin > 0) & counted) / count,
-        "selfplay/draws": jnp.sum((first_margin == 0) & counted) / count,
+        "selfplay/first_margin": mean(first_margin),
+        "selfplay/first_wins": mean(first_margin > 0),
+        "selfplay/draws": mean(first_margin == 0),
     }
 
 
