@@ -65,7 +65,7 @@ def of_quiet(state: rules.State, edge: jax.Array, logits: jax.Array) -> Iterator
 
 
 def of_openings(key: jax.Array, plies: jax.Array) -> Iterator:
-    yield open_games(BOARD, key, 3, 2), open_games(BOARD, key, 3, plies, above=4)
+    yield open_games(BOARD, key, 3, 2), open_games(BOARD, key, 3, plies)
 
 
 def of_network(network: Network, params: chex.ArrayTree, drawn: jax.Array) -> Iterator:

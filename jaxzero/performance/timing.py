@@ -234,7 +234,7 @@ def random_positions(network: Network, count: int) -> Positions:
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
     whole, yes = jnp.zeros(count, jnp.int32), jnp.ones(count, bool)
     safe_end = whole if network.config.safe_end else ()
-    return Positions(drawn, policy, whole, yes, ~yes, safe_end=safe_end)
+    return Positions(drawn, policy, whole, yes, safe_end)
 
 
 # Ceilings of one device
