@@ -61,7 +61,7 @@ def train_parser() -> ArgumentParser:
         "--distributed",
         action="store_true",
         help="be one process of a job of several, as SLURM, Open MPI or Kubernetes has started it; "
-        "see docs/scaling.md",
+        "see docs/training.md",
     )
     parser.add_argument(
         "--coordinator_address",
