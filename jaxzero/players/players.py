@@ -339,7 +339,7 @@ def _deciders(
         params = inference_copy(network, params, len(keys))
         if not searches:
             return by_policy(network, settings, params, pick)
-        return by_search(game, settings, network_evaluator(network, settings), params, pick)
+        return by_search(game, settings, network_evaluator(network), params, pick)
 
     def whole(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
         return choose(game, settings, chooser_of(params, keys), state)

@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.network.parts import SIZES, computes_what_is_used, in_parts
+from jaxzero.network.parts import SIZES, in_parts
 from jaxzero.search.tree import (
     NO_MOVE,
     ROOT,
@@ -144,10 +144,10 @@ def padded_rounds(settings: SearchConfig, simulations: int) -> Rounds:
     return Rounds(visits, np.pad(rounds.first, (0, length)), np.int32(rounds.count))
 
 
-def loops(settings: SearchConfig, rounds: Rounds) -> Iterator[tuple[int, int, int]]:
+def loops(settings: SearchConfig, platform: str, rounds: Rounds) -> Iterator[tuple[int, int, int]]:
     """Yield begin, end and width of each span of rounds that shares one compiled loop."""
     known = isinstance(rounds.count, int)
-    if not known or computes_what_is_used(settings):
+    if not known or platform == "cpu":
         yield 0, rounds.count, min(settings.max_considered_actions, settings.simulations)
         return
     yield 0, 1, 1
@@ -166,13 +166,16 @@ def plan(
     key: jax.Array,
     root: Root,
     gumbel_scale: float,
+    platform: str,
     rounds: Rounds | None = None,
 ) -> SearchResult:
     """Search a batch of positions; `value_scale` is c_scale of the paper, values are -1 to 1.
 
     `rounds` may be data, for at most `settings.simulations` simulations.
     """
-    expand_nodes = partial(expand_in_parts, settings, len(root.legal), expand_nodes)
+    on_cpu = platform == "cpu"
+    if on_cpu:
+        expand_nodes = partial(expand_in_parts, len(root.legal), expand_nodes)
     weigh = partial(weighted_values, value_scale)
     gumbel = jnp.zeros(root.legal.shape)
     if gumbel_scale:
@@ -193,16 +196,15 @@ def plan(
         known = isinstance(number, int) and number == 0 and root.expanded
         make = (lambda *_: root.expanded) if known else expand_nodes
         tree = expand(make, outcome, tree, paths, first[number])
-        few = paths.used.size <= max(SIZES) or not computes_what_is_used(settings)
-        part = None if few else CPU_BATCH
+        part = CPU_BATCH if on_cpu and paths.used.size > max(SIZES) else None
         return backward(weigh, outcome, tree, paths, first[number], levels, part)
 
     # The next round overwrites unused slots of a round; the last round needs room for all slots.
-    spans = list(loops(settings, rounds))
+    spans = list(loops(settings, platform, rounds))
     tree = plant(root, 1 + settings.simulations + spans[-1][-1])
     for begin, end, width in spans:
         known = isinstance(end, int)
-        body = partial(play_round, width, end - 1 if known else None)
+        body = partial(play_round, width, end - 1 if known and not on_cpu else None)
         alone = known and end - begin == 1
         tree = body(begin, tree) if alone else jax.lax.fori_loop(begin, end, body, tree)
 
@@ -263,33 +265,16 @@ def move_scores(
 
 
 def expand_in_parts(
-    settings: SearchConfig,
-    games: int,
-    expand_nodes: Expand,
-    nodes: chex.ArrayTree,
-    moves: jax.Array,
-    used: jax.Array,
+    games: int, expand_nodes: Expand, nodes: chex.ArrayTree, moves: jax.Array, used: jax.Array
 ) -> Expanded:
-    """Expand nodes [P] in parts of at most `settings.evaluation_batch`.
+    """Expand those of the nodes [P] that are `used` [P], in parts, as suits a CPU.
 
-    The nodes belong to `games` games. Nodes that are not `used` [P] need no expansion. A CPU
-    expands few nodes together; the network then skips the unused nodes.
+    The nodes belong to `games` games. Few nodes are expanded together; the network then skips the
+    unused nodes.
     """
-    count = len(moves)
-    if computes_what_is_used(settings):
-        if count <= max(SIZES):
-            return expand_nodes(nodes, moves, used)
-        # Most games visit equally many moves in a round, so dividing the games evenly gives full
-        # parts. Two cores, 128 games, rounds of 16: 30 % faster than with parts of 256.
-        size = max(-(-games // -(-games // CPU_BATCH)), CPU_LEAST)
-        return in_parts((size,), expand_nodes, (nodes, moves, used), used)
-    parts = -(-count // (settings.evaluation_batch or count))
-    if parts == 1:
-        return expand_nodes(nodes, moves, None)
-    size = -(-count // parts)
-
-    def split(field: jax.Array) -> jax.Array:  # repeats nodes to fill the last part
-        return jnp.resize(field, (parts, size, *field.shape[1:]))
-
-    done = jax.lax.map(lambda part: expand_nodes(*part, None), jax.tree.map(split, (nodes, moves)))
-    return jax.tree.map(lambda field: field.reshape(-1, *field.shape[2:])[:count], done)
+    if len(moves) <= max(SIZES):
+        return expand_nodes(nodes, moves, used)
+    # Most games visit equally many moves in a round, so dividing the games evenly gives full
+    # parts. Two cores, 128 games, rounds of 16: 30 % faster than with parts of 256.
+    size = max(-(-games // -(-games // CPU_BATCH)), CPU_LEAST)
+    return in_parts((size,), expand_nodes, (nodes, moves, used), used)

@@ -15,7 +15,7 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.game.structure import Structure
 from jaxzero.network.network import Network, evaluate_some, expected_margin
-from jaxzero.network.parts import SIZES, computes_what_is_used
+from jaxzero.network.parts import SIZES
 from jaxzero.search import gumbel, mctx_search, plain_game, quiet_game
 from jaxzero.search.gumbel import SearchResult
 from jaxzero.search.tree import Root
@@ -28,8 +28,12 @@ class Evaluation(NamedTuple):
     value: jax.Array  # [B] float32, utility still to come, -1 to 1
 
 
-# (params, State [B], their structure [B], or None: not known)
-Evaluate = Callable[[chex.ArrayTree, State, Structure | None], Evaluation]
+class PositionEvaluator(NamedTuple):
+    """How positions are evaluated, and where: the search suits the platform too."""
+
+    # (params, State [B], their structure [B], or None: not known)
+    evaluate: Callable[[chex.ArrayTree, State, Structure | None], Evaluation]
+    platform: str  # "cpu" or "gpu"
 
 
 def game_of(settings: SearchConfig) -> ModuleType:
@@ -37,13 +41,13 @@ def game_of(settings: SearchConfig) -> ModuleType:
     return quiet_game if settings.nodes == "quiet" else plain_game
 
 
-def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
+def network_evaluator(network: Network) -> PositionEvaluator:
     """Return an evaluator; its value is the expected margin divided by the boxes of the board."""
     game = network.game
 
     def evaluate(params: chex.ArrayTree, state: State, found: Structure | None) -> Evaluation:
         needed = ~is_over(state)
-        if computes_what_is_used(settings) and len(needed) <= max(SIZES):
+        if network.platform == "cpu" and len(needed) <= max(SIZES):
             prediction = evaluate_some(network, params, state.drawn, found, needed)
         else:
             prediction = network.apply(params, state.drawn, found)
@@ -51,13 +55,13 @@ def network_evaluator(network: Network, settings: SearchConfig) -> Evaluate:
         # Nothing is left to win once the game is over.
         return Evaluation(prediction.policy_logits, jnp.where(needed, value, 0.0))
 
-    return evaluate
+    return PositionEvaluator(evaluate, network.platform)
 
 
 def search(
     game: DotsAndBoxes,
     settings: SearchConfig,
-    evaluate: Evaluate,
+    evaluator: PositionEvaluator,
     params: chex.ArrayTree,
     key: jax.Array,
     state: State,
@@ -89,7 +93,7 @@ def search(
         state = node.state
         if used is not None:  # an unused position counts as over, so it is not evaluated
             state = state._replace(drawn=state.drawn | ~used[:, None])
-        evaluation = evaluate(params, state, structure_of(view))
+        evaluation = evaluator.evaluate(params, state, structure_of(view))
         count = len(move)
         chex.assert_shape(evaluation.prior_logits, (count, game.num_edges))
         chex.assert_shape(evaluation.value, (count,))
@@ -100,11 +104,10 @@ def search(
     # NO_MOVE draws nothing and passes the turn, so it leads from `passed` to the root. Round 0
     # then expands the root like any other node.
     passed = State(state.drawn, -state.margin, 1 - state.player)
-    games, expanded = len(state.margin), None
-    in_one = games <= (settings.evaluation_batch or games)
-    if in_one and not computes_what_is_used(settings) and rounds is None:
+    expanded = None
+    if evaluator.platform != "cpu" and rounds is None:
         # This costs one more compiled copy, but a GPU need not analyse the positions again.
-        first = evaluate(params, state, structure_of(view))
+        first = evaluator.evaluate(params, state, structure_of(view))
         expanded = jax.vmap(rules.root)(state, view), prior(view, first.prior_logits), first.value
     root = Root(
         before=jax.vmap(rules.root)(passed, view),
@@ -116,4 +119,4 @@ def search(
     problem = settings, value_scale, expand_and_evaluate, outcome, key, root, gumbel_scale
     if settings.engine == "mctx":
         return mctx_search.plan(*problem)
-    return gumbel.plan(*problem, rounds)
+    return gumbel.plan(*problem, evaluator.platform, rounds)

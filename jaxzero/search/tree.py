@@ -191,8 +191,8 @@ def backward(
 ) -> Tree:
     """Add the values of the nodes from `first` on to all nodes above them.
 
-    The new nodes are at most `levels` below the root; None: not known before the search. With
-    `part`, the used paths climb in groups of `part`.
+    The new nodes are at most `levels` below the root, and a loop of this length climbs; None: it
+    ends where the last path ends. With `part`, the used paths climb in groups of `part`.
 
     Every node keeps this property: its value times its visits is its first value plus, summed over
     its moves, visits times (reward + discount * value of the child). In the quiet game reward and
@@ -228,10 +228,7 @@ def backward(
 
     if part is not None:
         return in_turns(part, while_any, tree, climbing)
-    if levels is None:  # the number of rounds is data, not known at compile time
-        return while_any(tree, climbing)
-    # A CPU stops where the last path ends.
-    return jax.lax.platform_dependent(tree, climbing, cpu=while_any, default=level_by_level)
+    return while_any(tree, climbing) if levels is None else level_by_level(tree, climbing)
 
 
 def in_turns(part: int, climb: Callable, tree: Tree, climbing: Climb) -> Tree:

@@ -18,7 +18,7 @@ from jaxzero.search.gumbel import SearchResult
 
 def plan(settings, value_scale, expand, outcome, *problem) -> SearchResult:
     """Search as `gumbel.plan` does; the last argument (`rounds`) must be None."""
-    *problem, rounds = problem
+    *problem, _platform, rounds = problem
     assert rounds is None
     with mock.patch("mctx._src.search.backward", jax.vmap(partial(backward, outcome))):
         return mctx_search.plan(settings, value_scale, expand, outcome, *problem)

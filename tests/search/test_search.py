@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse, planted, worths
-from quiet_referee import hashed
+from quiet_referee import HASHED
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
 from jaxzero.players.choosing import by_search, choose
 from jaxzero.search import plain_game, quiet_game
-from jaxzero.search.search import Evaluation, search
+from jaxzero.search.search import Evaluation, PositionEvaluator, search
 
 BOARDS = {"all": DotsAndBoxes(2, 2), "quiet": DotsAndBoxes(2, 3)}  # by the kind of nodes
 PLAIN = DotsAndBoxes(2, 2)
@@ -121,7 +121,8 @@ def test_nothing_follows_the_end_of_the_quiet_game():
 def search_one(game: DotsAndBoxes, settings: SearchConfig, evaluate, state: State):
     """Search one position without noise."""
     batch = jax.tree.map(lambda leaf: leaf[None], state)
-    run = jax.jit(partial(search, game, settings, evaluate, gumbel_scale=0.0))
+    evaluator = PositionEvaluator(evaluate, "cpu")
+    run = jax.jit(partial(search, game, settings, evaluator, gumbel_scale=0.0))
     return run((), jax.random.key(0), batch)
 
 
@@ -153,7 +154,7 @@ def searched():
     quiet = np.asarray(analyse(game)(drawn).quiet)
     quiet = quiet[~quiet.all(axis=1)]
     settings = SearchConfig(simulations=32, max_considered_actions=4, value_scale_per_box=0.05)
-    run = jax.jit(lambda key: search(game, settings, hashed, (), key, states(quiet)))
+    run = jax.jit(lambda key: search(game, settings, HASHED, (), key, states(quiet)))
     return game, jax.device_get(run(jax.random.key(2)))
 
 
