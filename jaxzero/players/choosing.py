@@ -56,15 +56,16 @@ def by_search(
     settings: SearchConfig,
     evaluator: PositionEvaluator,
     params: chex.ArrayTree,
+    rounds: Rounds,
     pick: Pick | None = None,
-    rounds: Rounds | None = None,
 ) -> Chooser:
     """Return a chooser by search without noise; `pick` chooses a move from the search policy."""
     key = jax.random.key(0)  # unused: no noise
-    look = partial(search, game, settings, evaluator, params, key, gumbel_scale=0.0, rounds=rounds)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        found = look(state, view=view)
+        found = search(
+            game, settings, evaluator, params, key, state, rounds, view=view, gumbel_scale=0.0
+        )
         move = found.edge if pick is None else pick(jnp.log(found.policy))
         return Choice(move, found.value * game.num_boxes)
 

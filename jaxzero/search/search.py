@@ -17,8 +17,8 @@ from jaxzero.game.structure import Structure
 from jaxzero.network.network import Network, evaluate_some, expected_margin
 from jaxzero.network.parts import SIZES
 from jaxzero.search import gumbel, mctx_search, plain_game, quiet_game
-from jaxzero.search.gumbel import SearchResult
-from jaxzero.search.tree import Root
+from jaxzero.search.gumbel import Problem, Rounds, SearchResult
+from jaxzero.search.tree import Expanded, Root
 
 
 class Evaluation(NamedTuple):
@@ -65,17 +65,17 @@ def search(
     params: chex.ArrayTree,
     key: jax.Array,
     state: State,
+    rounds: Rounds,
     *,
     view: chex.ArrayTree | None = None,
     gumbel_scale: float = 1.0,
-    rounds: gumbel.Rounds | None = None,
 ) -> SearchResult:
     """Search a batch of positions (State [B]) with Gumbel MuZero planning on the true rules.
 
+    `rounds` are `rounds_of(settings)`. With those of `padded_rounds` as data, one program serves
+    all numbers of simulations up to `settings.simulations`.
     `view` is the view of the positions, or of the positions before their free boxes were taken.
     Passing a known view saves work. `gumbel_scale` 1 explores at the root; 0 is deterministic.
-    With `rounds` from `gumbel.padded_rounds` as data, one program serves all numbers of simulations
-    up to `settings.simulations`.
     With `settings.nodes` quiet the positions must be quiet, and edge, policy and visits are over
     the moves of the quiet game.
     Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
@@ -83,13 +83,11 @@ def search(
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
     rules = game_of(settings)
-    outcome = jax.vmap(partial(rules.outcome, game))
-    expand = jax.vmap(partial(rules.expand, game))
     prior = jax.vmap(partial(rules.prior, game))
     structure_of = jax.vmap(rules.structure_of_searched)
 
-    def expand_and_evaluate(node, move, used=None):
-        node, view = expand(node, move)
+    def expand(node: chex.ArrayTree, move: jax.Array, used: jax.Array | None) -> Expanded:
+        node, view = jax.vmap(partial(rules.expand, game))(node, move)
         state = node.state
         if used is not None:  # an unused position counts as over, so it is not evaluated
             state = state._replace(drawn=state.drawn | ~used[:, None])
@@ -105,7 +103,7 @@ def search(
     # then expands the root like any other node.
     passed = State(state.drawn, -state.margin, 1 - state.player)
     expanded = None
-    if evaluator.platform != "cpu" and rounds is None:
+    if evaluator.platform != "cpu" and rounds.known:
         # This costs one more compiled copy, but a GPU need not analyse the positions again.
         first = evaluator.evaluate(params, state, structure_of(view))
         expanded = jax.vmap(rules.root)(state, view), prior(view, first.prior_logits), first.value
@@ -114,9 +112,15 @@ def search(
         legal=jax.vmap(partial(rules.legal, game))(view),
         expanded=expanded,
     )
-    # Values are in boxes divided by the boxes of the board.
-    value_scale = settings.value_scale_per_box * game.num_boxes
-    problem = settings, value_scale, expand_and_evaluate, outcome, key, root, gumbel_scale
-    if settings.engine == "mctx":
-        return mctx_search.plan(*problem)
-    return gumbel.plan(*problem, evaluator.platform, rounds)
+    problem = Problem(
+        settings,
+        rounds,
+        evaluator.platform,
+        root,
+        expand,
+        outcome=partial(rules.outcome, game),
+        value_scale=settings.value_scale_per_box * game.num_boxes,  # values are in shares of them
+        gumbel_scale=gumbel_scale,
+        key=key,
+    )
+    return mctx_search.plan(problem) if settings.engine == "mctx" else gumbel.plan(problem)

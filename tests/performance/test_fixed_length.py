@@ -19,7 +19,7 @@ from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance.timing import random_positions
-from jaxzero.search.gumbel import halving
+from jaxzero.search.gumbel import halving, rounds_of
 from jaxzero.search.search import Evaluation, PositionEvaluator, network_evaluator, search
 from jaxzero.training.learner import CPU_CHUNK, init_learner, update
 from jaxzero.training.openings import open_games
@@ -77,7 +77,9 @@ def part_program(config: Config, network: Network, part: str) -> tuple[Callable,
         return network.apply, (prepared, state.drawn)
     evaluator = network_evaluator(network)
     key = jax.eval_shape(lambda: jax.random.key(0))
-    return partial(search, network.game, config.search, evaluator), (prepared, key, state)
+    rounds = rounds_of(config.search)
+    program = partial(search, network.game, config.search, evaluator, rounds=rounds)
+    return program, (prepared, key, state)
 
 
 def unknown_loops(program) -> list[str]:
@@ -138,7 +140,7 @@ def traced_search(settings: SearchConfig):
         return Evaluation(jnp.zeros(drawn.shape), jnp.zeros(len(drawn)))
 
     evaluator = PositionEvaluator(lambda _, state, _found: counted(state.drawn), "gpu")
-    program = partial(search, game, settings, evaluator, ())
+    program = partial(search, game, settings, evaluator, (), rounds=rounds_of(settings))
     return jax.make_jaxpr(program)(jax.random.key(0), initial_states(game, 2))
 
 

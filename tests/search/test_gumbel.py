@@ -18,7 +18,14 @@ from mctx._src.seq_halving import get_sequence_of_considered_visits
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.search import gumbel
-from jaxzero.search.gumbel import Rounds, SearchResult, halving, padded_rounds, schedule
+from jaxzero.search.gumbel import (
+    Rounds,
+    SearchResult,
+    halving,
+    padded_rounds,
+    rounds_of,
+    schedule,
+)
 from jaxzero.search.search import Evaluation, PositionEvaluator, game_of, search
 
 KEY = jax.random.key(7)
@@ -79,7 +86,8 @@ def compare(
     table = schedule(settings).sum(axis=1)
 
     def run(settings: SearchConfig):
-        run = jax.jit(lambda: search(game, settings, chaotic(game, platform), (), KEY, state))
+        rounds, evaluator = rounds_of(settings), chaotic(game, platform)
+        run = jax.jit(lambda: search(game, settings, evaluator, (), KEY, state, rounds))
         return jax.device_get(run()._replace(tree=()))
 
     ours, compared = run(settings), 0
@@ -134,8 +142,9 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
     settings = SearchConfig(simulations=8, max_considered_actions=8, nodes="all")
     for most, platform in ((1024, "cpu"), (3, "cpu"), (1024, "gpu")):
         monkeypatch.setattr(gumbel, "CPU_BATCH", most)
-        run = jax.jit(partial(search, game, settings, PositionEvaluator(evaluate, platform)))
-        found.append(jax.block_until_ready(run((), KEY, state))._replace(tree=()))
+        problem = game, settings, PositionEvaluator(evaluate, platform), (), KEY, state
+        run = jax.jit(lambda problem=problem: search(*problem, rounds_of(settings)))
+        found.append(jax.block_until_ready(run())._replace(tree=()))
         jax.effects_barrier()
     # Batches of the root and the round: parts of 4, parts of 2, whole rounds.
     assert sizes == [4] + 4 * [4] + 2 * [2] + 7 * [2] + [4, 32]
@@ -178,13 +187,14 @@ def test_rounds_as_data_search_as_rounds_that_are_compiled(nodes, numbers):
     zeros = jnp.zeros(len(drawn), jnp.int32)
     state = State(jnp.asarray(drawn), zeros, zeros)
 
-    def find(settings: SearchConfig, rounds: Rounds | None) -> SearchResult:
-        found = search(game, settings, chaotic(game), (), KEY, state, rounds=rounds)
+    def find(settings: SearchConfig, rounds: Rounds) -> SearchResult:
+        found = search(game, settings, chaotic(game), (), KEY, state, rounds)
         return found._replace(tree=found.tree.moves.values[:, 0])
 
     padded = jax.jit(partial(find, most))
     for simulations in numbers:
-        alone = jax.jit(partial(find, replace(most, simulations=simulations)))(None)
+        own = replace(most, simulations=simulations)
+        alone = jax.jit(partial(find, own, rounds_of(own)))()
         found = padded(padded_rounds(most, simulations))
         for name in ("visits", "edge", "value", "tree"):
             np.testing.assert_array_equal(getattr(found, name), getattr(alone, name), name)
