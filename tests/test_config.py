@@ -60,7 +60,6 @@ WRONG = {
     "network.attention_heads: 2": "--network.attention_heads=2",
     "network.safe_end: True": "--network.safe_end=true",
     "search.engine: mctx": "--search={engine: mctx, nodes: quiet}",
-    "search.evaluation_batch: 8": "--search={engine: mctx, nodes: all, evaluation_batch: 8}",
     "selfplay.late_start_moves: 5": "--selfplay.late_start_moves=5",
     "selfplay.late_start_until: 0.5": "--selfplay.late_start_until=0.5",
 }

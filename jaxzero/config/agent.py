@@ -61,15 +61,9 @@ class NetworkConfig:
     compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     """Number format of activations and matrix products; parameters are always float32. auto:
     float32 on a CPU, because bfloat16 is slow there, else bfloat16. Leave auto."""
-    convolution: Literal["auto", "direct", "shifted", "winograd"] = "auto"
-    """Algorithm of the 3x3 convolutions; all compute the same. direct: XLA's own. shifted: nine
-    slices and a matrix product. winograd: Winograd's minimal filtering, float32 only. auto:
-    winograd (shifted in bfloat16) on a CPU for large batches, else direct. Leave auto."""
 
     def __post_init__(self):
         check_ranges(self, "network")
-        if self.convolution == "winograd" and self.compute_dtype == "bfloat16":
-            raise InputError("network.convolution: winograd needs float32, not bfloat16")
         for name in ("attention_heads", "safe_end"):
             if getattr(self, name) and self.trunk != "conv":
                 value = getattr(self, name)
@@ -105,15 +99,7 @@ class SearchConfig:
     """Positions in the search tree. quiet: only positions without a box to take; an exact rule
     plays the captures, so captures cost no simulations. all: every position, for comparisons."""
 
-    evaluation_batch: NonNegativeInt = 0
-    """Largest number of positions in one network call; larger rounds are divided. 0: no limit on a
-    GPU, and about 256 on a CPU, as many as its cache holds. Only with 0, a CPU also skips positions
-    that no game uses. A lower limit saves memory."""
-
     def __post_init__(self):
         check_ranges(self, "search")
         if self.engine == "mctx" and self.nodes == "quiet":
             raise InputError("search.engine: mctx needs search.nodes all, not quiet")
-        if self.evaluation_batch and self.engine == "mctx":
-            batch = f"search.evaluation_batch: {self.evaluation_batch}"
-            raise InputError(f"{batch} needs search.engine rounds, not mctx")

@@ -1,4 +1,4 @@
-"""Layers and residual blocks of the network, in the forms that suit the present device.
+"""Layers and residual blocks of the network, in the forms that suit the platform.
 
 No layer looks at other positions of the batch, so there are no batch statistics to synchronise, and
 convolution, bias and activation stay adjacent so that XLA can fuse them. Every block starts as the
@@ -19,7 +19,6 @@ import numpy as np
 from flax import linen as nn
 
 from jaxzero.config import NetworkConfig
-from jaxzero.errors import InputError
 
 # Smallest batch for Winograd: below it, transforming the kernels costs more than it saves.
 WINOGRAD_BATCH = 32
@@ -30,30 +29,11 @@ POINTS = (0, 1, -1, 2, -2, 1 / 2, -1 / 2)
 Dtype = jnp.dtype
 
 
-def compute_dtype(config: NetworkConfig) -> jnp.dtype:
-    """Return the number format of activations on the present device."""
-    name = config.compute_dtype
-    if name == "auto":
-        name = "float32" if jax.default_backend() == "cpu" else "bfloat16"
-    return jnp.dtype(name)
-
-
-def convolution_form(config: NetworkConfig, batch: int) -> str:
-    """Return the form of the convolutions of a batch on the present device.
-
-    Raises: InputError for Winograd's form with numbers that are not float32.
-    """
-    exact = compute_dtype(config) == jnp.float32
-    if config.convolution == "winograd" and not exact:
-        raise InputError(
-            "network.convolution: winograd needs network.compute_dtype float32, which auto is on a "
-            "CPU only"
-        )
-    if config.convolution != "auto":
-        return config.convolution
-    if jax.default_backend() != "cpu" or batch < WINOGRAD_BATCH:
+def convolution_form(platform: str, dtype: Dtype, batch: int) -> str:
+    """Return the form of the convolutions of a batch."""
+    if platform != "cpu" or batch < WINOGRAD_BATCH:
         return "direct"
-    return "winograd" if exact else "shifted"
+    return "winograd" if dtype == jnp.float32 else "shifted"
 
 
 class ConvBlock(nn.Module):

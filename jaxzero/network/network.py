@@ -8,6 +8,7 @@ parity is not local. The last layers of the heads always compute in float32.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -27,7 +28,6 @@ from jaxzero.network.layers import (
     Conv3x3,
     ConvBlock,
     DenseBlock,
-    compute_dtype,
     convolution_form,
     pooled,
 )
@@ -41,10 +41,10 @@ class Trunk(NamedTuple):
     """The inputs of a trunk and its layers. The layers are called inside a module."""
 
     inputs: Callable[[DotsAndBoxes, jax.Array, Structure | None, jnp.dtype], Inputs]
-    layers: Callable[..., Logits]  # (game, config, *inputs)
+    layers: Callable[..., Logits]  # (game, config, platform, *inputs)
 
 
-def dense(game: DotsAndBoxes, config: NetworkConfig, edges: jax.Array) -> Logits:
+def dense(game: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.Array) -> Logits:
     """Apply fully connected residual blocks to inputs [B, K]."""
     dtype = edges.dtype
     x = nn.Dense(config.channels, dtype=dtype)(edges)
@@ -57,9 +57,15 @@ def dense(game: DotsAndBoxes, config: NetworkConfig, edges: jax.Array) -> Logits
     )
 
 
-def conv(game: DotsAndBoxes, config: NetworkConfig, planes: jax.Array, counts: jax.Array) -> Logits:
+def conv(
+    game: DotsAndBoxes,
+    config: NetworkConfig,
+    platform: str,
+    planes: jax.Array,
+    counts: jax.Array,
+) -> Logits:
     """Convolve on the grid of dots; a square gives logits of the edges to its right and below."""
-    dtype, form = planes.dtype, convolution_form(config, len(planes))
+    dtype, form = planes.dtype, convolution_form(platform, planes.dtype, len(planes))
     structure_seen = counts.shape[-1] > 0
     x = Conv3x3(config.channels, form, dtype, inputs=grid_planes(structure_seen))(planes)
     if structure_seen:
@@ -107,11 +113,27 @@ class Prediction(NamedTuple):
     safe_end_logits: jax.Array | tuple = ()
 
 
+def present_platform() -> str:
+    """Return "cpu" or "gpu", whichever JAX computes on. All other code gets it passed."""
+    return "cpu" if jax.default_backend() == "cpu" else "gpu"
+
+
 class Network(nn.Module):
-    """Residual network with one of the `TRUNKS`. Batched: takes drawn edges [B, A] bool."""
+    """Residual network with one of the `TRUNKS`. Batched: takes drawn edges [B, A] bool.
+
+    The platform chooses between forms of the same computation, for the network and its users.
+    """
 
     game: DotsAndBoxes
     config: NetworkConfig
+    platform: str = field(default_factory=present_platform)  # "cpu" or "gpu"
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        """The number format of activations."""
+        if self.config.compute_dtype != "auto":
+            return jnp.dtype(self.config.compute_dtype)
+        return jnp.dtype("float32" if self.platform == "cpu" else "bfloat16")
 
     def __call__(self, drawn: jax.Array, found: Structure | None = None) -> Prediction:
         """Evaluate positions; pass their structure `found` [B] if it is known, to save work."""
@@ -125,12 +147,12 @@ class Network(nn.Module):
             found = None
         elif found is None:
             found = jax.vmap(partial(structure, self.game))(drawn)
-        return TRUNKS[self.config.trunk].inputs(self.game, drawn, found, compute_dtype(self.config))
+        return TRUNKS[self.config.trunk].inputs(self.game, drawn, found, self.dtype)
 
     @nn.compact
     def layers(self, *inputs: jax.Array) -> Logits:
         """Return the logits of positions from their inputs."""
-        return TRUNKS[self.config.trunk].layers(self.game, self.config, *inputs)
+        return TRUNKS[self.config.trunk].layers(self.game, self.config, self.platform, *inputs)
 
     def predict(self, drawn: jax.Array, logits: Logits) -> Prediction:
         """Mask drawn edges and impossible margins in the logits of positions."""
@@ -169,14 +191,13 @@ def inference_copy(network: Network, params: chex.ArrayTree, batch: int) -> chex
     Work that every evaluation would repeat on the weights is done once: matrices and kernels are
     cast to the format of the activations, and kernels are transformed for Winograd's convolution.
     """
-    dtype = compute_dtype(network.config)
     drawn = jnp.zeros((batch, network.game.num_edges), bool)
     _, prepared = network.apply(params, drawn, mutable=[PREPARED])
 
     def cast_one(path: tuple, leaf: jax.Array) -> jax.Array:
         # Normalisations and the last layers of the heads act in float32.
         wide = leaf.ndim < 2 or any(part.key in HEADS for part in path)
-        return leaf if wide else leaf.astype(dtype)
+        return leaf if wide else leaf.astype(network.dtype)
 
     cast = jax.tree_util.tree_map_with_path(cast_one, params)
     return {**cast, **prepared}

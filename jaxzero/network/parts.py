@@ -12,19 +12,9 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.config import SearchConfig
-
 # Positions in a round of one search. Each size compiles the layers once more, 0.3 s for 128 x 10,
 # but saves work: two cores take 4.4 ms for 2 positions of 5x5, 11 ms for 8.
 SIZES = (1, 2, 4, 8, 16)
-
-
-def computes_what_is_used(settings: SearchConfig) -> bool:
-    """Return whether a search leaves out the nodes that no game uses.
-
-    It does so on a CPU only. On a GPU the host would have to wait for the number of parts.
-    """
-    return jax.default_backend() == "cpu" and not settings.evaluation_batch
 
 
 def in_parts(

@@ -188,14 +188,14 @@ def selfplay_part(work: Workload, moves: int = 0) -> Part:
     games = work.games * (
         config.selfplay.games_per_iteration // config.lanes(config.selfplay.games_per_iteration)
     )
-    evaluate = network_evaluator(work.network, config.search)
+    evaluator = network_evaluator(work.network)
 
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
         if not moves:
-            return play_block(config, evaluate, params, key, games)
+            return play_block(config, evaluator, params, key, games)
         start = start_lanes(config, new_games(config, key, work.games))
-        step = partial(play_step, config, evaluate, params, key)
+        step = partial(play_step, config, evaluator, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
 
     decisions = work.games * (moves or config.decisions_per_lane)
@@ -240,9 +240,9 @@ def random_positions(network: Network, count: int) -> Positions:
 # Ceilings of one device
 
 
-def matmul_part(dtype: jnp.dtype) -> Part:
-    """Return a chain of square matrix products in `dtype`; counts 2 size^3 FLOP a product."""
-    on_gpu = jax.default_backend() != "cpu"
+def matmul_part(network: Network) -> Part:
+    """Return a chain of square matrix products as in `network`; counts 2 size^3 FLOP a product."""
+    on_gpu, dtype = network.platform != "cpu", network.dtype
     size, repeats = MATMUL_SIZES[on_gpu], 16 if on_gpu else 4
     # Random entries of +-1 / sqrt(size): the spectral radius is near 1, so products stay in range.
     left = jax.random.rademacher(jax.random.key(0), (size, size), dtype) * size**-0.5
@@ -251,8 +251,8 @@ def matmul_part(dtype: jnp.dtype) -> Part:
     return Part(call, repeats * 2 * size**3)
 
 
-def copy_part() -> Part:
+def copy_part(platform: str) -> Part:
     """Return passes over an array, read once and written once; counts the bytes."""
-    array = jnp.zeros(COPY_MEBIBYTES[jax.default_backend() != "cpu"] * 2**18, jnp.float32)
+    array = jnp.zeros(COPY_MEBIBYTES[platform != "cpu"] * 2**18, jnp.float32)
     # The loop works in place; a fresh output would first need new pages.
     return Part(repeated(lambda x: x + 1, array, 8), 8 * 2 * array.nbytes)

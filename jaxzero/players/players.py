@@ -41,6 +41,7 @@ from jaxzero.players.choosing import (
     decide,
 )
 from jaxzero.players.levels import Level, find_level, with_random_moves
+from jaxzero.search.gumbel import rounds_of
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
 
@@ -340,7 +341,8 @@ def _deciders(
         params = inference_copy(network, params, len(keys))
         if not searches:
             return by_policy(network, settings, params, pick)
-        return by_search(game, settings, network_evaluator(network, settings), params, pick)
+        evaluator, rounds = network_evaluator(network), rounds_of(settings)
+        return by_search(game, settings, evaluator, params, rounds, pick)
 
     def whole(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
         return choose(game, settings, chooser_of(params, keys), state)

@@ -71,13 +71,16 @@ def _think(
     drawn: jax.Array,
     rounds: tuple[jax.Array, ...],
 ) -> Thought:
-    game, evaluate, seen = network.game, network_evaluator(network, settings), []
+    game, evaluator, seen = network.game, network_evaluator(network), []
     params = inference_copy(network, params, 1)
     known, key = Rounds(*rounds), jax.random.key(0)  # unused: no noise
-    look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=known)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        seen.append(look(state, view=view))
+        seen.append(
+            search(
+                game, settings, evaluator, params, key, state, known, view=view, gumbel_scale=0.0
+            )
+        )
         return Choice(seen[0].edge, seen[0].value * game.num_boxes)
 
     zero = jnp.zeros(1, jnp.int32)
@@ -146,9 +149,8 @@ def _choose_many(
     params = inference_copy(network, params, len(drawn))
     chooser = by_policy(network, settings, params, pick)
     if rounds:
-        evaluate = network_evaluator(network, settings)
-        known = Rounds(*rounds)
-        chooser = by_search(network.game, settings, evaluate, params, rounds=known)
+        evaluator, known = network_evaluator(network), Rounds(*rounds)
+        chooser = by_search(network.game, settings, evaluator, params, known)
     zeros = jnp.zeros(len(drawn), jnp.int32)
     return choose(network.game, settings, chooser, State(drawn, zeros, zeros))
 

@@ -54,7 +54,7 @@ def resize(agent: Agent, game: DotsAndBoxes, option: str) -> Agent:
             f"{option} was trained on {network.game} and cannot play {game}: its trunk is "
             f"{network.config.trunk}, and only conv without attention plays every board"
         )
-    target = Network(game, network.config)
+    target = Network(game, network.config, network.platform)
     return replace(agent, network=target, params=resize_params(network, target, agent.params))
 
 

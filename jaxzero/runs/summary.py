@@ -23,7 +23,6 @@ from jaxzero.config import Config
 from jaxzero.host.files import append_text, write_json
 from jaxzero.host.memory import cores
 from jaxzero.host.status import spell
-from jaxzero.network.layers import compute_dtype
 from jaxzero.network.network import Network, count_params
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
@@ -48,7 +47,7 @@ def describe_devices(devices: list[jax.Device]) -> str:
 def print_header(config: Config, devices: list[jax.Device], network: Network) -> None:
     """Print device, network, replay and length of a run before anything is compiled."""
     settings, positions = config.network, config.iterations_kept * config.positions_per_iteration
-    size, dtype = count_params(param_shapes(network)), compute_dtype(settings).name
+    size, dtype = count_params(param_shapes(network)), network.dtype.name
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
     print(
         f"network       {settings.trunk} {settings.channels} x {settings.blocks} on "

@@ -59,7 +59,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     device), so a resumed run needs no saved key and equals a run that never stopped.
     """
     config.check_devices(devices)
-    evaluate = network_evaluator(network, config.search)
+    evaluator = network_evaluator(network)
     games = config.selfplay.games_per_iteration // devices
     batch_size = config.learner.batch_size // devices
 
@@ -68,7 +68,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
         params = inference_copy(network, playing_params(learner), config.lanes(games))
-        positions, played = play_block(config, evaluate, params, play_key, games, span[0])
+        positions, played = play_block(config, evaluator, params, play_key, games, span[0])
         replay = add(actor.replay, positions)
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span

@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
-from jaxzero.search.search import Evaluate, game_of, search
+from jaxzero.search.gumbel import rounds_of
+from jaxzero.search.search import PositionEvaluator, game_of, search
 from jaxzero.training.games import (
     Games,
     Play,
@@ -43,7 +44,7 @@ from jaxzero.training.targets import (
 
 def play_block(
     config: Config,
-    evaluate: Evaluate,
+    evaluator: PositionEvaluator,
     params: chex.ArrayTree,
     key: jax.Array,
     games: int,
@@ -57,7 +58,7 @@ def play_block(
     total = partial(jnp.sum, dtype=jnp.int32)
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
-    decisions, margins = play_to_the_end(config, evaluate, params, play_key, begin)
+    decisions, margins = play_to_the_end(config, evaluator, params, play_key, begin)
     played, late = total(decisions.played), config.selfplay.late_start_moves > 0
     steps = config.lane_steps if late else total(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
@@ -87,14 +88,18 @@ def play_block(
 
 
 def play_to_the_end(
-    config: Config, evaluate: Evaluate, params: chex.ArrayTree, play_key: jax.Array, games: Games
+    config: Config,
+    evaluator: PositionEvaluator,
+    params: chex.ArrayTree,
+    play_key: jax.Array,
+    games: Games,
 ) -> tuple[Decisions, jax.Array]:
     """Play games [N] to their end.
 
     Returns their decisions and the final margins of the first player [N] int32. With a queue some
     games may never begin: they have no decision.
     """
-    step = partial(play_step, config, evaluate, params, play_key)
+    step = partial(play_step, config, evaluator, params, play_key)
     if config.selfplay.late_start_moves:
         return play_queue(config, step, games)
 
@@ -106,7 +111,11 @@ def play_to_the_end(
 
 
 def play_step(
-    config: Config, evaluate: Evaluate, params: chex.ArrayTree, play_key: jax.Array, play: Play
+    config: Config,
+    evaluator: PositionEvaluator,
+    params: chex.ArrayTree,
+    play_key: jax.Array,
+    play: Play,
 ) -> Play:
     """Make one decision in every lane."""
     game, rules, games = config.game.board, game_of(config.search), play.games
@@ -114,7 +123,10 @@ def play_step(
     search_key, sample_key = jax.random.split(step_key)
     position = positions_to_search(config, games)
     ended = has_ended(position)
-    found = search(game, config.search, evaluate, params, search_key, position, view=games.view)
+    rounds = rounds_of(config.search)
+    found = search(
+        game, config.search, evaluator, params, search_key, position, rounds, view=games.view
+    )
     value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
