@@ -78,6 +78,7 @@ def examples_of(page: str) -> list[tuple[str, str]]:
     [
         ("docs/playing.md", 0),
         pytest.param("docs/playing.md", 1, marks=pytest.mark.slow),
+        pytest.param("docs/playing.md", 2, marks=pytest.mark.slow),
         pytest.param("README.md", 0, marks=pytest.mark.slow),
     ],
 )
