@@ -59,7 +59,6 @@ WRONG = {
     "iterations: 0": "--iterations=0",
     "network.attention_heads: 2": "--network.attention_heads=2",
     "network.safe_end: True": "--network.safe_end=true",
-    "search.engine: mctx": "--search={engine: mctx, nodes: quiet}",
     "selfplay.late_start_moves: 5": "--selfplay.late_start_moves=5",
     "selfplay.late_start_until: 0.5": "--selfplay.late_start_until=0.5",
 }

@@ -89,17 +89,11 @@ class SearchConfig:
     """Weight of values against the policy of the network (c_scale of Gumbel AlphaZero). One box
     more adds value_scale_per_box * (50 + visits of the most visited move) to the logit of a move,
     at first 2.5 with the defaults. The setting means the same on boards of any size."""
-    engine: Literal["rounds", "mctx"] = "rounds"
-    """Implementation of the search. rounds: all simulations of a round of sequential halving go
-    through the network in one batch; a position with fewer moves than max_considered_actions can
-    get fewer simulations. mctx: the library mctx runs one simulation after the other, for
-    comparisons in the plain game (search.nodes all). Both choose the same moves after the same
-    visits."""
     nodes: Literal["all", "quiet"] = "quiet"
     """Positions in the search tree. quiet: only positions without a box to take; an exact rule
-    plays the captures, so captures cost no simulations. all: every position, for comparisons."""
+    plays the captures, so captures cost no simulations. Each round of simulations is one batch; a
+    position with few moves gets fewer simulations. all: every position, for comparisons; the
+    library mctx searches in self-play, one simulation after the other."""
 
     def __post_init__(self):
         check_ranges(self, "search")
-        if self.engine == "mctx" and self.nodes == "quiet":
-            raise InputError("search.engine: mctx needs search.nodes all, not quiet")

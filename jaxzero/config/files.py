@@ -22,7 +22,6 @@ RENAMED = {
     "search.value_scale": "search.value_scale_per_box: divide it by the boxes of the board",
     "search.considered": "search.max_considered_actions",
     "search.reduction": "search.nodes: all in place of none, quiet in place of exact",
-    "search.max_depth": "search.engine: rounds, which needs no limit; delete the old one",
     "learner.decay_share": "learner.decay_fraction",
 }
 # Settings with a new name. Files may still use the old name.

@@ -303,7 +303,6 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
     settings, searches = agent.settings, simulations > 0
     if searches:
         settings = replace(settings, simulations=simulations)
-    varied = searches and (agent.temperature or settings.engine != "rounds")
     act, of_turn, whole = _deciders(agent.network, settings, agent.temperature, searches)
 
     def alone(params: chex.ArrayTree, keys: jax.Array, drawn: np.ndarray) -> int:
@@ -321,7 +320,7 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
         agent.params,
         decide=of_turn if settings.nodes == "quiet" else None,
         whole=whole,
-        one=None if varied else alone,
+        one=None if searches and agent.temperature else alone,
     )
 
 

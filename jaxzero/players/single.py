@@ -53,14 +53,10 @@ def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
 
 
 def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tuple]:
-    """Return an agent whose program has room for the simulations, and their rounds as data.
-
-    The engine becomes `rounds` for every network: both engines choose the same moves, but only
-    `rounds` has the values.
-    """
+    """Return an agent whose program has room for the simulations, and their rounds as data."""
     # Room for `least` or the next power of two, so that few programs are compiled.
     most = min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
-    settings = replace(agent.settings, simulations=most, engine="rounds")
+    settings = replace(agent.settings, simulations=most)
     return replace(agent, settings=settings), tuple(padded_rounds(settings, simulations))
 
 

@@ -164,7 +164,7 @@ class Problem(NamedTuple):
     key: jax.Array
 
 
-def plan(problem: Problem) -> SearchResult:
+def search_by_rounds(problem: Problem) -> SearchResult:
     """Search a batch of positions by rounds."""
     rounds, root, on_cpu = problem.rounds, problem.root, problem.platform == "cpu"
     weigh, gumbel = partial(weighted_values, problem.value_scale), root_noise(problem)

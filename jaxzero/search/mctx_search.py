@@ -1,10 +1,10 @@
 """The search of the plain game by the library mctx, one simulation after the other.
 
-It is the reference for the search by rounds (`gumbel`): both choose the same moves after the same
-visits. The setting `search.engine mctx` selects it. mctx needs fixed rewards and discounts of
-moves. In the plain game the reward is the boxes that a move closes, and the discount is 1 if the
-mover moves again, -1 if the opponent moves. In the quiet game both depend on the value after the
-move, so mctx cannot search it. Only this file uses mctx.
+Self-play uses it where every position is a node (`search.nodes all`). It is also the reference for
+the search by rounds: both choose the same moves after the same visits. mctx needs fixed rewards and
+discounts of moves. In the plain game the reward is the boxes that a move closes, and the discount
+is 1 if the mover moves again, -1 if the opponent moves. In the quiet game both depend on the value
+after the move, so mctx cannot search it. Only this file uses mctx.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxzero.search.gumbel import Problem, SearchResult
 from jaxzero.search.tree import NO_MOVE, VISIT_OFFSET
 
 
-def plan(problem: Problem) -> SearchResult:
+def search_by_mctx(problem: Problem) -> SearchResult:
     """Search a batch of positions."""
     root, settings = problem.root, problem.settings
 

@@ -1,4 +1,4 @@
-"""The tree search of a batch of games, with the nodes, evaluator and engine of the settings."""
+"""The tree search of a batch of games, with the nodes of the settings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.game.structure import Structure
 from jaxzero.network.network import Network, evaluate_some, expected_margin
 from jaxzero.network.parts import SIZES
-from jaxzero.search import gumbel, mctx_search, plain_game, quiet_game
-from jaxzero.search.gumbel import Problem, Rounds, SearchResult
+from jaxzero.search import plain_game, quiet_game
+from jaxzero.search.gumbel import Problem, Rounds, SearchResult, rounds_of, search_by_rounds
+from jaxzero.search.mctx_search import search_by_mctx
 from jaxzero.search.tree import Expanded, Root
 
 
@@ -80,6 +81,36 @@ def search(
     the moves of the quiet game.
     Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
     """
+    problem = make_problem(game, settings, evaluator, params, key, state, rounds, view)
+    return search_by_rounds(problem._replace(gumbel_scale=gumbel_scale))
+
+
+def selfplay_search(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluator: PositionEvaluator,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: State,
+    view: chex.ArrayTree | None = None,
+) -> SearchResult:
+    """Search a batch of positions as `search` does, by mctx where every position is a node."""
+    rounds = rounds_of(settings)
+    problem = make_problem(game, settings, evaluator, params, key, state, rounds, view)
+    return search_by_mctx(problem) if settings.nodes == "all" else search_by_rounds(problem)
+
+
+def make_problem(
+    game: DotsAndBoxes,
+    settings: SearchConfig,
+    evaluator: PositionEvaluator,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: State,
+    rounds: Rounds,
+    view: chex.ArrayTree | None,
+) -> Problem:
+    """Return the search of a batch of positions, with noise at the root."""
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     chex.assert_equal_shape([state.margin, state.player], custom_message="margin and player")
     rules = game_of(settings)
@@ -112,7 +143,7 @@ def search(
         legal=jax.vmap(partial(rules.legal, game))(view),
         expanded=expanded,
     )
-    problem = Problem(
+    return Problem(
         settings,
         rounds,
         evaluator.platform,
@@ -120,7 +151,6 @@ def search(
         expand,
         outcome=partial(rules.outcome, game),
         value_scale=settings.value_scale_per_box * game.num_boxes,  # values are in shares of them
-        gumbel_scale=gumbel_scale,
+        gumbel_scale=1.0,
         key=key,
     )
-    return mctx_search.plan(problem) if settings.engine == "mctx" else gumbel.plan(problem)

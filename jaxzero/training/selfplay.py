@@ -18,8 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
-from jaxzero.search.gumbel import rounds_of
-from jaxzero.search.search import PositionEvaluator, game_of, search
+from jaxzero.search.search import PositionEvaluator, game_of, selfplay_search
 from jaxzero.training.games import (
     Games,
     Play,
@@ -123,9 +122,8 @@ def play_step(
     search_key, sample_key = jax.random.split(step_key)
     position = positions_to_search(config, games)
     ended = has_ended(position)
-    rounds = rounds_of(config.search)
-    found = search(
-        game, config.search, evaluator, params, search_key, position, rounds, view=games.view
+    found = selfplay_search(
+        game, config.search, evaluator, params, search_key, position, games.view
     )
     value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)

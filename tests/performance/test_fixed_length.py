@@ -20,7 +20,13 @@ from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance.timing import random_positions
 from jaxzero.search.gumbel import halving, rounds_of
-from jaxzero.search.search import Evaluation, PositionEvaluator, network_evaluator, search
+from jaxzero.search.search import (
+    Evaluation,
+    PositionEvaluator,
+    network_evaluator,
+    search,
+    selfplay_search,
+)
 from jaxzero.training.learner import CPU_CHUNK, init_learner, update
 from jaxzero.training.openings import open_games
 
@@ -131,7 +137,7 @@ def test_loops_of_unknown_length_are_seen():
     assert unknown_loops(fixed) == []
 
 
-def traced_search(settings: SearchConfig):
+def traced_search(settings: SearchConfig, of_selfplay: bool = False):
     """Trace a search; its evaluator is a program with the name `counted`."""
     game = DotsAndBoxes(2, 2)
 
@@ -141,6 +147,8 @@ def traced_search(settings: SearchConfig):
 
     evaluator = PositionEvaluator(lambda _, state, _found: counted(state.drawn), "gpu")
     program = partial(search, game, settings, evaluator, (), rounds=rounds_of(settings))
+    if of_selfplay:
+        program = partial(selfplay_search, game, settings, evaluator, ())
     return jax.make_jaxpr(program)(jax.random.key(0), initial_states(game, 2))
 
 
@@ -159,7 +167,9 @@ def test_a_round_is_one_call_of_the_network(simulations, considered):
     assert network_calls(traced_search(SearchConfig(simulations, considered))) == rounds + 1
 
 
-def test_mctx_calls_the_network_at_every_simulation():
-    traced = traced_search(SearchConfig(16, 16, engine="mctx", nodes="all"))
-    assert network_calls(traced) == 17
-    assert unknown_loops(traced)  # its descent and its backup
+def test_self_play_searches_by_mctx_where_every_position_is_a_node():
+    plain = traced_search(SearchConfig(16, 16, nodes="all"), of_selfplay=True)
+    assert network_calls(plain) == 17  # one after the other
+    assert unknown_loops(plain)  # its descent and its backup
+    quiet = traced_search(SearchConfig(16, 16, nodes="quiet"), of_selfplay=True)
+    assert network_calls(quiet) == len(halving(16, 16)) + 1 and not unknown_loops(quiet)

@@ -16,10 +16,10 @@ from jaxzero.search import mctx_search
 from jaxzero.search.gumbel import Problem, SearchResult
 
 
-def plan(problem: Problem) -> SearchResult:
-    """Search as `gumbel.plan` does."""
+def search_by_mctx(problem: Problem) -> SearchResult:
+    """Search as `search_by_rounds` does."""
     with mock.patch("mctx._src.search.backward", jax.vmap(partial(backward, problem.outcome))):
-        return mctx_search.plan(problem)
+        return mctx_search.search_by_mctx(problem)
 
 
 def backward(outcome, tree: mctx.Tree, leaf: jax.Array) -> mctx.Tree:

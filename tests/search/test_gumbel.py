@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +19,23 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.search import gumbel
 from jaxzero.search.gumbel import (
+    Problem,
     Rounds,
     SearchResult,
     halving,
     padded_rounds,
     rounds_of,
     schedule,
+    search_by_rounds,
 )
-from jaxzero.search.search import Evaluation, PositionEvaluator, game_of, search
+from jaxzero.search.mctx_search import search_by_mctx
+from jaxzero.search.search import (
+    Evaluation,
+    PositionEvaluator,
+    game_of,
+    make_problem,
+    search,
+)
 
 KEY = jax.random.key(7)
 
@@ -70,7 +79,7 @@ def chaotic(game: DotsAndBoxes, platform: str = "cpu") -> PositionEvaluator:
 def compare(
     game: DotsAndBoxes, settings: SearchConfig, platform: str, count: int, most_kinds: int
 ) -> int:
-    """Compare both engines on random positions; return the number of compared positions.
+    """Compare rounds with mctx on random positions; return the number of compared positions.
 
     Compare the `most_kinds` largest groups of positions with equal numbers of considered moves.
     """
@@ -85,21 +94,18 @@ def compare(
     considered = np.minimum(moves, settings.max_considered_actions)
     table = schedule(settings).sum(axis=1)
 
-    def run(settings: SearchConfig):
-        rounds, evaluator = rounds_of(settings), chaotic(game, platform)
-        run = jax.jit(lambda: search(game, settings, evaluator, (), KEY, state, rounds))
-        return jax.device_get(run()._replace(tree=()))
+    def run(settings: SearchConfig, search_by: Callable[[Problem], SearchResult]) -> SearchResult:
+        problem = game, settings, chaotic(game, platform), (), KEY, state, rounds_of(settings)
+        run = jax.jit(lambda: search_by(make_problem(*problem, view=None))._replace(tree=()))
+        return jax.device_get(run())
 
-    ours, compared = run(settings), 0
+    by_mctx = search_by_mctx if settings.nodes == "all" else mctx_oracle.search_by_mctx
+    ours, compared = run(settings, search_by_rounds), 0
     kinds, sizes = np.unique(considered[considered > 0], return_counts=True)
     for kind in kinds[np.argsort(-sizes)][:most_kinds]:
         rows = considered == kind
         fewer = replace(settings, simulations=int(table[kind]))
-        if settings.nodes == "all":
-            theirs = run(replace(fewer, engine="mctx"))
-        else:
-            with mock.patch.object(gumbel, "plan", mctx_oracle.plan):
-                theirs = run(fewer)
+        theirs = run(fewer, by_mctx)
         np.testing.assert_array_equal(ours.visits[rows], theirs.visits[rows])
         np.testing.assert_array_equal(ours.edge[rows], theirs.edge[rows])
         np.testing.assert_allclose(ours.policy[rows], theirs.policy[rows], atol=1e-5)
