@@ -21,12 +21,12 @@ from jaxzero.game import (
     initial_states,
     step,
 )
+from jaxzero.host.background import cancelled_by
 from jaxzero.host.memory import cores
 from jaxzero.host.status import doing
 from jaxzero.measure import suite
 from jaxzero.measure.suite import BANDS, Suite, read_positions, write_positions
 from jaxzero.players.players import Player
-from jaxzero.solver.cancellation import cancelled_by
 from jaxzero.solver.endgame import move_bounds, new_table
 
 SAVE_SECONDS = 20.0  # between two saves of results

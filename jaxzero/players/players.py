@@ -24,11 +24,13 @@ from jaxzero.errors import InputError, as_field, nearest, shortened
 from jaxzero.game import (
     DotsAndBoxes,
     State,
+    box_sides_table,
     fullest_beside,
     legal_edges,
     most_sides_beside,
     random_edge,
 )
+from jaxzero.game.board import take_free_boxes
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players import expert, single
 from jaxzero.players.agent import Agent
@@ -43,6 +45,7 @@ from jaxzero.players.choosing import (
 from jaxzero.players.levels import Level, find_level, with_random_moves
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
+from jaxzero.solver.small import exact_answer
 
 Act = Callable[[chex.ArrayTree, jax.Array, State], jax.Array]
 HostAct = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -50,6 +53,7 @@ Decide = Callable[[chex.ArrayTree, jax.Array, State], Choice]
 KNOWN = {
     "random": "any legal edge",
     "greedy": "takes a box, else gives none away, else anything",
+    "rules": "exact with at most 12 edges left, else it takes boxes and gives few away",
     "perfect": "the exact solver, random among the best moves",
     "perfect:SHARE": "the same with this share of random moves, such as perfect:0.1",
     "policy": "the network without search",
@@ -170,7 +174,7 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
     def refused(words: str) -> InputError:
         return InputError(f"player: {shortened(repr(name))} {words}")
 
-    if argument and kind in ("random", "greedy", "policy"):
+    if argument and kind in ("random", "greedy", "rules", "policy"):
         raise refused("takes no argument")
     count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
     if kind == "search" and not 1 <= count <= MOST_COUNT:
@@ -192,6 +196,8 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
         return Player(name, _act_random, candidates=np.logical_not)
     if kind == "greedy":
         return Player(name, _greedy(game), candidates=partial(careful_edges, game))
+    if kind == "rules":
+        return Player(name, partial(choose_by_rules, game), on_host=True)
     if kind == "perfect":
         check_board(game)
         return Player(name, partial(_act_perfect, game, share), on_host=True)
@@ -289,6 +295,38 @@ def careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     closing, safe = ~drawn & (fullest == 3), ~drawn & (fullest < 2)
     chosen = np.where(safe.any(axis=1, keepdims=True), safe, ~drawn)
     return np.where(closing.any(axis=1, keepdims=True), closing, chosen)
+
+
+def choose_by_rules(game: DotsAndBoxes, seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Choose an edge in every position without compiling: [B] int32.
+
+    With few edges left it is the exact answer, else one of `simple_edges` at random.
+    `seeds` [B] uint32, `drawn` [B, A] bool.
+    """
+    edges = [exact_answer(game, row) for row in drawn]
+    for number, row in enumerate(drawn):
+        if edges[number] is None:
+            generator = np.random.default_rng([seeds[number], row.sum()])
+            edges[number] = generator.choice(simple_edges(game, row))
+    return np.array(edges, np.int32)
+
+
+def simple_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the edges of a position [A] bool that simple rules allow.
+
+    They close a box, else give no box away, else give away the fewest boxes.
+    """
+    edges = np.flatnonzero(careful_edges(game, drawn[None])[0])
+    if fullest_beside(game, drawn)[edges].max() == 2:  # every edge gives boxes away
+        after = take_free_boxes(game, drawn | (np.arange(game.num_edges) == edges[:, None]))
+        lost = after[:, box_sides_table(game)].all(axis=-1).sum(axis=1)  # with those closed before
+        edges = edges[lost == lost.min()]
+    return edges
+
+
+def draws_best(player: str) -> bool:
+    """Return whether a player draws the edge it thinks best, so the solver may answer for it."""
+    return player == "perfect" or player.startswith(("search", "expert"))
 
 
 @lru_cache(maxsize=4)

@@ -17,7 +17,6 @@ from jaxzero.play.game import Record, Side, choose
 from jaxzero.play.modes import choose_game, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game
 from jaxzero.players.players import Player, make_player
-from jaxzero.players.preparation import STAND_INS, Answer
 from jaxzero.solver.endgame import solve
 
 PAIR = DotsAndBoxes(1, 2)
@@ -202,18 +201,20 @@ def test_a_game_to_go_on_with_has_the_board_asked_for():
             choose_game(*given, [])
 
 
-def test_a_stand_in_moves_and_hints_for_a_player_that_compiles_and_a_line_says_so():
-    board = DotsAndBoxes(2, 21)  # beyond the solver
-    said, entries = [], iter(["h0,0", "hint", "quit"])
-    player = make_player("greedy", board)
-    edge = board.num_edges - 1
-    setup = Setup(
-        (Side("you"), Side("AI", player)),
-        lambda _: next(entries),
-        said.append,
-        stand_in=lambda *_: Answer(edge, "rules"),
-    )
-    record = play_game(Record(board), setup)
-    assert record.moves == (0, edge)
-    answered = [line.split(":")[0] for line in said if STAND_INS["rules"] in line]
-    assert answered == ["AI (greedy) is still compiling", "hint"]
+def test_a_player_that_compiles_is_waited_for_unless_the_solver_answers(gate):
+    """The exact answer is a move of perfect play; the player itself would draw another edge."""
+    waited = []
+
+    def compile_and_act(params, keys, state) -> jax.Array:
+        gate.wait(0.1)  # while compiling
+        waited.append(state.drawn.shape)
+        return act_lowest(params, keys, state)
+
+    for exact in (True, False):
+        player = Player("slow", compile_and_act)
+        entries = iter(["quit"])
+        sides = Side("AI", player), Side("you")
+        setup = Setup(sides, lambda _, rest=entries: next(rest), lambda _: None, exact=exact)
+        record = play_game(Record(PAIR), setup)
+        assert bool(waited) == (not exact)
+        assert record.moves == ((solve(PAIR, []).best[0],) if exact else (0,))

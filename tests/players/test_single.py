@@ -11,7 +11,8 @@ from compiled import tiny_agent
 
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import DotsAndBoxes, initial_states
-from jaxzero.players import expert, recent, single
+from jaxzero.host import background
+from jaxzero.players import expert, single
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import make_player
@@ -23,7 +24,7 @@ EMPTY = np.zeros(GAME.num_edges, bool)
 @pytest.fixture
 def agent(monkeypatch) -> Agent:
     """Return an agent without compiled programs."""
-    monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))
+    monkeypatch.setattr(background, "_boards", background.OrderedDict())
     return tiny_agent(GAME)
 
 
