@@ -138,7 +138,7 @@ def self_play(game: DotsAndBoxes, player: Player, games: int, seed: int) -> np.n
             edge, strays = np.zeros(games, int), np.arange(games)
         else:
             key = jax.random.fold_in(jax.random.key(seed), ply)
-            edge = np.array(player.choose(jax.random.split(key, games), state))
+            edge = np.array(player.decide(jax.random.split(key, games), state).edge)
             strays = np.flatnonzero(rng.random(games) < NOISE)
         for stray in strays:
             edge[stray] = rng.choice(np.flatnonzero(~drawn[stray]))

@@ -114,7 +114,7 @@ def choose(player: Player, record: Record, seed: int) -> int:
     The edge depends on position, seed and ply only, so a player repeats its move after an undo.
     """
     key = jax.random.fold_in(jax.random.key(seed), len(record.moves))
-    return int(player.choose(key[None], record.state())[0])
+    return int(player.decide(key[None], record.state()).edge[0])
 
 
 def choose_when_ready(

@@ -141,7 +141,7 @@ def _choose_many(
         known = Rounds(*rounds)
         chooser = by_search(network.game, settings, evaluate, params, rounds=known)
     zeros = jnp.zeros(len(drawn), jnp.int32)
-    return choose(network.game, settings, chooser, State(drawn, zeros, zeros))
+    return choose(network.game, settings, chooser, State(drawn, zeros, zeros))[:2]
 
 
 def call(function: Callable, agent: Agent, *inputs: Any) -> Any:

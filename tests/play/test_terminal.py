@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,6 +15,7 @@ from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.play.game import Record, Side, choose
 from jaxzero.play.modes import choose_game, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game
+from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Player, make_player
 from jaxzero.solver.endgame import solve
 
@@ -23,11 +23,11 @@ PAIR = DotsAndBoxes(1, 2)
 SQUARE = DotsAndBoxes(2, 2)
 
 
-def act_lowest(_params, _keys, state) -> jax.Array:
-    return jnp.argmin(state.drawn, axis=-1).astype(jnp.int32)
+def draw_lowest(_keys, state) -> Choice:
+    return Choice(np.argmin(state.drawn, axis=-1))
 
 
-LOWEST = Player("lowest", act_lowest)  # draws the free edge with the lowest number
+LOWEST = Player("lowest", draw_lowest)  # draws the free edge with the lowest number
 SIDES = (Side("you"), Side("AI", LOWEST))
 
 
@@ -201,20 +201,19 @@ def test_a_game_to_go_on_with_has_the_board_asked_for():
             choose_game(*given, [])
 
 
-def test_a_player_that_compiles_is_waited_for_unless_the_solver_answers(gate):
+def test_a_player_that_compiles_is_waited_for_unless_the_solver_answers():
     """The exact answer is a move of perfect play; the player itself would draw another edge."""
-    waited = []
+    asked = []
 
-    def compile_and_act(params, keys, state) -> jax.Array:
-        gate.wait(0.1)  # while compiling
-        waited.append(state.drawn.shape)
-        return act_lowest(params, keys, state)
+    def compile_and_draw(keys, state) -> Choice:
+        asked.append(keys)
+        return draw_lowest(keys, state)
 
     for exact in (True, False):
-        player = Player("slow", compile_and_act)
+        player = Player("slow", compile_and_draw)
         entries = iter(["quit"])
         sides = Side("AI", player), Side("you")
         setup = Setup(sides, lambda _, rest=entries: next(rest), lambda _: None, exact=exact)
         record = play_game(Record(PAIR), setup)
-        assert bool(waited) == (not exact)
+        assert bool(asked) == (not exact)
         assert record.moves == ((solve(PAIR, []).best[0],) if exact else (0,))

@@ -11,7 +11,12 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, initial_states, parse_edge, parse_edges
 from jaxzero.measure.arena import play_match
 from jaxzero.play.game import Record, choose, draw_turn
-from jaxzero.players.players import choose_by_rules, make_player, simple_edges
+from jaxzero.players.players import (
+    choose_by_rules,
+    make_player,
+    play_perfectly,
+    simple_edges,
+)
 from jaxzero.solver.endgame import move_values
 from jaxzero.solver.small import MOST_UNDRAWN
 
@@ -32,7 +37,7 @@ def test_a_batch_may_have_finished_games():
     drawn[1, 5] = False
     states = initial_states(GAME, 2)._replace(drawn=drawn)
     keys = jax.random.split(jax.random.key(0), 2)
-    assert make_player("perfect", GAME).choose(keys, states)[1] == 5
+    assert make_player("perfect", GAME).decide(keys, states).edge[1] == 5
 
 
 def test_where_the_solver_gives_up_perfect_is_careful():
@@ -41,9 +46,8 @@ def test_where_the_solver_gives_up_perfect_is_careful():
     free, open_ = np.zeros((2, 1000, game.num_edges), bool)
     free[:, [0, 5, 30]] = True  # three sides of the first box
     open_[:, [0, 5]] = True  # two sides of the first box
-    edges = make_player("perfect", game).act(
-        np.arange(2000, dtype=np.uint32), np.append(free, open_, axis=0)
-    )
+    seeds = np.arange(2000, dtype=np.uint32)
+    edges = play_perfectly(game, 0.0, seeds, np.append(free, open_, axis=0))
     assert set(edges[:1000].tolist()) == {31}
     # All edges but the drawn ones and the two that add a third side to the box.
     assert set(edges[1000:].tolist()) == set(range(game.num_edges)) - {0, 5, 30, 31}

@@ -43,8 +43,8 @@ def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
     made = expert.new_expert(agent, 0.1)
     expert.choose_edges(made, np.zeros(1, np.uint32), EMPTY[None])
     keys = jax.random.split(jax.random.key(0), 1)
-    edges = make_player("search:64", GAME, agent).choose(keys, initial_states(GAME, 1))
-    assert edges == single.think(agent, EMPTY, 64).edge
+    found = make_player("search:64", GAME, agent).decide(keys, initial_states(GAME, 1))
+    assert found.edge == single.think(agent, EMPTY, 64).edge
     assert len(traced) == 1
 
 
