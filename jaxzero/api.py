@@ -26,12 +26,12 @@ from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
-from jaxzero.players.preparation import exact_answer
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
 from jaxzero.runs.run_dir import refuse_run
 from jaxzero.runs.source import SUFFIX, Source
+from jaxzero.solver.small import exact_answer
 
 # Drawn edges: numbers or names such as h2,1; names in a text; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
@@ -78,10 +78,10 @@ class Engine:
         """Return the edge to draw in each of many positions, searched together."""
         simulations = _number("simulations", simulations, SimulationsOrNone)
         boards = self._boards(positions)
-        known = [simulations and exact_answer(self.board, drawn) for drawn in boards]
-        rest = [drawn for drawn, found in zip(boards, known, strict=True) if not found]
-        edges = iter(self._choose(rest, simulations)[0])
-        return [found.edge if found else next(edges) for found in known]
+        known = [exact_answer(self.board, drawn) if simulations else None for drawn in boards]
+        rest = [drawn for drawn, edge in zip(boards, known, strict=True) if edge is None]
+        chosen = iter(self._choose(rest, simulations)[0])
+        return [next(chosen) if edge is None else edge for edge in known]
 
     def values(self, positions: Iterable[Position], simulations: int = 64) -> list[float]:
         """Return for each position the boxes still to come: side to move minus opponent.

@@ -47,7 +47,7 @@ def evaluate_parser() -> ArgumentParser:
         "--opponents",
         default="",
         help="players to play a match against, separated by commas: random, greedy, "
-        "perfect, perfect:SHARE, policy, search:SIMULATIONS, expert:SECONDS, "
+        "rules, perfect, perfect:SHARE, policy, search:SIMULATIONS, expert:SECONDS, "
         "level:LEVEL",
     )
     parser.add_argument(

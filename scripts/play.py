@@ -31,7 +31,7 @@ from jaxzero.runs.run_dir import check_new_folder, refuse_file_of_run
 from jaxzero.runs.source import add_source_options, source_of
 
 PLAYERS = (
-    "random, greedy, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
+    "random, greedy, rules, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
     "expert:SECONDS, level:LEVEL"
 )
 ONLY_IN = {  # the modes of each option that does not apply to every mode

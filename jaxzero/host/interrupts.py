@@ -31,6 +31,7 @@ from types import SimpleNamespace, TracebackType
 from typing import NoReturn
 
 from jaxzero.errors import InputError
+from jaxzero.host.background import is_compiling
 from jaxzero.host.environment import check_environment, refused_by_jax
 from jaxzero.host.streams import OutputLost, guard_streams
 
@@ -149,11 +150,6 @@ def _try(action: Callable[[], object]) -> None:
         action()
 
 
-def ends_threads() -> bool:
-    """Return whether the end of the main thread ends all threads, as it does in a script."""
-    return _state.installed
-
-
 @contextmanager
 def ends_at_once() -> Iterator[None]:
     """Make this process end right after a block, whatever its other threads are doing."""
@@ -161,9 +157,17 @@ def ends_at_once() -> Iterator[None]:
     try:
         yield
         _state.code = 0
+        _leave_compiling()
     except SystemExit as end:
         _state.code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        _leave_compiling()
         raise
+
+
+def _leave_compiling() -> None:
+    """End the process now if a thread compiles; Python itself would wait for the thread."""
+    if is_compiling():
+        _leave()
 
 
 def _leave() -> None:

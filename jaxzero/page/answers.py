@@ -8,25 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, fields
-from functools import partial
 from typing import Any
 
 from jaxzero import __version__
 from jaxzero.config.ranges import Seed, check_number, number, whole
 from jaxzero.errors import InputError, shortened
-from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
-from jaxzero.page.opponents import OWN_NETWORK, agent_of, play_level
+from jaxzero.page.opponents import OWN_NETWORK, agent_of, analysis_programs, play_level
 from jaxzero.page.problems import THEMES, find_problem
 from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE, Record
-from jaxzero.play.looking import prepare
+from jaxzero.play.review import ReviewLine
 from jaxzero.play.review import review as review_game
 from jaxzero.players.levels import LEVELS, find_level
-from jaxzero.players.preparation import PREPARATION
-from jaxzero.solver.cancellation import check_cancelled
-from jaxzero.solver.endgame import can_solve, solve
 
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
@@ -48,13 +43,13 @@ def about() -> Answer:
 
 
 def move(question: Answer) -> Answer:
-    """Return the whole turn of the side to move, and the stand-in for the level, if any."""
+    """Return the whole turn of the side to move."""
     record, level = record_of(question), find_level(text_of(question, "level", "5"))
     seed = check_number("seed", question.get("seed", 0), Seed)
     if record.is_over:
         raise InputError("moves: the game is over")
-    after, by = play_level(level, record, seed)
-    return {"edges": list(after.moves[len(record.moves) :]), "by": by}
+    after = play_level(level, record, seed)
+    return {"edges": list(after.moves[len(record.moves) :])}
 
 
 def problem(question: Answer) -> Answer:
@@ -86,32 +81,22 @@ def analyse(question: Answer) -> Iterator[Answer]:
 
 
 def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
-    """Yield analyses, each better than the last, until one proves every edge or all are done."""
+    """Yield analyses, each better than the last, until one proves every edge or all are done.
+
+    `preparing` has the seconds of waiting for the compiler so far, or None.
+    """
     last: Answer = {"edges": []}
-    agent = agent_of(record.game)
+    agent, programs = agent_of(record.game), analysis_programs(record.game)
     for found in stages(agent, record.drawn, record.margin, simulations, seconds):
         last = to_json(found)
-        ready = found.is_exact or PREPARATION.is_done(record.game, prepare)
-        yield {**last, "preparing": not ready}
+        if not found.is_exact:
+            for waited in programs.waits():
+                yield {**last, "preparing": int(waited)}
+                yield WAIT
+        yield {**last, "preparing": None}
         if found.is_exact:
             break
-        if not ready:
-            yield from until_prepared(record.game)
-    yield {**last, "stage": "done", "preparing": False}
-
-
-def until_prepared(game: DotsAndBoxes) -> Iterator[Answer]:
-    """Yield WAIT until the programs of an analysis are compiled."""
-    for _ in PREPARATION.polled(game, prepare, partial(prepare_board, game)):
-        yield WAIT
-
-
-def prepare_board(game: DotsAndBoxes) -> None:
-    """Compile the programs of an analysis; cancelling ends it between two programs."""
-    prepare(agent_of(game))
-    check_cancelled()
-    if can_solve(game):
-        solve(game, range(game.num_edges - 1))
+    yield {**last, "stage": "done", "preparing": None}
 
 
 def review(question: Answer) -> Iterator[Answer]:
@@ -122,12 +107,12 @@ def review(question: Answer) -> Iterator[Answer]:
 
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     """Yield the expected result of every position, and the margin that its move lost."""
-    wait = partial(until_prepared, record.game)
+    wait = analysis_programs(record.game).waits
     for line in review_game(agent_of(record.game), record, simulations, wait):
-        if line:
+        if isinstance(line, ReviewLine):
             yield asdict(line) | {"mistake": line.is_mistake}
         else:
-            yield {"preparing": True}
+            yield {"preparing": int(line)}
             yield WAIT
     yield {"done": True}
 

@@ -1,6 +1,6 @@
 """Queue the questions that need computation, so that the page itself always loads at once.
 
-Separate threads compile programs (`players.preparation`), and a question polls until its programs
+Separate threads compile programs (`host.background`), and a question polls until its programs
 are ready. A question that no client waits for any more leaves the queue. If it is already being
 computed, it is cancelled.
 """
@@ -15,7 +15,7 @@ import anyio
 from anyio import from_thread
 from starlette.exceptions import HTTPException
 
-from jaxzero.solver.cancellation import cancelled_by
+from jaxzero.host.background import cancelled_by
 
 AT_ONCE = 2  # questions answered at the same time; others wait
 MOST_WAITING = 200  # questions and streams; more are refused

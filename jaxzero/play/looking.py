@@ -15,14 +15,13 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
+from jaxzero.host.background import Programs
 from jaxzero.host.programs import compiled_ahead, kept_program
 from jaxzero.network.features import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
-from jaxzero.players.recent import of_board
 from jaxzero.search.search import game_of
-from jaxzero.solver.cancellation import check_cancelled
 
 LINE = 12  # most edges of a principal variation
 
@@ -71,7 +70,7 @@ def line_of_play(
 
 
 def prepare(agent: Agent) -> None:
-    """Compile the programs of the functions above; cancelling ends it between two programs."""
+    """Compile the programs of the functions above."""
     game = agent.network.game
     for look in (
         partial(structure_of, game),
@@ -80,7 +79,6 @@ def prepare(agent: Agent) -> None:
         partial(line_of_play, agent, edges=1),
         partial(single.think, agent, simulations=1),
     ):
-        check_cancelled()
         look(np.zeros(game.num_edges, bool))
 
 
@@ -88,7 +86,11 @@ def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndar
     """Return `function` of one position [A] bool, compiled once for a board."""
     shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
     bound = partial(function, game)
-    return of_board(game).get(function, lambda: compiled_ahead(kept_program(bound, shape), shape))
+
+    def make() -> Callable:
+        return compiled_ahead(kept_program(bound, shape), shape)
+
+    return Programs(game, function, make).get()
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:

@@ -21,7 +21,9 @@ class Choice(NamedTuple):
     """Choices in a batch of positions."""
 
     edge: jax.Array  # [B] int32, the edge to draw
-    value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
+    value: jax.Array | None = None  # [B] float32, remaining margin of the side to move, in boxes
+    # The choices for the quiet positions, which hold until this edge is drawn or the turn passes.
+    quiet: Choice | None = None
 
 
 Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to moves [B] int32
@@ -30,25 +32,15 @@ Chooser = Callable[[State, chex.ArrayTree], Choice]  # (searched positions [B], 
 
 def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State) -> Choice:
     """Choose an edge in every position of a batch (State [B]), with or without free boxes."""
-    rules = game_of(settings)
-    (move, value), view = decide(game, settings, chooser, state)
-    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
-    return Choice(edge, jax.vmap(rules.total)(view, value, value))
-
-
-def decide(
-    game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State
-) -> tuple[Choice, chex.ArrayTree]:
-    """Choose a move in the searched position of each position of a batch (State [B]).
-
-    Returns the choices [B] and the views [B] of the given positions.
-    """
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     rules = game_of(settings)
     view = jax.vmap(partial(rules.view, game))(state.drawn)
     searched = jax.vmap(rules.searched)(state, view)
-    move, value = chooser(searched, view)
-    return Choice(move, jnp.where(is_over(searched), 0.0, value)), view
+    move, value, _ = chooser(searched, view)
+    value = jnp.where(is_over(searched), 0.0, value)
+    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
+    quiet = Choice(move, value) if settings.nodes == "quiet" else None
+    return Choice(edge, jax.vmap(rules.total)(view, value, value), quiet)
 
 
 def by_search(

@@ -6,7 +6,7 @@ in batches of two sizes. Finished games fill the last batch, because they take n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,11 +19,11 @@ import numpy as np
 from jaxzero.config import SearchConfig
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
+from jaxzero.host.background import Programs
 from jaxzero.host.programs import compiled_ahead, kept_program
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
-from jaxzero.players.recent import is_marked, of_board
 from jaxzero.search.gumbel import Rounds, padded_rounds
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.search.tree import ROOT
@@ -86,15 +86,6 @@ def _think(
     return Thought(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
 
 
-def edge_if_compiled(agent: Agent, drawn: np.ndarray) -> int | None:
-    """Return the network's edge without search; None if the program is not compiled."""
-    noise = np.zeros(len(drawn), np.float32)
-    key, _ = _key(_choose_many, without_search(agent), (agent.params, drawn[None], (), noise))
-    if not is_marked(agent.network.game, key):
-        return None
-    return int(choose_many(agent, drawn[None], 0).edge[0])
-
-
 def without_search(agent: Agent) -> Agent:
     """Return an agent with default search settings but `nodes`: such agents share a program."""
     return replace(agent, settings=SearchConfig(nodes=agent.settings.nodes))
@@ -148,27 +139,24 @@ def _choose_many(
         evaluator, known = network_evaluator(network), Rounds(*rounds)
         chooser = by_search(network.game, settings, evaluator, params, known)
     zeros = jnp.zeros(len(drawn), jnp.int32)
-    return choose(network.game, settings, chooser, State(drawn, zeros, zeros))
+    return choose(network.game, settings, chooser, State(drawn, zeros, zeros))[:2]
 
 
 def call(function: Callable, agent: Agent, *inputs: Any) -> Any:
     """Return the NumPy arrays of `function(network, settings, params, *inputs)`, a tuple.
 
-    The program is compiled once for a network and for inputs of these shapes on these devices. The
-    cache of the board keeps it.
+    The program is compiled once for a network and for inputs of these shapes on these devices.
     """
     inputs = agent.params, *inputs
-    key, shapes = _key(function, agent, inputs)
-    bound = partial(function, agent.network, agent.settings)
-    kept = of_board(agent.network.game)
-    program = kept.get(key, lambda: compiled_ahead(kept_program(bound, *shapes), *shapes))
-    return jax.device_get(program(*inputs))
-
-
-def _key(function: Callable, agent: Agent, inputs: tuple) -> tuple[Hashable, tuple]:
-    """Return the cache key of a compiled program, and the shapes of its inputs."""
     shapes = jax.tree.map(_shape, inputs)
-    return (function, agent.network, agent.settings, *jax.tree.leaves(shapes)), shapes
+    key = (function, agent.network, agent.settings, *jax.tree.leaves(shapes))
+    bound = partial(function, agent.network, agent.settings)
+
+    def make() -> Callable:
+        return compiled_ahead(kept_program(bound, *shapes), *shapes)
+
+    program = Programs(agent.network.game, key, make).get()
+    return jax.device_get(program(*inputs))
 
 
 def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:

@@ -11,7 +11,8 @@ from compiled import tiny_agent
 
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import DotsAndBoxes, initial_states
-from jaxzero.players import expert, recent, single
+from jaxzero.host import background
+from jaxzero.players import expert, single
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import make_player
@@ -23,7 +24,7 @@ EMPTY = np.zeros(GAME.num_edges, bool)
 @pytest.fixture
 def agent(monkeypatch) -> Agent:
     """Return an agent without compiled programs."""
-    monkeypatch.setattr(recent, "_boards", recent.Recent(recent.MOST_BOARDS))
+    monkeypatch.setattr(background, "_boards", background.OrderedDict())
     return tiny_agent(GAME)
 
 
@@ -42,8 +43,8 @@ def test_a_board_has_one_program_of_a_search(agent, monkeypatch):
     made = expert.new_expert(agent, 0.1)
     expert.choose_edges(made, np.zeros(1, np.uint32), EMPTY[None])
     keys = jax.random.split(jax.random.key(0), 1)
-    edges = make_player("search:64", GAME, agent).choose(keys, initial_states(GAME, 1))
-    assert edges == single.think(agent, EMPTY, 64).edge
+    found = make_player("search:64", GAME, agent).decide(keys, initial_states(GAME, 1))
+    assert found.edge == single.think(agent, EMPTY, 64).edge
     assert len(traced) == 1
 
 
