@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
 from os import PathLike, fsdecode
@@ -15,11 +16,12 @@ import jax
 import numpy as np
 
 from jaxzero.cli import load_config
-from jaxzero.config import Config
+from jaxzero.config import Config, ranges
 from jaxzero.config.files import check_fields, dotted
-from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone, check_number
+from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone
 from jaxzero.errors import InputError, as_field, one_line, shortened
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
+from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
 from jaxzero.host.status import status_lines
@@ -163,7 +165,7 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
 
 def _number(name: str, value: Any, kind: type) -> int | float:
     """Return a plain number in the range of `kind`. Raises: InputError, also for a text."""
-    return check_number(name, _checked(name, _plain(value), int | float), kind)
+    return ranges.check_number(name, _checked(name, _plain(value), int | float), kind)
 
 
 def _plain(value: Any) -> Any:
@@ -190,6 +192,26 @@ def _edge(game: DotsAndBoxes, entry: Any) -> int:
 
 def _shown(value: Any) -> str:
     return shortened(one_line(repr(value)))
+
+
+def check_number(name: str, value: Any, least: float, most: float) -> int | float:
+    """Return a number from `least` to `most`, whole if `least` is an int.
+
+    Raises: InputError that calls the number `name`.
+    """
+    kind = ranges.whole if isinstance(least, int) else ranges.number
+    return ranges.check_number(name, value, kind(least, most))
+
+
+@contextmanager
+def ended_by(check: Callable[[], None]) -> Iterator[None]:
+    """End the work of a block when nobody waits for its result any more.
+
+    Waiting, compiling and solving call `check` about every 0.05 s, searching before each program.
+    It raises once the result is not wanted.
+    """
+    with cancelled_by(check):
+        yield
 
 
 def load(name: str | PathLike[str]) -> Engine:

@@ -27,6 +27,7 @@ from jaxzero.game.records import LONGEST_TEXT, format_of_file
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache
 from jaxzero.host.readers import is_file, read_text
+from jaxzero.host.status import waiting
 from jaxzero.runs.run_dir import check_new_folder, refuse_file_of_run
 from jaxzero.runs.source import add_source_options, source_of
 
@@ -108,7 +109,8 @@ def serve_page(host: str, port: int) -> None:
         from jaxzero.page.server import serve
     except ModuleNotFoundError as error:
         raise missing("web", error) from error
-    serve(host, port)
+    with waiting():
+        serve(host, port)
 
 
 def check_options(options: Namespace, arguments: list[str]) -> None:

@@ -122,6 +122,21 @@ def test_few_files_know_mctx_and_pmap():
     assert named == KNOW_PMAP
 
 
+def test_the_page_uses_the_api_and_only_its_script_uses_the_page():
+    used = {room(one.target) for one in inner_imports() if room(one.source) == "page"}
+    assert used - {"page"} == {"api", "errors", "game", "play"}
+    files = [*modules().values(), *sorted((ROOT / "scripts").glob("*.py"))]
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if any(target.startswith(f"{PACKAGE}.page") for target in imported(node))
+    }
+    assert {user for user in users if not user.startswith(f"{PACKAGE}/page/")} == {
+        "scripts/play.py"
+    }
+
+
 PAGES = [*sorted(ROOT.glob("README*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 SECTIONS = "game|network|search|selfplay|replay|learner|evaluation"

@@ -165,8 +165,8 @@ def ends_at_once() -> Iterator[None]:
 
 
 def _leave_compiling() -> None:
-    """End the process now if a thread compiles; Python itself would wait for the thread."""
-    if is_compiling():
+    """End a script now if a thread compiles; Python itself would wait for the thread."""
+    if _state.installed and is_compiling():
         _leave()
 
 

@@ -11,17 +11,22 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from jaxzero import __version__
-from jaxzero.config.ranges import Seed, check_number, number, whole
+from jaxzero.api import check_number
 from jaxzero.errors import InputError, shortened
 from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
-from jaxzero.page.opponents import OWN_NETWORK, agent_of, analysis_programs, play_level
-from jaxzero.page.problems import THEMES, find_problem
 from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE, Record
+from jaxzero.play.opponents import (
+    OWN_NETWORK,
+    agent_of,
+    analysis_programs,
+    level_facts,
+    play_level,
+)
+from jaxzero.play.problems import THEMES, find_problem
 from jaxzero.play.review import ReviewLine
 from jaxzero.play.review import review as review_game
-from jaxzero.players.levels import LEVELS, find_level
 
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
@@ -34,18 +39,15 @@ def about() -> Answer:
         "version": __version__,
         "boards": [{"rows": rows, "cols": cols} for rows, cols in boards],
         "sizes": {"min": 1, "max": LARGEST_SIDE},
-        "levels": [
-            {"id": str(number), "name": level.name, "rating": level.rating}
-            for number, level in enumerate(LEVELS)
-        ],
+        "levels": level_facts(),
         "formats": list(FORMATS),
     }
 
 
 def move(question: Answer) -> Answer:
     """Return the whole turn of the side to move."""
-    record, level = record_of(question), find_level(text_of(question, "level", "5"))
-    seed = check_number("seed", question.get("seed", 0), Seed)
+    record, level = record_of(question), level_of(question)
+    seed = seed_of(question)
     if record.is_over:
         raise InputError("moves: the game is over")
     after = play_level(level, record, seed)
@@ -58,9 +60,8 @@ def problem(question: Answer) -> Answer:
     if theme not in THEMES:
         known = ", ".join(THEMES)
         raise InputError(f"theme: {shortened(repr(theme))} does not exist (known: {known})")
-    seed = check_number("seed", question.get("seed", 0), Seed)
-    rating = check_number("rating", question.get("rating", 1000), number(0, 4000))
-    return {"theme": theme, **find_problem(theme, seed, rating).to_json()}
+    rating = check_number("rating", question.get("rating", 1000), 0.0, 4000.0)
+    return {"theme": theme, **find_problem(theme, seed_of(question), rating).to_json()}
 
 
 def read(question: Answer) -> Answer:
@@ -75,8 +76,8 @@ def write(question: Answer) -> Answer:
 
 def analyse(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of analyses of its position."""
-    simulations = check_number("simulations", question.get("simulations", 256), whole(0, 1024))
-    seconds = check_number("seconds", question.get("seconds", 10), whole(0, 60))
+    simulations = check_number("simulations", question.get("simulations", 256), 0, 1024)
+    seconds = check_number("seconds", question.get("seconds", 10), 0, 60)
     return analyses(record_of(question), simulations, seconds)
 
 
@@ -101,7 +102,7 @@ def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]
 
 def review(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of the review of its game."""
-    simulations = check_number("simulations", question.get("simulations", 64), whole(1, 1024))
+    simulations = check_number("simulations", question.get("simulations", 64), 1, 1024)
     return reviews(record_of(question), simulations)
 
 
@@ -136,6 +137,16 @@ def small_enough(field: str, game: RecordedGame) -> RecordedGame:
         most = f"{LARGEST_SIDE}x{LARGEST_SIDE}"
         raise InputError(f"{field}: a {game.rows}x{game.cols} board is beyond {most}")
     return game
+
+
+def seed_of(question: Answer) -> int:
+    """Return the seed of a question. Raises: InputError."""
+    return check_number("seed", question.get("seed", 0), 0, 2**32 - 1)
+
+
+def level_of(question: Answer) -> str:
+    """Return the number or name of the level of a question. Raises: InputError."""
+    return text_of(question, "level", "5")
 
 
 def text_of(question: Answer, name: str, default: str | None = None) -> str:

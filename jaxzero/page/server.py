@@ -28,15 +28,12 @@ from starlette.routing import Route
 
 from jaxzero.errors import InputError, shortened
 from jaxzero.game import DotsAndBoxes
-from jaxzero.host.background import Programs
-from jaxzero.host.status import waiting
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
-from jaxzero.page.opponents import analysis_programs, exact_answers, programs_of
-from jaxzero.page.problems import SOLVER
 from jaxzero.page.queue import Queue
 from jaxzero.page.web_files import web_routes
-from jaxzero.players.levels import find_level
+from jaxzero.play.opponents import analysis_programs, exact_answers, programs_of
+from jaxzero.play.problems import SOLVER
 
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
 MOST_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
@@ -62,10 +59,9 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
 
     async def warm(question: Answer) -> Response:
         """Answer when a level is compiled, or at once if the exact solver answers for it."""
-        record = answers.record_of(question)
-        level = find_level(answers.text_of(question, "level", "5"))
+        record, level = answers.record_of(question), answers.level_of(question)
         if not exact_answers(level, record):
-            await compiled(queue, programs_of(level, record.game))
+            await compiled(queue, programs_of(level, record.game).waits())
         return JSONResponse({"ready": True})
 
     async def move(question: Answer) -> Response:
@@ -74,7 +70,7 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
 
     async def problem(question: Answer) -> Response:
         """Answer when the solver is compiled; the first compilation takes seconds."""
-        await compiled(queue, SOLVER)
+        await compiled(queue, SOLVER.waits())
         return JSONResponse(await queue.ask(answers.problem, question))
 
     async def read(question: Answer) -> Response:
@@ -188,9 +184,9 @@ class Lines(StreamingResponse):
             await super().stream_response(send)
 
 
-async def compiled(queue: Queue, programs: Programs) -> None:
+async def compiled(queue: Queue, waits: Iterator[float]) -> None:
     """Wait until programs are compiled. Raises: HTTPException if the queue is full."""
-    with queue.place(), closing(programs.waits()) as waits:
+    with queue.place(), closing(waits):
         for _ in waits:
             await anyio.sleep(PAUSE)
 
@@ -242,5 +238,5 @@ def serve(host: str, port: int) -> None:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
     )
-    with listening, waiting():
+    with listening:
         uvicorn.Server(config).run(sockets=[listening])

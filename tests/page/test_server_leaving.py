@@ -17,9 +17,9 @@ pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host import background
 from jaxzero.host.background import Programs
-from jaxzero.page import answers, opponents, queue, server
+from jaxzero.page import answers, queue, server
 from jaxzero.page.server import lines_in_turn, make_app
-from jaxzero.play import analysis
+from jaxzero.play import analysis, opponents
 from jaxzero.play.analysis import Analysis
 from jaxzero.play.game import Record
 from jaxzero.solver.endgame import solve

@@ -9,7 +9,7 @@ from jaxzero.host.background import Programs
 from jaxzero.play.game import Record, choose, choose_when_ready, draw_turn, warm_up
 from jaxzero.play.looking import prepare
 from jaxzero.players.agent import Agent
-from jaxzero.players.levels import Level
+from jaxzero.players.levels import LEVELS, find_level
 from jaxzero.players.players import Player, draws_best, make_player
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
@@ -31,15 +31,23 @@ OWN_NETWORK = {board: board for board in TRAINED} | {"4x4": "5x5", "6x6": "7x7"}
 LARGE = 30  # boxes; on larger boards the 7x7 network is better than the 5x5 network
 
 
+def level_facts() -> list[dict[str, str | int]]:
+    """Return number, name and rating of each level."""
+    return [
+        {"id": str(number), "name": level.name, "rating": level.rating}
+        for number, level in enumerate(LEVELS)
+    ]
+
+
 @lru_cache(maxsize=64)
-def player_of(level: Level, game: DotsAndBoxes) -> Player:
+def player_of(level: str, game: DotsAndBoxes) -> Player:
     """Return the player of a level, made once for a board."""
-    return make_player(f"level:{level.name}", game, agent_of(game))
+    return make_player(f"level:{level}", game, agent_of(game))
 
 
-def programs_of(level: Level, game: DotsAndBoxes) -> Programs:
-    """Return the programs of a level on a board."""
-    return Programs(game, level, lambda: warm_up(player_of(level, game), game))
+def programs_of(level: str, game: DotsAndBoxes) -> Programs:
+    """Return the programs of a level on a board. Raises: InputError for an unknown level."""
+    return Programs(game, find_level(level), lambda: warm_up(player_of(level, game), game))
 
 
 def analysis_programs(game: DotsAndBoxes) -> Programs:
@@ -53,17 +61,18 @@ def analysis_programs(game: DotsAndBoxes) -> Programs:
     return Programs(game, "analysis", make)
 
 
-def play_level(level: Level, record: Record, seed: int) -> Record:
+def play_level(level: str, record: Record, seed: int) -> Record:
     """Let a level draw edges until the turn passes or the game is over."""
     game = record.game
 
     def choose_edge(here: Record) -> int:
         return choose(player_of(level, game), here, seed)
 
-    programs, exact = programs_of(level, game), draws_best(level.player)
+    programs, exact = programs_of(level, game), draws_best(find_level(level).player)
     return draw_turn(record, lambda here: choose_when_ready(programs, choose_edge, here, exact))
 
 
-def exact_answers(level: Level, record: Record) -> bool:
-    """Return whether the exact solver answers for a level at once, without compiling."""
-    return draws_best(level.player) and exact_answer(record.game, record.drawn) is not None
+def exact_answers(level: str, record: Record) -> bool:
+    """Return whether the exact solver answers for a level at once. Raises: InputError."""
+    best = draws_best(find_level(level).player)
+    return best and exact_answer(record.game, record.drawn) is not None
