@@ -47,11 +47,12 @@ class ConvBlock(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         channels = self.config.channels
-        y = Conv3x3(channels, self.form, self.dtype)(x)
+        y = Conv3x3(channels, self.form, self.dtype, name="conv_a")(x)
         if self.pooling:
-            y = y + nn.Dense(channels, dtype=self.dtype)(pooled(nn.relu(y)))[:, None, None]
-        y = nn.relu(y)
-        y = Conv3x3(channels, self.form, self.dtype, nn.initializers.zeros)(y)
+            board = nn.Dense(channels, dtype=self.dtype, name="pooled")(pooled(nn.relu(y)))
+            y = y + board[:, None, None]
+        zeros = nn.initializers.zeros
+        y = Conv3x3(channels, self.form, self.dtype, zeros, name="conv_b")(nn.relu(y))
         return nn.relu(x + y)
 
 
@@ -63,9 +64,10 @@ class DenseBlock(nn.Module):
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        y = nn.LayerNorm(dtype=self.dtype)(x)
-        y = nn.relu(nn.Dense(self.channels, dtype=self.dtype)(y))
-        return x + nn.Dense(self.channels, dtype=self.dtype, kernel_init=nn.initializers.zeros)(y)
+        dense = partial(nn.Dense, self.channels, dtype=self.dtype)
+        y = nn.LayerNorm(dtype=self.dtype, name="norm")(x)
+        y = nn.relu(dense(name="dense_a")(y))
+        return x + dense(kernel_init=nn.initializers.zeros, name="dense_b")(y)
 
 
 class AttentionBlock(nn.Module):
@@ -85,7 +87,8 @@ class AttentionBlock(nn.Module):
             num_heads=self.heads,
             dtype=self.dtype,
             out_kernel_init=nn.initializers.zeros,
-        )(nn.LayerNorm(dtype=self.dtype)(tokens + places))
+            name="attend",
+        )(nn.LayerNorm(dtype=self.dtype, name="norm")(tokens + places))
         return (tokens + attended).reshape(x.shape)
 
 

@@ -86,7 +86,7 @@ def test_the_length_of_a_chain_has_the_same_weight():
     network = Network(LARGE, CONV)
     params = any_params(network)
     there = resize_params(network, Network(SMALL, CONV), params)
-    ours, theirs = (one["params"]["Conv3x3_0"]["kernel"][..., place, :] for one in (params, there))
+    ours, theirs = (one["params"]["planes"]["kernel"][..., place, :] for one in (params, there))
     np.testing.assert_allclose(theirs / SMALL.num_boxes, ours / LARGE.num_boxes, rtol=1e-6)
 
 
