@@ -1,7 +1,7 @@
 """The network: from drawn edges to a policy and a distribution of the remaining margin.
 
-A trunk turns its inputs (`inputs.py`) into logits of the edges [B, A] and of the margin [B, M]. In
-every trunk both heads read the output of the blocks and a summary of the whole board, because
+A trunk turns its inputs (`features.py`) into logits of the edges [B, A] and of the margin [B, M].
+In every trunk both heads read the output of the blocks and a summary of the whole board, because
 parity is not local. The last layers of the heads always compute in float32.
 """
 
@@ -20,8 +20,14 @@ from flax import linen as nn
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure, structure
-from jaxzero.network.features import edges_from_planes, margin_bins, margin_mask
-from jaxzero.network.inputs import edge_inputs, grid_inputs, grid_planes
+from jaxzero.network.features import (
+    edge_inputs,
+    edges_from_planes,
+    grid_inputs,
+    grid_planes,
+    margin_bins,
+    margin_mask,
+)
 from jaxzero.network.layers import (
     PREPARED,
     AttentionBlock,

@@ -41,7 +41,7 @@ from jaxzero.players.choosing import (
     decide,
 )
 from jaxzero.players.levels import Level, find_level, with_random_moves
-from jaxzero.search.gumbel import rounds_of
+from jaxzero.search.rounds import rounds_of
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
 

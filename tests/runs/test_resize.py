@@ -13,8 +13,7 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.features import count_codes, count_rows, encode, margin_bins
-from jaxzero.network.inputs import grid_inputs
+from jaxzero.network.features import count_codes, count_rows, encode, grid_inputs, margin_bins
 from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
 from jaxzero.runs.resize import LENGTHS_KERNEL, margin_columns, resize, resize_params
