@@ -7,16 +7,18 @@ board are 0.
 
 The structure of the position is an input too. Counts modulo 2 over the whole board decide who must
 open the first long chain. A network hardly learns these counts from edges, but quickly learns to
-use them as inputs.
+use them as inputs. A network with `network.features raw` has no structure (None) and gets only the
+edges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,6 +66,50 @@ LONGEST_JOINED = 6  # boxes; as LONGEST, for chains that end at a joint
 # Larger counts have the code of these largest counts.
 MOST_CHAINS, MOST_LOOPS, MOST_LONG, MOST_JOINED = 6, 3, 9, 5
 CONTROL = 16  # boxes; largest value of control, positive or negative
+PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
+
+
+def edge_inputs(
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+) -> tuple[jax.Array]:
+    """Return the inputs of a dense trunk: [B, A] bool to [B, K]."""
+    chex.assert_shape(drawn, (None, game.num_edges), custom_message="drawn")
+    # Centred bits: an empty board is as far from zero as a full one.
+    inputs = drawn.astype(dtype) * 2 - 1
+    if found is None:
+        return (inputs,)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    # Lengths of chains add no information for a trunk that sees the whole board at once.
+    more = (seen.edges, seen.boxes, seen.counts, seen.joined)
+    flat = [part.reshape(len(drawn), -1).astype(dtype) for part in more]
+    return (jnp.concatenate([inputs, *flat], axis=-1),)
+
+
+def grid_inputs(
+    game: DotsAndBoxes, drawn: jax.Array, found: Structure | None, dtype: jnp.dtype
+) -> tuple[jax.Array, jax.Array]:
+    """Return planes [B, H, W, F] on the grid of dots and counts [B, C]; C is 0 without a structure.
+
+    The first `grid_planes` planes are used. The others are 0, because a GPU convolves whole groups.
+    """
+    chex.assert_shape(drawn, (None, game.num_edges), custom_message="drawn")
+    used = grid_planes(found is not None)
+    width = -(-used // PLANES_GROUP) * PLANES_GROUP
+    words = jax.vmap(partial(board_planes, game))(drawn)
+    if found is None:
+        return unpack_planes(words, width).astype(dtype), jnp.zeros((len(drawn), 0), dtype)
+    seen = jax.vmap(partial(structure_features, game))(drawn, found)
+    words |= jax.vmap(partial(structure_planes, game))(seen) << len(PLANES)
+    planes = unpack_planes(words, width).astype(dtype)
+    lengths = jax.vmap(partial(on_dots, game))(seen.lengths).astype(dtype)
+    is_length = jnp.arange(width, dtype=jnp.int32) == len(PLANES) + LENGTHS_PLANE
+    planes = jnp.where(is_length[None, None, None], lengths[..., None], planes)
+    return planes, seen.counts.astype(dtype)
+
+
+def grid_planes(structure: bool) -> int:
+    """Return how many planes of `grid_inputs` are used, with the structure or without."""
+    return len(PLANES) + (STRUCTURE_PLANES if structure else 0)
 
 
 def board_planes(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
@@ -136,6 +182,8 @@ class StructureFeatures(NamedTuple):
 
 def structure_features(game: DotsAndBoxes, drawn: jax.Array, found: Structure) -> StructureFeatures:
     """Encode the structure `found` in one position with edges `drawn` [A]."""
+    chex.assert_shape(drawn, (game.num_edges,), custom_message="drawn")
+    chex.assert_shape(found.length, (game.rows, game.cols), custom_message="found.length")
     chain = jnp.where(found.loop, 0, found.length)
     loop = game.num_boxes + 1  # more than any chain, so one lookup per edge finds both
     opens = highest_beside(jnp.where(found.loop, loop, chain))
@@ -323,6 +371,7 @@ def encode(codes: dict[str, CountCode], counts: dict[str, jax.Array]) -> jax.Arr
             least.append(code.values[0])
             most.append(code.values[-1])
     count = jnp.concatenate([jnp.atleast_1d(counts[name]) for name in codes])
+    chex.assert_shape(count, (len(least),), custom_message="counts")
     near = jnp.clip(count, np.array(least, np.int32), np.array(most, np.int32))
     rows = np.array(numbers, np.int32)
     count, near = (x.at[rows].get(mode="promise_in_bounds") for x in (count, near))

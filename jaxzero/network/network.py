@@ -1,7 +1,7 @@
 """The network: from drawn edges to a policy and a distribution of the remaining margin.
 
-A trunk turns its inputs (`inputs.py`) into logits of the edges [B, A] and of the margin [B, M]. In
-every trunk both heads read the output of the blocks and a summary of the whole board, because
+A trunk turns its inputs (`features.py`) into logits of the edges [B, A] and of the margin [B, M].
+In every trunk both heads read the output of the blocks and a summary of the whole board, because
 parity is not local. The last layers of the heads always compute in float32.
 """
 
@@ -20,8 +20,14 @@ from flax import linen as nn
 from jaxzero.config import NetworkConfig
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.structure import Structure, structure
-from jaxzero.network.features import edges_from_planes, margin_bins, margin_mask
-from jaxzero.network.inputs import edge_inputs, grid_inputs, grid_planes
+from jaxzero.network.features import (
+    edge_inputs,
+    edges_from_planes,
+    grid_inputs,
+    grid_planes,
+    margin_bins,
+    margin_mask,
+)
 from jaxzero.network.layers import (
     PREPARED,
     AttentionBlock,
@@ -47,10 +53,10 @@ class Trunk(NamedTuple):
 def dense(game: DotsAndBoxes, config: NetworkConfig, platform: str, edges: jax.Array) -> Logits:
     """Apply fully connected residual blocks to inputs [B, K]."""
     dtype = edges.dtype
-    x = nn.Dense(config.channels, dtype=dtype)(edges)
-    for _ in range(config.blocks):
-        x = DenseBlock(config.channels, dtype)(x)
-    x = nn.relu(nn.LayerNorm(dtype=dtype)(x))
+    x = nn.Dense(config.channels, dtype=dtype, name="input")(edges)
+    for block in range(config.blocks):
+        x = DenseBlock(config.channels, dtype, name=f"block_{block}")(x)
+    x = nn.relu(nn.LayerNorm(dtype=dtype, name="norm")(x))
     return (
         nn.Dense(game.num_edges, dtype=jnp.float32, name="policy")(x),
         nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(x),
@@ -67,20 +73,23 @@ def conv(
     """Convolve on the grid of dots; a square gives logits of the edges to its right and below."""
     dtype, form = planes.dtype, convolution_form(platform, planes.dtype, len(planes))
     structure_seen = counts.shape[-1] > 0
-    x = Conv3x3(config.channels, form, dtype, inputs=grid_planes(structure_seen))(planes)
+    used = grid_planes(structure_seen)
+    x = Conv3x3(config.channels, form, dtype, inputs=used, name="planes")(planes)
     if structure_seen:
-        x = x + nn.Dense(config.channels, dtype=dtype)(counts)[:, None, None]
+        x = x + nn.Dense(config.channels, dtype=dtype, name="counts")(counts)[:, None, None]
     x = nn.relu(x)
     for block in range(config.blocks):
-        x = ConvBlock(config, form, dtype, pooling=(block + 1) % POOLING_EVERY == 0)(x)
+        pooling = (block + 1) % POOLING_EVERY == 0
+        x = ConvBlock(config, form, dtype, pooling, name=f"block_{block}")(x)
     if config.attention_heads:
-        x = AttentionBlock(config.attention_heads, dtype)(x)
+        x = AttentionBlock(config.attention_heads, dtype, name="attention")(x)
     board = jnp.concatenate([pooled(x), counts], axis=-1)
     # Both heads see the whole board: parity is not local.
-    hidden = nn.Dense(config.channels, dtype=dtype)(x)
-    hidden = nn.relu(hidden + nn.Dense(config.channels, dtype=dtype)(board)[:, None, None])
+    hidden = nn.Dense(config.channels, dtype=dtype, name="policy_hidden")(x)
+    whole = nn.Dense(config.channels, dtype=dtype, name="policy_board")(board)
+    hidden = nn.relu(hidden + whole[:, None, None])
     policy = nn.Dense(2, dtype=jnp.float32, name="policy")(hidden)
-    summary = nn.relu(nn.Dense(config.channels, dtype=dtype)(board))
+    summary = nn.relu(nn.Dense(config.channels, dtype=dtype, name="margin_hidden")(board))
     margin = nn.Dense(2 * game.num_boxes + 1, dtype=jnp.float32, name="margin")(summary)
     if not config.safe_end:
         return edges_from_planes(game, policy), margin

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.network.network import Network, expected_margin
-from jaxzero.search.gumbel import Rounds
+from jaxzero.search.rounds import Rounds
 from jaxzero.search.search import PositionEvaluator, game_of, search
 
 

@@ -35,7 +35,7 @@ from jaxzero.players import expert, single
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
 from jaxzero.players.levels import Level, find_level, with_random_moves
-from jaxzero.search.gumbel import rounds_of
+from jaxzero.search.rounds import rounds_of
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
 from jaxzero.solver.small import exact_answer

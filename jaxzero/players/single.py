@@ -24,7 +24,7 @@ from jaxzero.host.programs import compiled_ahead, kept_program
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
-from jaxzero.search.gumbel import Rounds, padded_rounds
+from jaxzero.search.rounds import Rounds, padded_rounds
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.search.tree import ROOT
 

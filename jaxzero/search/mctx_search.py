@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from jaxzero.search.gumbel import Problem, SearchResult
+from jaxzero.search.rounds import Problem, SearchResult
 from jaxzero.search.tree import NO_MOVE, VISIT_OFFSET
 
 

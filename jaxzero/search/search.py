@@ -17,8 +17,8 @@ from jaxzero.game.structure import Structure
 from jaxzero.network.network import Network, evaluate_some, expected_margin
 from jaxzero.network.parts import SIZES
 from jaxzero.search import plain_game, quiet_game
-from jaxzero.search.gumbel import Problem, Rounds, SearchResult, rounds_of, search_by_rounds
 from jaxzero.search.mctx_search import search_by_mctx
+from jaxzero.search.rounds import Problem, Rounds, SearchResult, rounds_of, search_by_rounds
 from jaxzero.search.tree import Expanded, Root
 
 

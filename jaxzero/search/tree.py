@@ -132,6 +132,7 @@ def plant(root: Root, size: int) -> Tree:
 
 def simulate(tree: Tree, chosen: jax.Array, used: jax.Array) -> Paths:
     """Return the leaves where the simulations through these moves of the root [B, W] end."""
+    chex.assert_equal_shape([chosen, used])
     games = jnp.arange(len(chosen), dtype=jnp.int32)[:, None]
     child = tree.children[games, ROOT, chosen]
     inside = (child > 0) & (chosen != NO_MOVE)
@@ -151,6 +152,8 @@ def expand(
     before = jax.tree.map(lambda field: flat(field[games, paths.node]), tree.nodes)
     nodes, logits, values = expand_nodes(before, flat(paths.move), flat(paths.used))
     rewards, discounts = jax.vmap(outcome)(nodes, values)
+    chex.assert_shape(logits, (paths.node.size, tree.children.shape[-1]), custom_message="logits")
+    chex.assert_shape([values, rewards, discounts], (paths.node.size,))
 
     def put(field: jax.Array, new: jax.Array) -> jax.Array:
         new = new.reshape(-1, slots, *new.shape[1:]).astype(field.dtype)
@@ -273,6 +276,7 @@ class Reply(NamedTuple):
 
 def decide_reply(outcome: Outcome, link: Link, added: jax.Array) -> Reply:
     """Decide the reply to ONE move again, after a visit added `added` [] to the node behind it."""
+    chex.assert_rank([link.value, link.visits, link.worth, added], 0)
     reward, discount = outcome(link.position, link.value)
     worth = reward + discount * link.value
     changed = (reward != link.reward) | (discount != link.discount)
@@ -294,6 +298,8 @@ def add_visit(
     weigh: Weigh, parent: Parent, move: jax.Array, reply: Reply
 ) -> tuple[jax.Array, jax.Array]:
     """Count a visit of `move` [] in ONE node; return its new value [] and its next move []."""
+    chex.assert_rank([parent.value, move], 0)
+    chex.assert_rank(list(parent.moves), 1)
     moves, here = parent.moves, jax.nn.one_hot(move, len(parent.moves.visits), dtype=bool)
     visits = 1 + jnp.sum(moves.visits, dtype=jnp.int32)
     value = (parent.value * visits + reply.added) / (visits + jnp.float32(1))

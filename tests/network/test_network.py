@@ -128,7 +128,7 @@ def test_a_fresh_block_has_a_kernel_of_zeros(trunk):
     """The zeros make the block start as the identity."""
     network = small(trunk=trunk, features="raw")
     params = init_params(network, jax.random.key(0))["params"]
-    blocks = [params[name] for name in params if "Block" in name]
+    blocks = [params[name] for name in params if name.startswith("block")]
     assert len(blocks) == 1
     kernels = [np.asarray(leaf) for leaf in jax.tree.leaves(blocks) if leaf.ndim > 1]
     assert {kernel.any() for kernel in kernels} == {True, False}

@@ -19,7 +19,7 @@ from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.performance.timing import random_positions
-from jaxzero.search.gumbel import halving, rounds_of
+from jaxzero.search.rounds import halving, rounds_of
 from jaxzero.search.search import (
     Evaluation,
     PositionEvaluator,

@@ -13,7 +13,7 @@ import jax
 import mctx
 
 from jaxzero.search import mctx_search
-from jaxzero.search.gumbel import Problem, SearchResult
+from jaxzero.search.rounds import Problem, SearchResult
 
 
 def search_by_mctx(problem: Problem) -> SearchResult:

@@ -16,7 +16,7 @@ from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.structure import structure
 from jaxzero.players.choosing import by_search, choose
 from jaxzero.search import plain_game, quiet_game
-from jaxzero.search.gumbel import rounds_of
+from jaxzero.search.rounds import rounds_of
 from jaxzero.search.search import Evaluation, PositionEvaluator, search
 
 BOARDS = {"all": DotsAndBoxes(2, 2), "quiet": DotsAndBoxes(2, 3)}  # by the kind of nodes

@@ -13,7 +13,7 @@ import pytest
 from jaxzero.cli import load_config
 from jaxzero.config import SelfplayConfig
 from jaxzero.search import plain_game
-from jaxzero.search.gumbel import SearchResult
+from jaxzero.search.rounds import SearchResult
 from jaxzero.training import selfplay
 from jaxzero.training.games import RandomMoves, draw_random_moves, new_games, start_lanes
 

@@ -17,8 +17,8 @@ from mctx._src.seq_halving import get_sequence_of_considered_visits
 
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
-from jaxzero.search import gumbel
-from jaxzero.search.gumbel import (
+from jaxzero.search.mctx_search import search_by_mctx
+from jaxzero.search.rounds import (
     Problem,
     Rounds,
     SearchResult,
@@ -28,7 +28,6 @@ from jaxzero.search.gumbel import (
     schedule,
     search_by_rounds,
 )
-from jaxzero.search.mctx_search import search_by_mctx
 from jaxzero.search.search import (
     Evaluation,
     PositionEvaluator,
@@ -144,10 +143,10 @@ def test_parts_of_a_round_change_nothing_and_a_cpu_leaves_out_what_no_game_uses(
         jax.debug.callback(lambda count: sizes.append(int(count)), len(state.margin))
         return chaotic(game).evaluate((), state, None)
 
-    monkeypatch.setattr(gumbel, "CPU_LEAST", 1)
+    monkeypatch.setattr("jaxzero.search.rounds.CPU_LEAST", 1)
     settings = SearchConfig(simulations=8, max_considered_actions=8, nodes="all")
     for most, platform in ((1024, "cpu"), (3, "cpu"), (1024, "gpu")):
-        monkeypatch.setattr(gumbel, "CPU_BATCH", most)
+        monkeypatch.setattr("jaxzero.search.rounds.CPU_BATCH", most)
         problem = game, settings, PositionEvaluator(evaluate, platform), (), KEY, state
         run = jax.jit(lambda problem=problem: search(*problem, rounds_of(settings)))
         found.append(jax.block_until_ready(run())._replace(tree=()))

@@ -171,6 +171,7 @@ def search_by_rounds(problem: Problem) -> SearchResult:
     expand_nodes = problem.expand
     if on_cpu:
         expand_nodes = partial(expand_in_parts, len(root.legal), expand_nodes)
+    chex.assert_rank(root.legal, 2)
     considered = jnp.sum(root.legal, axis=-1, dtype=jnp.int32)
     considered = jnp.minimum(considered, len(rounds.visits) - 1)
     quota = jnp.asarray(rounds.visits)[considered]  # [B, R]
@@ -257,6 +258,7 @@ def choose_moves(
     chooses moves one after the other: the first choice raises the largest number of visits by one,
     and so the weight of values for the other choices. The scores here follow mctx.
     """
+    chex.assert_equal_shape([legal, gumbel])
     moves = root_moves(tree, legal)
     eligible = legal & (moves.visits == visits)
 
@@ -270,7 +272,9 @@ def choose_moves(
     chosen = jnp.concatenate([best, rest], axis=-1)
     there = jnp.concatenate([jnp.any(eligible, axis=-1, keepdims=True), values > -jnp.inf], axis=-1)
     missing = ((0, 0), (0, width - chosen.shape[-1]))
-    return jnp.pad(chosen, missing), jnp.pad(there, missing)
+    chosen, there = jnp.pad(chosen, missing), jnp.pad(there, missing)
+    chex.assert_shape([chosen, there], (len(legal), width))
+    return chosen, there
 
 
 def move_scores(
