@@ -81,7 +81,7 @@ class Programs:
                     kept.made = True
         return kept.value
 
-    def begin(self) -> Future:
+    def begin(self) -> Future[None]:
         """Compile the programs in a thread, whether or not anybody waits for them."""
         return self._request().future
 

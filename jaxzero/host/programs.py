@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from hashlib import sha256
@@ -24,6 +24,7 @@ import jax
 from jax import export
 
 from jaxzero.errors import shortened
+from jaxzero.host.background import Programs
 from jaxzero.host.environment import check_devices
 from jaxzero.host.files import atomic_write
 from jaxzero.host.interrupts import at_stop
@@ -103,6 +104,28 @@ def usual_types() -> Iterator[None]:
 def compiled_ahead(jitted: Callable, *shapes: chex.ArrayTree) -> Callable:
     """Compile a jitted function for inputs of these shapes; under JAX_DISABLE_JIT return it."""
     return jitted if jax.config.jax_disable_jit else jitted.lower(*shapes).compile()
+
+
+def call(board: Hashable, function: partial, *inputs: chex.ArrayTree) -> Any:
+    """Return the NumPy arrays of `function(*inputs)`, a tuple, by a program of a board.
+
+    The program is compiled once for inputs of these shapes on these devices.
+    """
+    shapes = jax.tree.map(_shape, inputs)
+
+    def make() -> Callable:
+        return compiled_ahead(kept_program(function, *shapes), *shapes)
+
+    key = (function.func, *function.args, *jax.tree.leaves(shapes))
+    return jax.device_get(Programs(board, key, make).get()(*inputs))
+
+
+def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:
+    """Return the shape of an array, with its sharding if the array is committed to a device."""
+    placed = isinstance(leaf, jax.Array) and leaf.committed
+    shape = jax.api_util.shaped_abstractify(leaf)
+    sharding = leaf.sharding if placed else None
+    return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)
 
 
 def cache_folder() -> Path | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from threading import Thread
 
@@ -203,7 +202,10 @@ class Session:
         if programs.ready:
             return None
         edge = exact_answer(self.game, drawn)
-        if edge is None and not wait([programs.begin()], seconds).done:
+        if edge is not None:
+            return edge
+        try:
+            return programs.begin().result(seconds)
+        except TimeoutError:
             self.tell("still compiling: simple rules answer")
-            edge = int(choose_by_rules(self.game, np.zeros(1, np.uint32), drawn[None])[0])
-        return edge
+            return int(choose_by_rules(self.game, np.zeros(1, np.uint32), drawn[None])[0])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
@@ -15,8 +14,7 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
-from jaxzero.host.background import Programs
-from jaxzero.host.programs import compiled_ahead, kept_program
+from jaxzero.host.programs import call
 from jaxzero.network.features import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
@@ -38,8 +36,7 @@ class Look(NamedTuple):
 
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool as NumPy arrays."""
-    found = _compiled_rules(structure, game)(drawn)
-    return Structure(*jax.device_get(found))
+    return Structure(*call(game, partial(structure, game), drawn))
 
 
 def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
@@ -47,7 +44,7 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 
     Drawn edges get -1. The outer edges of a chain of two get -1 too: its middle edge is better.
     """
-    return jax.device_get(_compiled_rules(_moves, game)(drawn))[0]
+    return call(game, partial(_moves, game), drawn)[0]
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
@@ -80,17 +77,6 @@ def prepare(agent: Agent) -> None:
         partial(single.think, agent, simulations=1),
     ):
         look(np.zeros(game.num_edges, bool))
-
-
-def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
-    """Return `function` of one position [A] bool, compiled once for a board."""
-    shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
-    bound = partial(function, game)
-
-    def make() -> Callable:
-        return compiled_ahead(kept_program(bound, shape), shape)
-
-    return Programs(game, function, make).get()
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:

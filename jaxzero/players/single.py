@@ -19,8 +19,7 @@ import numpy as np
 from jaxzero.config import SearchConfig
 from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
-from jaxzero.host.background import Programs
-from jaxzero.host.programs import compiled_ahead, kept_program
+from jaxzero.host import programs
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
@@ -143,25 +142,6 @@ def _choose_many(
 
 
 def call(function: Callable, agent: Agent, *inputs: Any) -> Any:
-    """Return the NumPy arrays of `function(network, settings, params, *inputs)`, a tuple.
-
-    The program is compiled once for a network and for inputs of these shapes on these devices.
-    """
-    inputs = agent.params, *inputs
-    shapes = jax.tree.map(_shape, inputs)
-    key = (function, agent.network, agent.settings, *jax.tree.leaves(shapes))
+    """Return the NumPy arrays of `function(network, settings, params, *inputs)`, a tuple."""
     bound = partial(function, agent.network, agent.settings)
-
-    def make() -> Callable:
-        return compiled_ahead(kept_program(bound, *shapes), *shapes)
-
-    program = Programs(agent.network.game, key, make).get()
-    return jax.device_get(program(*inputs))
-
-
-def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:
-    """Return the shape of an array, with its sharding if the array is committed to a device."""
-    placed = isinstance(leaf, jax.Array) and leaf.committed
-    shape = jax.api_util.shaped_abstractify(leaf)
-    sharding = leaf.sharding if placed else None
-    return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)
+    return programs.call(agent.network.game, bound, agent.params, *inputs)

@@ -16,11 +16,11 @@ pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import FORMATS
+from jaxzero.host import programs
 from jaxzero.host.background import Programs
 from jaxzero.page import answers, queue, server
 from jaxzero.page.server import LOOPBACK, MOST_BYTES, make_app
 from jaxzero.play import opponents, review
-from jaxzero.players import single
 from jaxzero.players.choosing import Choice
 from jaxzero.players.levels import LEVELS
 from jaxzero.solver import small
@@ -87,7 +87,7 @@ def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
 def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_position_is_small):
     question = {**GAME, "moves": [0], "simulations": 16, "seconds": 0}
     ask("analyse", question)
-    monkeypatch.setattr(single, "kept_program", None)  # from here on nothing can compile
+    monkeypatch.setattr(programs, "kept_program", None)  # from here on nothing can compile
     last = ask("analyse", {**question, "simulations": 63}).lines[-1]
     assert last["simulations"] == 63
     assert len({one["edge"] for one in last["lines"]}) == 3 and {*last["owners"]} <= {0, 1}
