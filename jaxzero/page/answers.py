@@ -11,9 +11,11 @@ from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
 
+from jsonargparse.typing import NonNegativeInt, restricted_number_type
+
 from jaxzero import __version__
-from jaxzero.config.ranges import Seed, check_number, number, whole
-from jaxzero.errors import InputError, shortened
+from jaxzero.config import check_number
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
 from jaxzero.page.opponents import OWN_NETWORK, agent_of, play_level
@@ -27,6 +29,11 @@ from jaxzero.players.levels import LEVELS, find_level
 from jaxzero.players.preparation import PREPARATION
 from jaxzero.solver.cancellation import check_cancelled
 from jaxzero.solver.endgame import can_solve, solve
+
+Rating = restricted_number_type(None, float, [(">=", 0), ("<=", 4000)])
+Simulations = restricted_number_type(None, int, [(">=", 0), ("<=", 1024)])
+ReviewSimulations = restricted_number_type(None, int, [(">=", 1), ("<=", 1024)])
+Seconds = restricted_number_type(None, int, [(">=", 0), ("<=", 60)])
 
 Answer = dict[str, Any]
 WAIT: Answer = {}  # no answer yet
@@ -50,7 +57,7 @@ def about() -> Answer:
 def move(question: Answer) -> Answer:
     """Return the whole turn of the side to move, and the stand-in for the level, if any."""
     record, level = record_of(question), find_level(text_of(question, "level", "5"))
-    seed = check_number("seed", question.get("seed", 0), Seed)
+    seed = check_number("seed", question.get("seed", 0), NonNegativeInt)
     if record.is_over:
         raise InputError("moves: the game is over")
     after, by = play_level(level, record, seed)
@@ -62,9 +69,9 @@ def problem(question: Answer) -> Answer:
     theme = text_of(question, "theme")
     if theme not in THEMES:
         known = ", ".join(THEMES)
-        raise InputError(f"theme: {shortened(repr(theme))} does not exist (known: {known})")
-    seed = check_number("seed", question.get("seed", 0), Seed)
-    rating = check_number("rating", question.get("rating", 1000), number(0, 4000))
+        raise InputError(f"theme: {theme!r} does not exist (known: {known})")
+    seed = check_number("seed", question.get("seed", 0), NonNegativeInt)
+    rating = check_number("rating", question.get("rating", 1000), Rating)
     return {"theme": theme, **find_problem(theme, seed, rating).to_json()}
 
 
@@ -80,8 +87,8 @@ def write(question: Answer) -> Answer:
 
 def analyse(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of analyses of its position."""
-    simulations = check_number("simulations", question.get("simulations", 256), whole(0, 1024))
-    seconds = check_number("seconds", question.get("seconds", 10), whole(0, 60))
+    simulations = check_number("simulations", question.get("simulations", 256), Simulations)
+    seconds = check_number("seconds", question.get("seconds", 10), Seconds)
     return analyses(record_of(question), simulations, seconds)
 
 
@@ -116,7 +123,7 @@ def prepare_board(game: DotsAndBoxes) -> None:
 
 def review(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of the review of its game."""
-    simulations = check_number("simulations", question.get("simulations", 64), whole(1, 1024))
+    simulations = check_number("simulations", question.get("simulations", 64), ReviewSimulations)
     return reviews(record_of(question), simulations)
 
 

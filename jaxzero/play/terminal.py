@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jaxzero.errors import InputError, nearest, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
 from jaxzero.play.game import Record, Sides, boxes_text, choose, draw_turn
 from jaxzero.players.players import Player
 from jaxzero.players.preparation import PATIENCE, STAND_INS, Answer
@@ -80,7 +80,7 @@ def _take_turn(record: Record, setup: Setup) -> Record:
         stood_in = found.by
         return found.edge
 
-    with doing(f"{side.name} is thinking"):
+    with working(f"{side.name} is thinking"):
         after = draw_turn(record, choose_now)
     if stood_in not in (None, "exact"):
         setup.write(f"{side.name} is still compiling: {STAND_INS[stood_in]} answers")
@@ -116,7 +116,7 @@ def find_entry(game: DotsAndBoxes, entry: str) -> int | str:
     if re.search(r"\d", word):
         return parse_edge(game, word)
     raise InputError(
-        f"{shortened(repr(word))} is neither an edge nor a command{nearest(word, WORDS)} "
+        f"{word!r} is neither an edge nor a command "
         f"(edges are named like h0,0; commands: {', '.join(WORDS)})"
     )
 

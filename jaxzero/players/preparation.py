@@ -17,7 +17,6 @@ import numpy as np
 
 from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.game.board import box_sides_table, take_free_boxes
-from jaxzero.host.interrupts import ends_threads
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
 from jaxzero.players.players import careful_edges
@@ -71,9 +70,7 @@ class Preparation:
             job.wanted += 1
             if self._threads < AT_ONCE and not job.begun:
                 self._threads += 1
-                # Python aborts if it exits while a thread compiles, so it must wait for this
-                # thread. A script need not wait: its end ends all threads.
-                Thread(target=self._run, name="preparation", daemon=ends_threads()).start()
+                Thread(target=self._run, name="preparation", daemon=True).start()
         return job
 
     @contextmanager

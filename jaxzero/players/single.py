@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
 from jaxzero.host.programs import compiled_ahead, kept_program
 from jaxzero.network.network import Network, inference_copy
@@ -59,7 +58,7 @@ def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tupl
     `rounds` has the values.
     """
     # Room for `least` or the next power of two, so that few programs are compiled.
-    most = min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
+    most = max(least, 1 << (simulations - 1).bit_length())
     settings = replace(agent.settings, simulations=most, engine="rounds")
     return replace(agent, settings=settings), tuple(padded_rounds(settings, simulations))
 
