@@ -56,6 +56,8 @@ def run_here(script: str, *options: str | Path, cwd: Path = ROOT, entries: str =
     with (
         chdir(cwd),
         patch.multiple(sys, argv=words, stdin=io.StringIO(entries)),
+        patch("jaxzero.cli.end_now", sys.exit),
+        patch("signal.signal"),
         redirect_stdout(out),
         redirect_stderr(err),
     ):

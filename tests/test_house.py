@@ -20,8 +20,8 @@ from jaxzero.config.files import typed_fields
 PACKAGE = "jaxzero"
 # Subpackages ("rooms"), lowest first: a room imports only from itself and from rooms before it.
 ROOMS = (
-    *("errors", "host", "game", "config", "cli", "solver", "network", "search", "players"),
-    *("runs", "measure", "training", "performance", "play", "api", "page", "adapters"),
+    *("errors", "host", "game", "config", "solver", "network", "search", "players"),
+    *("runs", "cli", "measure", "training", "performance", "play", "api", "page", "adapters"),
     "__main__",
 )
 # Imports inside functions that point upward or close a cycle: (source, target), with the reason.

@@ -21,7 +21,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,7 @@ class DotsAndBoxes:
             except TypeError:
                 plain = 0
             if plain < 1:
-                shown = shortened(repr(value))
-                raise InputError(f"{name}: {shown} must be a whole number of boxes, at least 1")
+                raise InputError(f"{name}: {value!r} must be a whole number of boxes, at least 1")
             object.__setattr__(self, name, plain)
 
     @property

@@ -12,8 +12,9 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jsonargparse.typing import NonNegativeInt, PositiveInt
 
-from jaxzero.config.ranges import NonNegativeInt, PositiveInt, Seed, check_number
+from jaxzero.config import check_number
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, State, replay, step
 from jaxzero.players.choosing import Choice
@@ -160,7 +161,7 @@ def play_match(
     """
     games = check_number("games", games, PositiveInt)
     opening_plies = check_number("opening_plies", opening_plies, NonNegativeInt)
-    seed = check_number("seed", seed, Seed)
+    seed = check_number("seed", seed, NonNegativeInt)
     at_once = check_number("at_once", at_once, NonNegativeInt)
     if games % 2:
         raise InputError(f"games: {games} must be even (pairs with swapped seats)")

@@ -26,7 +26,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
@@ -221,7 +221,7 @@ def serve(host: str, port: int) -> None:
         why = os.strerror(number) if number and number > 0 else str(error).partition(" (while")[0]
         if number in OF_PORT:
             raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
-        raise InputError(f"host: {shortened(host)} cannot be used ({why})") from error
+        raise InputError(f"host: {host} cannot be used ({why})") from error
     hosts = LOOPBACK if host in LOOPBACK else ("*",)
     if host not in LOOPBACK:
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
@@ -231,8 +231,6 @@ def serve(host: str, port: int) -> None:
     analysis_programs(DEFAULT).begin()
     config = uvicorn.Config(
         make_app(hosts),
-        # Other loops would hide signals from `interrupts`, which also ends compiler threads.
-        loop="asyncio",
         log_level="error",
         ws="none",
         timeout_keep_alive=30,

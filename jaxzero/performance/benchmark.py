@@ -12,8 +12,7 @@ from typing import NamedTuple
 import jax
 
 from jaxzero.config import Config
-from jaxzero.host.files import make_folder, temporary_folder
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
 from jaxzero.performance.report import (
     WIDTH,
     Result,
@@ -140,14 +139,9 @@ def games_begun(work: Workload, selfplay: Part) -> int:
 
 
 def take_trace(run: Training, folder: Path) -> None:
-    """Trace one iteration with jax's profiler; its files appear in `folder` together."""
-    profiles = Path("plugins", "profile")
-    make_folder("trace", folder / profiles)
-    with doing("tracing"), temporary_folder(folder) as fresh:
-        with jax.profiler.trace(str(fresh), create_perfetto_trace=True):
-            run.step()
-        for made in (fresh / profiles).iterdir():
-            made.rename(folder / profiles / made.name)
+    """Trace one iteration with jax's profiler, into `folder`."""
+    with working("tracing"), jax.profiler.trace(str(folder), create_perfetto_trace=True):
+        run.step()
 
 
 # The bottleneck

@@ -21,7 +21,7 @@ import numpy as np
 from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.game.structure import Structure
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.search.search import game_of, network_evaluator
 from jaxzero.training.games import new_games, start_lanes
@@ -51,10 +51,8 @@ class Part(NamedTuple):
 
 def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
     """Time parts in turns and return the seconds of each in one iteration."""
-    calls = (
-        doing(f"measuring {name.replace('_', ' ')}")(part.call) for name, part in parts.items()
-    )
-    seconds = seconds_per_call(*calls, rounds=rounds)
+    with working(f"measuring {', '.join(parts)}"):
+        seconds = seconds_per_call(*(part.call for part in parts.values()), rounds=rounds)
     return {
         name: time * part.total / part.items
         for (name, part), time in zip(parts.items(), seconds, strict=True)

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.config.ranges import split_list
-from jaxzero.errors import InputError, as_field, nearest, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import (
     DotsAndBoxes,
     State,
@@ -131,12 +130,11 @@ def make_player(
     kind, _, argument = name.partition(":")
     kinds = [known.partition(":")[0] for known in KNOWN]
     if kind not in kinds:
-        raise InputError(
-            f"{field}: {shortened(repr(name))} is unknown{nearest(kind, kinds)} "
-            f"(known: {', '.join(KNOWN)})"
-        )
-    with as_field(field, "player", name):
+        raise InputError(f"{field}: {name!r} is unknown (known: {', '.join(KNOWN)})")
+    try:
         return replace(_make(kind, argument, name, game, agent), board=game)
+    except InputError as error:
+        raise InputError(f"{field}: {name!r}: {error}") from error
 
 
 def make_players(
@@ -146,31 +144,40 @@ def make_players(
     return [make_player(name, game, agent, field) for name in split_list(field, names)]
 
 
+def split_list(field: str, text: str) -> list[str]:
+    """Split a text at its commas; an empty text has no entries.
+
+    Raises: InputError for an empty or repeated entry.
+    """
+    entries = [entry.strip() for entry in text.split(",")] if text else []
+    for entry in entries:
+        if not entry or entries.count(entry) > 1:
+            raise InputError(f"{field}: {text!r} has an empty or duplicate entry {entry!r}")
+    return entries
+
+
 def name_shown(player: str, network: str, networks: int) -> str:
     """Return the name of a player; with several networks, the name includes the network."""
     return f"{player} of {network}" if networks > 1 and player.startswith(LEARNT) else player
 
 
 def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    def refused(words: str) -> InputError:
-        return InputError(f"player: {shortened(repr(name))} {words}")
-
     if argument and kind in ("random", "greedy", "rules", "policy"):
-        raise refused("takes no argument")
+        raise InputError("takes no argument")
     count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
     if kind == "search" and not 1 <= count <= MOST_COUNT:
-        raise refused(f"needs a whole number >= 1 and <= {MOST_COUNT}, such as search:64")
+        raise InputError(f"needs a whole number >= 1 and <= {MOST_COUNT}, such as search:64")
     share, seconds = _number(argument or "0"), _number(argument)
     if kind == "perfect" and not 0 <= share <= 1:
-        raise refused("needs a share of random moves, such as perfect:0.1")
+        raise InputError("needs a share of random moves, such as perfect:0.1")
     if kind == "expert" and not 0 < seconds <= LONGEST_DECISION:
         words = f"above 0 and at most {LONGEST_DECISION}, such as expert:1"
-        raise refused(f"needs seconds for a decision, {words}")
+        raise InputError(f"needs seconds for a decision, {words}")
     if kind in LEARNT:
         if agent is None:
-            raise refused("needs a trained network")
+            raise InputError("needs a trained network")
         if agent.network.game != game:
-            raise refused(f"has a network of {agent.network.game}, not of {game}")
+            raise InputError(f"has a network of {agent.network.game}, not of {game}")
     if kind == "level":
         return _level_player(name, find_level(argument), game, agent)
     if kind == "random":

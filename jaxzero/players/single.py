@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
 from jaxzero.host import programs
 from jaxzero.network.network import Network, inference_copy
@@ -54,7 +53,7 @@ def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
 def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tuple]:
     """Return an agent whose program has room for the simulations, and their rounds as data."""
     # Room for `least` or the next power of two, so that few programs are compiled.
-    most = min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
+    most = max(least, 1 << (simulations - 1).bit_length())
     settings = replace(agent.settings, simulations=most)
     return replace(agent, settings=settings), tuple(padded_rounds(settings, simulations))
 

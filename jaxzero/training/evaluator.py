@@ -8,8 +8,8 @@ from functools import cached_property
 import chex
 
 from jaxzero.config import Config
-from jaxzero.errors import as_field
-from jaxzero.host.status import doing
+from jaxzero.errors import InputError
+from jaxzero.host.progress import working
 from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.measure.scoring import BATCH, player_answers, score
 from jaxzero.measure.strength import refuse_search
@@ -37,8 +37,10 @@ class Evaluator:
         simulations = settings.simulations
         self.player_name = f"search:{simulations}" if simulations else "policy"
         self._network, self._search = network, config.search
-        with as_field("evaluation.suite", "suite", settings.suite):
+        try:
             check_suite(settings.suite, game)
+        except InputError as error:
+            raise InputError(f"evaluation.{error}") from error
         matches = bool(self._opponents or settings.gate_threshold)
         # The final matches play as many games at once as those during the run, see `_match`.
         games = settings.games if matches else 0
@@ -72,7 +74,7 @@ class Evaluator:
     @cached_property
     def _suite(self) -> Suite | None:
         # Built when first needed: solving takes seconds, and training can start without it.
-        with doing("reading the suite of solved positions"):
+        with working("reading the suite of solved positions"):
             return choose_suite(self._settings.suite, self._game)
 
     def play(self, params: chex.ArrayTree, games: int) -> dict[str, MatchResult]:
@@ -86,7 +88,7 @@ class Evaluator:
             return {}
         scores = {}
         for name in dict.fromkeys(("policy", self.player_name)):
-            with doing(f"scoring {name} on solved positions"):
+            with working(f"scoring {name} on solved positions"):
                 answers = player_answers(self._suite, self._player(name, params))
                 scores[name] = score(self._suite, answers)
         return scores
@@ -113,7 +115,7 @@ class Evaluator:
     def _match(self, first, second, games: int) -> MatchResult:
         # As many games at once as during training: the final match needs no more memory, and no
         # new program if `games` divides `final_games`.
-        with doing(f"playing {games} games against {second.name}"):
+        with working(f"playing {games} games against {second.name}"):
             return play_match(
                 self._game,
                 first,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.runs.memory import (
     TEMPORARY,
@@ -139,5 +139,5 @@ def lower_and_compile(
 ) -> jax.stages.Compiled:
     """Compile the iteration for inputs of these shapes, whatever memory it needs."""
     iteration = make_iteration(config, network, len(devices))
-    with doing("preparing the program of an iteration"):
+    with working("preparing the program of an iteration"):
         return compile_shapes(parallelize(iteration, devices), shapes)
