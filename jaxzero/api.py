@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import signature
 from os import PathLike, fsdecode
@@ -13,30 +13,29 @@ from typing import Any
 import chex
 import jax
 import numpy as np
+from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, restricted_number_type
 
+from jaxzero import config as settings_of
 from jaxzero.cli import load_config
-from jaxzero.config import Config
-from jaxzero.config.files import check_fields, dotted
-from jaxzero.config.ranges import BoardSide, SecondsOfDecision, SimulationsOrNone, check_number
-from jaxzero.errors import InputError, as_field, one_line, shortened
+from jaxzero.config import BoardSide, Config
+from jaxzero.config.files import dotted
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
+from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
-from jaxzero.host.status import status_lines
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
-from jaxzero.players.preparation import exact_answer
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
 from jaxzero.runs.run_dir import refuse_run
 from jaxzero.runs.source import SUFFIX, Source
+from jaxzero.solver.small import exact_answer
 
 # Drawn edges: numbers or names such as h2,1; names in a text; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
-# A path is not empty, which would be the current folder, and the system can encode it.
-PATH = re.compile("[^\0\ud800-\udc7f\udd00-\udfff]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,19 +75,19 @@ class Engine:
 
     def best_moves(self, positions: Iterable[Position], simulations: int = 64) -> list[int]:
         """Return the edge to draw in each of many positions, searched together."""
-        simulations = _number("simulations", simulations, SimulationsOrNone)
+        simulations = _number("simulations", simulations, NonNegativeInt)
         boards = self._boards(positions)
-        known = [simulations and exact_answer(self.board, drawn) for drawn in boards]
-        rest = [drawn for drawn, found in zip(boards, known, strict=True) if not found]
-        edges = iter(self._choose(rest, simulations)[0])
-        return [found.edge if found else next(edges) for found in known]
+        known = [exact_answer(self.board, drawn) if simulations else None for drawn in boards]
+        rest = [drawn for drawn, edge in zip(boards, known, strict=True) if edge is None]
+        chosen = iter(self._choose(rest, simulations)[0])
+        return [next(chosen) if edge is None else edge for edge in known]
 
     def values(self, positions: Iterable[Position], simulations: int = 64) -> list[float]:
         """Return for each position the boxes still to come: side to move minus opponent.
 
         Network and search estimate them, also where `best_move` has the exact solver.
         """
-        simulations = _number("simulations", simulations, SimulationsOrNone)
+        simulations = _number("simulations", simulations, NonNegativeInt)
         return self._choose(self._boards(positions), simulations)[1]
 
     @usual_types()
@@ -99,8 +98,8 @@ class Engine:
 
         The exact solver gets `seconds`; proven values are marked exact. Raises: as `best_move`.
         """
-        simulations = _number("simulations", simulations, SimulationsOrNone)
-        seconds = _number("seconds", seconds, SecondsOfDecision)
+        simulations = _number("simulations", simulations, NonNegativeInt)
+        seconds = _number("seconds", seconds, NonNegativeFloat)
         return analyse(self.agent, self.drawn(position), 0, simulations, seconds)
 
     def drawn(self, position: Position) -> np.ndarray:
@@ -122,7 +121,7 @@ class Engine:
         drawn[edges] = True
         if drawn.sum() < len(edges):  # as in a mask of zeros and ones, of drawn or of legal edges
             raise InputError(
-                f"position: {shortened(str(edges))} names an edge twice; a position is the drawn "
+                f"position: {edges} names an edge twice; a position is the drawn "
                 f"edges, each once, or {game.num_edges} booleans, True where an edge is drawn"
             )
         return drawn
@@ -132,7 +131,7 @@ class Engine:
         positions = _plain(positions)
         # A text is one position; a set has no order.
         if isinstance(positions, str | Set | Mapping) or not isinstance(positions, Iterable):
-            raise InputError(f"positions: {_shown(positions)} must be a list of positions")
+            raise InputError(f"positions: {positions!r} must be a list of positions")
         boards = [self.drawn(position) for position in positions]
         if any(drawn.all() for drawn in boards):
             raise InputError(f"position: no edge is left on a {self.board} board")
@@ -153,17 +152,15 @@ class Engine:
 
 
 def _checked(name: str, value: Any, kind: Any) -> Any:
-    """Return an argument. Raises: InputError unless it has the type, also for impossible paths."""
+    """Return an argument. Raises: InputError unless it has the type."""
     if not isinstance(value, kind):
-        raise InputError(f"{name}: {_shown(value)} must be of type {kind}")
-    if isinstance(value, str | PathLike) and not PATH.fullmatch(fsdecode(value)):
-        raise InputError(f"{name}: {_shown(value)} is not a valid path")
+        raise InputError(f"{name}: {value!r} must be of type {kind}")
     return value
 
 
 def _number(name: str, value: Any, kind: type) -> int | float:
-    """Return a plain number in the range of `kind`. Raises: InputError, also for a text."""
-    return check_number(name, _checked(name, _plain(value), int | float), kind)
+    """Return a plain number in the range of `kind`. Raises: InputError."""
+    return settings_of.check_number(name, _plain(value), kind)
 
 
 def _plain(value: Any) -> Any:
@@ -177,19 +174,35 @@ def _entries(position: Any) -> list:
     # The entries of a text would be letters, those of bytes their codes.
     refused = isinstance(position, Mapping | str | bytes | bytearray)
     if refused or not isinstance(position, Iterable):
-        raise ValueError(f"{_shown(position)} must be a list of drawn edges")
+        raise ValueError(f"{position!r} must be a list of drawn edges")
     return [_plain(entry) for entry in position]
 
 
 def _edge(game: DotsAndBoxes, entry: Any) -> int:
     """Return the number of the edge that an entry names. Raises: ValueError."""
     if isinstance(entry, bool) or not isinstance(entry, int | str):
-        raise ValueError(f"{_shown(entry)} must be the number or name of an edge: 7 or h2,1")
+        raise ValueError(f"{entry!r} must be the number or name of an edge: 7 or h2,1")
     return parse_edge(game, str(entry))
 
 
-def _shown(value: Any) -> str:
-    return shortened(one_line(repr(value)))
+def check_number(name: str, value: Any, least: float, most: float) -> int | float:
+    """Return a number from `least` to `most`, whole if `least` is an int.
+
+    Raises: InputError that calls the number `name`.
+    """
+    kind = restricted_number_type(None, type(least), [(">=", least), ("<=", most)])
+    return settings_of.check_number(name, value, kind)
+
+
+@contextmanager
+def ended_by(check: Callable[[], None]) -> Iterator[None]:
+    """End the work of a block when nobody waits for its result any more.
+
+    Waiting, compiling and solving call `check` about every 0.05 s, searching before each program.
+    It raises once the result is not wanted.
+    """
+    with cancelled_by(check):
+        yield
 
 
 def load(name: str | PathLike[str]) -> Engine:
@@ -198,8 +211,7 @@ def load(name: str | PathLike[str]) -> Engine:
     Raises: InputError naming the networks there are.
     """
     path = fsdecode(_checked("name", name, str | PathLike))
-    with as_field("name", "weights", path):
-        return Engine(weights.load_weights(path).agent)
+    return Engine(weights.load_weights(path).agent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,30 +273,28 @@ def train(
     try:
         signature(print if on_iteration is None else on_iteration).bind({})
     except TypeError as error:
-        shown = f"{_shown(on_iteration)} cannot be called with the metrics"
-        raise InputError(f"on_iteration: {shown} ({error})") from error
+        words = f"{on_iteration!r} cannot be called with the metrics ({error})"
+        raise InputError(f"on_iteration: {words}") from error
     except ValueError:  # some functions of C have no signature
         pass
     if resume and run_dir is None:
         raise InputError("resume: True needs run_dir, the folder of the run")
     if not isinstance(config, Config):
         flat = {name: _plain(value) for name, value in dotted(settings or {})}
-        check_fields(flat, "settings")
         config = load_config(fsdecode(config), *(f"--{name}={flat[name]}" for name in flat))
     elif settings:
-        raise InputError(f"settings: {_shown(settings)} cannot be combined with a Config")
+        raise InputError(f"settings: {settings!r} cannot be combined with a Config")
     use_compilation_cache(in_script=False)  # before anything imports matplotlib
     from jaxzero.training import trainer  # slow to import
 
-    with status_lines("training"):
-        if run_dir is None:
-            agent, metrics = trainer.train_in_memory(config, on_iteration)
-            last = metrics[-1]
-            network = weights.LoadedAgent(agent, config, last["iteration"])
-            record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
-        else:
-            folder = Path(fsdecode(run_dir))
-            trainer.train(config, folder, bool(resume), on_iteration=on_iteration)
-            network, metrics = weights.load_agent(folder), read_metrics(folder)
-            record = weights.training_record(Source(folder, None), network)
+    if run_dir is None:
+        agent, metrics = trainer.train_in_memory(config, on_iteration)
+        last = metrics[-1]
+        network = weights.LoadedAgent(agent, config, last["iteration"])
+        record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
+    else:
+        folder = Path(fsdecode(run_dir))
+        trainer.train(config, folder, bool(resume), on_iteration=on_iteration)
+        network, metrics = weights.load_agent(folder), read_metrics(folder)
+        record = weights.training_record(Source(folder, None), network)
     return Trained(Engine(network.agent), metrics, network, record)

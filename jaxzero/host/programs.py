@@ -6,12 +6,11 @@ as long as reading the compiled program, in every process.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from hashlib import sha256
@@ -23,14 +22,13 @@ import chex
 import jax
 from jax import export
 
-from jaxzero.errors import shortened
-from jaxzero.host.environment import check_devices
+from jaxzero.errors import InputError
+from jaxzero.host.background import Programs
 from jaxzero.host.files import atomic_write
-from jaxzero.host.interrupts import at_stop
 
 MOST_TRACED = 64  # files of traced programs that are kept
 # Settings of jax under which all programs run: types and copies to the device as written.
-USUAL = {"enable_x64": False, "numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
+USUAL = {"numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
 ROOM = 2**25  # bytes that a folder of caches must have left
 
 
@@ -46,7 +44,7 @@ def use_compilation_cache(in_script: bool = True) -> None:
     if jax.config.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_home() or ""))
     elif (folder := cache_folder()) and (refusal := _refusal(folder)):
-        words = f"compiled programs are not kept: {shortened(str(folder))}: {refusal}"
+        words = f"compiled programs are not kept: {folder}: {refusal}"
         print(f"warning: {words}", file=sys.stderr)
         jax.config.update("jax_compilation_cache_dir", "")  # else jax warns about every program
     # matplotlib has one folder for its cache and for the user's settings: leave these in use.
@@ -54,7 +52,17 @@ def use_compilation_cache(in_script: bool = True) -> None:
     named = "MPLCONFIGDIR" in os.environ or os.path.isdir(f"{settings}/matplotlib")
     if not named and (home := cache_home()):
         os.environ["MPLCONFIGDIR"] = str(home / "matplotlib")
-    at_stop(drop_open_entries)
+
+
+def check_devices() -> None:
+    """Let jax find its devices. Raises: InputError if JAX_PLATFORMS names missing ones."""
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        if named := os.environ.get("JAX_PLATFORMS"):
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"JAX_PLATFORMS: {named!r}: {reason}") from error
+        raise
 
 
 @cache
@@ -67,7 +75,7 @@ def cache_home() -> Path | None:
     temporary = Path(tempfile.gettempdir(), f"jaxzero-{os.geteuid()}").absolute()
     kept = not _refusal(temporary, private=True)
     words = f"caches go to {temporary}" if kept else "every process compiles its programs again"
-    print(f"warning: {words}, because of {shortened(str(user))}: {refusal}", file=sys.stderr)
+    print(f"warning: {words}, because of {user}: {refusal}", file=sys.stderr)
     return temporary if kept else None
 
 
@@ -105,26 +113,34 @@ def compiled_ahead(jitted: Callable, *shapes: chex.ArrayTree) -> Callable:
     return jitted if jax.config.jax_disable_jit else jitted.lower(*shapes).compile()
 
 
+def call(board: Hashable, function: partial, *inputs: chex.ArrayTree) -> Any:
+    """Return the NumPy arrays of `function(*inputs)`, a tuple, by a program of a board.
+
+    The program is compiled once for inputs of these shapes on these devices.
+    """
+    shapes = jax.tree.map(_shape, inputs)
+
+    def make() -> Callable:
+        return compiled_ahead(kept_program(function, *shapes), *shapes)
+
+    key = (function.func, *function.args, *jax.tree.leaves(shapes))
+    return jax.device_get(Programs(board, key, make).get()(*inputs))
+
+
+def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:
+    """Return the shape of an array, with its sharding if the array is committed to a device."""
+    placed = isinstance(leaf, jax.Array) and leaf.committed
+    shape = jax.api_util.shaped_abstractify(leaf)
+    sharding = leaf.sharding if placed else None
+    return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)
+
+
 def cache_folder() -> Path | None:
     """Return the local folder where jax keeps compiled programs, or None."""
     named = jax.config.jax_compilation_cache_dir
     if not named or "://" in named or not jax.config.jax_enable_compilation_cache:
         return None
     return Path(named).absolute()
-
-
-def drop_open_entries() -> None:
-    """Remove the entries that jax is writing to its cache of compiled programs.
-
-    jax does not write entries atomically and would warn about a partial one in every later run.
-    """
-    folder = cache_folder()
-    for link in Path("/proc/self/fd").iterdir() if folder else ():
-        with suppress(OSError):
-            path, mode = link.readlink(), fcntl.fcntl(int(link.name), fcntl.F_GETFL)
-            is_entry = path.parent == folder.resolve() and path.name.endswith(("-cache", "-atime"))
-            if is_entry and mode & os.O_ACCMODE != os.O_RDONLY:
-                path.unlink()
 
 
 def kept_njit(*signature: str, **options: Any) -> Callable[[Callable], Callable]:

@@ -129,8 +129,8 @@ def totals(
     """
     value = jnp.where(decisions.player == 0, decisions.value, -decisions.value)
     expected = decisions.ahead + value
-    early = jnp.sum(~decisions.drawn, axis=-1) > settings.td_above_edges
-    share = jnp.where(early, settings.td_lambda, 1.0)
+    early = jnp.sum(~decisions.drawn, axis=-1, dtype=jnp.int32) > settings.td_above_edges
+    share = jnp.where(early, settings.td_lambda, jnp.float32(1))
     result = results[decisions.game].astype(jnp.float32)
 
     def back(behind: tuple, here: tuple) -> tuple[tuple, tuple[jax.Array, jax.Array]]:
@@ -146,8 +146,8 @@ def totals(
         return (decision.game, decision.played, total, known, own), (total, known)
 
     lanes = decisions.played.shape[1]
-    nothing = jnp.zeros(lanes, bool)
-    last = jnp.full(lanes, -1, jnp.int32), nothing, jnp.zeros(lanes), nothing, jnp.zeros(lanes)
+    nothing, zeros = jnp.zeros(lanes, bool), jnp.zeros(lanes, jnp.float32)
+    last = jnp.full(lanes, -1, jnp.int32), nothing, zeros, nothing, zeros
     steps = decisions._replace(drawn=None, policy=None), result, share, expected
     return jax.lax.scan(back, last, steps, reverse=True)[1]
 

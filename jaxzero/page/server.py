@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
-from functools import partial
 
 import anyio
 from starlette.applications import Starlette
@@ -28,19 +26,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from jaxzero.errors import InputError, shortened
+from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.host.status import waiting
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
-from jaxzero.page.opponents import exact_answers, warm_up
-from jaxzero.page.problems import load_solver
 from jaxzero.page.queue import Queue
 from jaxzero.page.web_files import web_routes
-from jaxzero.play.looking import prepare
-from jaxzero.players.levels import find_level
-from jaxzero.players.preparation import PATIENCE as PATIENCE_FOR_MOVE
-from jaxzero.players.preparation import PREPARATION
+from jaxzero.play.opponents import analysis_programs, exact_answers, programs_of
+from jaxzero.play.problems import SOLVER
 
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
 MOST_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
@@ -64,24 +57,20 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     async def info(_request: Request) -> Response:
         return JSONResponse(answers.about())
 
-    async def warm(question: Answer, patience: float = math.inf) -> Response:
-        """Queue a level for compiling; wait until it is ready or `patience` seconds pass."""
-        record = answers.record_of(question)
-        level = find_level(answers.text_of(question, "level", "5"))
-        programs = record.game, level
-        if not (PREPARATION.is_done(*programs) or exact_answers(level, record)):
-            with anyio.move_on_after(patience):
-                await compiled(queue, *programs, partial(warm_up, level, record.game))
+    async def warm(question: Answer) -> Response:
+        """Answer when a level is compiled, or at once if the exact solver answers for it."""
+        record, level = answers.record_of(question), answers.level_of(question)
+        if not exact_answers(level, record):
+            await compiled(queue, programs_of(level, record.game).waits())
         return JSONResponse({"ready": True})
 
     async def move(question: Answer) -> Response:
-        await warm(question, PATIENCE_FOR_MOVE)
+        await warm(question)
         return JSONResponse(await queue.ask(answers.move, question))
 
     async def problem(question: Answer) -> Response:
         """Answer when the solver is compiled; the first compilation takes seconds."""
-        if not PREPARATION.is_done(DEFAULT, load_solver):
-            await compiled(queue, DEFAULT, load_solver, load_solver)
+        await compiled(queue, SOLVER.waits())
         return JSONResponse(await queue.ask(answers.problem, question))
 
     async def read(question: Answer) -> Response:
@@ -195,12 +184,10 @@ class Lines(StreamingResponse):
             await super().stream_response(send)
 
 
-async def compiled(
-    queue: Queue, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]
-) -> None:
-    """Wait until `work()` has compiled `what`. Raises: HTTPException if the queue is full."""
-    with queue.place(), closing(PREPARATION.polled(game, what, work)) as polls:
-        for _ in polls:
+async def compiled(queue: Queue, waits: Iterator[float]) -> None:
+    """Wait until programs are compiled. Raises: HTTPException if the queue is full."""
+    with queue.place(), closing(waits):
+        for _ in waits:
             await anyio.sleep(PAUSE)
 
 
@@ -234,22 +221,20 @@ def serve(host: str, port: int) -> None:
         why = os.strerror(number) if number and number > 0 else str(error).partition(" (while")[0]
         if number in OF_PORT:
             raise InputError(f"port: {port} of host {host} cannot be used ({why})") from error
-        raise InputError(f"host: {shortened(host)} cannot be used ({why})") from error
+        raise InputError(f"host: {host} cannot be used ({why})") from error
     hosts = LOOPBACK if host in LOOPBACK else ("*",)
     if host not in LOOPBACK:
         print(f"WARNING: everyone who reaches {host} can use this server; it knows no passwords")
     port = listening.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     print(f"Play at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
-    PREPARATION.begin(DEFAULT, prepare, partial(answers.prepare_board, DEFAULT))
+    analysis_programs(DEFAULT).begin()
     config = uvicorn.Config(
         make_app(hosts),
-        # Other loops would hide signals from `interrupts`, which also ends compiler threads.
-        loop="asyncio",
         log_level="error",
         ws="none",
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
     )
-    with listening, waiting():
+    with listening:
         uvicorn.Server(config).run(sockets=[listening])

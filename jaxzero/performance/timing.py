@@ -21,7 +21,7 @@ import numpy as np
 from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.game.structure import Structure
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
 from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.search.search import game_of, network_evaluator
@@ -52,10 +52,8 @@ class Part(NamedTuple):
 
 def time_parts(parts: dict[str, Part], rounds: int) -> dict[str, float]:
     """Time parts in turns and return the seconds of each in one iteration."""
-    calls = (
-        doing(f"measuring {name.replace('_', ' ')}")(part.call) for name, part in parts.items()
-    )
-    seconds = seconds_per_call(*calls, rounds=rounds)
+    with working(f"measuring {', '.join(parts)}"):
+        seconds = seconds_per_call(*(part.call for part in parts.values()), rounds=rounds)
     return {
         name: time * part.total / part.items
         for (name, part), time in zip(parts.items(), seconds, strict=True)
@@ -165,9 +163,9 @@ def searched_states(
 
 def random_states(game: DotsAndBoxes, count: int) -> State:
     """Return `count` random positions, spread over the stages of the game: State [B]."""
-    plies = jnp.arange(count) % STAGES * game.num_edges // STAGES
+    plies = jnp.arange(count, dtype=jnp.int32) % STAGES * game.num_edges // STAGES
     start = initial_states(game, count)
-    order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape))
+    order = jnp.argsort(jax.random.uniform(jax.random.key(0), start.drawn.shape, jnp.float32))
     return start._replace(drawn=jnp.argsort(order) < plies[:, None])
 
 
@@ -190,14 +188,14 @@ def selfplay_part(work: Workload, moves: int = 0) -> Part:
     games = work.games * (
         config.selfplay.games_per_iteration // config.lanes(config.selfplay.games_per_iteration)
     )
-    evaluate = network_evaluator(work.network, config.search)
+    evaluator = network_evaluator(work.network)
 
     @jax.jit
     def play(params: chex.ArrayTree, key: jax.Array) -> chex.ArrayTree:
         if not moves:
-            return play_block(config, evaluate, params, key, games)
+            return play_block(config, evaluator, params, key, games)
         start = start_lanes(config, new_games(config, key, work.games))
-        step = partial(play_step, config, evaluate, params, key)
+        step = partial(play_step, config, evaluator, params, key)
         return jax.lax.fori_loop(0, moves, lambda _, play: step(play), start).decisions
 
     decisions = work.games * (moves or config.decisions_per_lane)
@@ -232,7 +230,7 @@ def full_ring(work: Workload) -> Replay:
 def random_positions(network: Network, count: int) -> Positions:
     """Return positions that a network can learn from."""
     drawn = random_states(network.game, count).drawn
-    legal = jnp.where(drawn, 0.0, 1.0)
+    legal = jnp.where(drawn, 0.0, jnp.float32(1))
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
     labels = {name: jnp.zeros(count, jnp.int32) for name in heads_of(network.config)}
     return Positions(drawn, policy, labels)
@@ -241,9 +239,9 @@ def random_positions(network: Network, count: int) -> Positions:
 # Ceilings of one device
 
 
-def matmul_part(dtype: jnp.dtype) -> Part:
-    """Return a chain of square matrix products in `dtype`; counts 2 size^3 FLOP a product."""
-    on_gpu = jax.default_backend() != "cpu"
+def matmul_part(network: Network) -> Part:
+    """Return a chain of square matrix products as in `network`; counts 2 size^3 FLOP a product."""
+    on_gpu, dtype = network.platform != "cpu", network.dtype
     size, repeats = MATMUL_SIZES[on_gpu], 16 if on_gpu else 4
     # Random entries of +-1 / sqrt(size): the spectral radius is near 1, so products stay in range.
     left = jax.random.rademacher(jax.random.key(0), (size, size), dtype) * size**-0.5
@@ -252,8 +250,8 @@ def matmul_part(dtype: jnp.dtype) -> Part:
     return Part(call, repeats * 2 * size**3)
 
 
-def copy_part() -> Part:
+def copy_part(platform: str) -> Part:
     """Return passes over an array, read once and written once; counts the bytes."""
-    array = jnp.zeros(COPY_MEBIBYTES[jax.default_backend() != "cpu"] * 2**18, jnp.float32)
+    array = jnp.zeros(COPY_MEBIBYTES[platform != "cpu"] * 2**18, jnp.float32)
     # The loop works in place; a fresh output would first need new pages.
     return Part(repeated(lambda x: x + 1, array, 8), 8 * 2 * array.nbytes)

@@ -29,11 +29,11 @@ from jaxzero.solver.endgame import (
     Solution,
     TranspositionTable,
     can_solve,
+    is_compiled,
     move_bounds,
     new_table,
     solve,
 )
-from jaxzero.solver.later import is_compiled
 from jaxzero.solver.small import small_values
 
 LONG = 3  # boxes of the shortest long chain
@@ -135,8 +135,8 @@ def stages(
     `ahead` is the margin so far: boxes of the side to move minus the opponent's. The solver runs
     for up to `seconds` (0: no solver) and yields after each time slice, with or without progress.
     The first analysis comes at once: it uses neither the network nor a solver that must compile.
-    `looking.prepare` compiles the programs of the later stages. With a solver
-    and few edges left (`small_values`) the first analysis is exact. A finished game yields nothing.
+    `looking.prepare` compiles the programs of the later stages. With a solver and few edges left
+    (`small_values`) the first analysis is exact. A finished game yields nothing.
     """
     game = agent.network.game
     if drawn.all():

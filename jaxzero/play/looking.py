@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
@@ -15,14 +14,12 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
-from jaxzero.host.programs import compiled_ahead, kept_program
+from jaxzero.host.programs import call
 from jaxzero.network.heads import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
-from jaxzero.players.recent import of_board
 from jaxzero.search.search import game_of
-from jaxzero.solver.cancellation import check_cancelled
 
 LINE = 12  # most edges of a principal variation
 
@@ -39,8 +36,7 @@ class Look(NamedTuple):
 
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool as NumPy arrays."""
-    found = _compiled_rules(structure, game)(drawn)
-    return Structure(*jax.device_get(found))
+    return Structure(*call(game, partial(structure, game), drawn))
 
 
 def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
@@ -48,7 +44,7 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 
     Drawn edges get -1. The outer edges of a chain of two get -1 too: its middle edge is better.
     """
-    return jax.device_get(_compiled_rules(_moves, game)(drawn))[0]
+    return call(game, partial(_moves, game), drawn)[0]
 
 
 def look_at(agent: Agent, drawn: np.ndarray) -> Look:
@@ -71,7 +67,7 @@ def line_of_play(
 
 
 def prepare(agent: Agent) -> None:
-    """Compile the programs of the functions above; cancelling ends it between two programs."""
+    """Compile the programs of the functions above."""
     game = agent.network.game
     for look in (
         partial(structure_of, game),
@@ -80,15 +76,7 @@ def prepare(agent: Agent) -> None:
         partial(line_of_play, agent, edges=1),
         partial(single.think, agent, simulations=1),
     ):
-        check_cancelled()
         look(np.zeros(game.num_edges, bool))
-
-
-def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
-    """Return `function` of one position [A] bool, compiled once for a board."""
-    shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
-    bound = partial(function, game)
-    return of_board(game).get(function, lambda: compiled_ahead(kept_program(bound, shape), shape))
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:

@@ -21,12 +21,12 @@ import jax
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes, fullest_beside
+from jaxzero.host.background import check_cancelled, holding, result_of
 from jaxzero.host.memory import cores
 from jaxzero.players import single
 from jaxzero.players.agent import Agent
 from jaxzero.players.single import Thought
 from jaxzero.solver import endgame, proof
-from jaxzero.solver.cancellation import check_cancelled, holding, result_of
 from jaxzero.solver.endgame import TranspositionTable
 
 # Simulations of a search. The first number orders the moves and measures the network's speed.
@@ -135,7 +135,6 @@ def prepare(expert: Expert) -> None:
             problem = proof.new_problem(game, last_ply, endgame.new_table(2))
             proof.prove_value(problem, 0.0)
             proof.first_worth(problem, problem.value, [0])
-            check_cancelled()
         empty = np.zeros(game.num_edges, bool)
         single.think(expert.agent, empty, SIMULATIONS[0])
         for _ in range(2):

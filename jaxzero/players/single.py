@@ -6,7 +6,7 @@ in batches of two sizes. Finished games fill the last batch, because they take n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,14 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.config import SearchConfig
-from jaxzero.config.ranges import MOST_SIMULATIONS
 from jaxzero.game import State
-from jaxzero.host.programs import compiled_ahead, kept_program
+from jaxzero.host import programs
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
-from jaxzero.players.recent import is_marked, of_board
-from jaxzero.search.gumbel import Rounds, padded_rounds
+from jaxzero.search.rounds import Rounds, padded_rounds
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.search.tree import ROOT
 
@@ -53,14 +51,10 @@ def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
 
 
 def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tuple]:
-    """Return an agent whose program has room for the simulations, and their rounds as data.
-
-    The engine becomes `rounds` for every network: both engines choose the same moves, but only
-    `rounds` has the values.
-    """
+    """Return an agent whose program has room for the simulations, and their rounds as data."""
     # Room for `least` or the next power of two, so that few programs are compiled.
-    most = min(max(least, 1 << (simulations - 1).bit_length()), MOST_SIMULATIONS)
-    settings = replace(agent.settings, simulations=most, engine="rounds")
+    most = max(least, 1 << (simulations - 1).bit_length())
+    settings = replace(agent.settings, simulations=most)
     return replace(agent, settings=settings), tuple(padded_rounds(settings, simulations))
 
 
@@ -71,13 +65,16 @@ def _think(
     drawn: jax.Array,
     rounds: tuple[jax.Array, ...],
 ) -> Thought:
-    game, evaluate, seen = network.game, network_evaluator(network, settings), []
+    game, evaluator, seen = network.game, network_evaluator(network), []
     params = inference_copy(network, params, 1)
     known, key = Rounds(*rounds), jax.random.key(0)  # unused: no noise
-    look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=known)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        seen.append(look(state, view=view))
+        seen.append(
+            search(
+                game, settings, evaluator, params, key, state, known, view=view, gumbel_scale=0.0
+            )
+        )
         return Choice(seen[0].edge, seen[0].value * game.num_boxes)
 
     zero = jnp.zeros(1, jnp.int32)
@@ -85,15 +82,6 @@ def _think(
     (found,) = seen
     values = found.tree.moves.values[0, ROOT] * game.num_boxes
     return Thought(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
-
-
-def edge_if_compiled(agent: Agent, drawn: np.ndarray) -> int | None:
-    """Return the network's edge without search; None if the program is not compiled."""
-    noise = np.zeros(len(drawn), np.float32)
-    key, _ = _key(_choose_many, without_search(agent), (agent.params, drawn[None], (), noise))
-    if not is_marked(agent.network.game, key):
-        return None
-    return int(choose_many(agent, drawn[None], 0).edge[0])
 
 
 def without_search(agent: Agent) -> Agent:
@@ -146,36 +134,13 @@ def _choose_many(
     params = inference_copy(network, params, len(drawn))
     chooser = by_policy(network, settings, params, pick)
     if rounds:
-        evaluate = network_evaluator(network, settings)
-        known = Rounds(*rounds)
-        chooser = by_search(network.game, settings, evaluate, params, rounds=known)
+        evaluator, known = network_evaluator(network), Rounds(*rounds)
+        chooser = by_search(network.game, settings, evaluator, params, known)
     zeros = jnp.zeros(len(drawn), jnp.int32)
-    return choose(network.game, settings, chooser, State(drawn, zeros, zeros))
+    return choose(network.game, settings, chooser, State(drawn, zeros, zeros))[:2]
 
 
 def call(function: Callable, agent: Agent, *inputs: Any) -> Any:
-    """Return the NumPy arrays of `function(network, settings, params, *inputs)`, a tuple.
-
-    The program is compiled once for a network and for inputs of these shapes on these devices. The
-    cache of the board keeps it.
-    """
-    inputs = agent.params, *inputs
-    key, shapes = _key(function, agent, inputs)
+    """Return the NumPy arrays of `function(network, settings, params, *inputs)`, a tuple."""
     bound = partial(function, agent.network, agent.settings)
-    kept = of_board(agent.network.game)
-    program = kept.get(key, lambda: compiled_ahead(kept_program(bound, *shapes), *shapes))
-    return jax.device_get(program(*inputs))
-
-
-def _key(function: Callable, agent: Agent, inputs: tuple) -> tuple[Hashable, tuple]:
-    """Return the cache key of a compiled program, and the shapes of its inputs."""
-    shapes = jax.tree.map(_shape, inputs)
-    return (function, agent.network, agent.settings, *jax.tree.leaves(shapes)), shapes
-
-
-def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:
-    """Return the shape of an array, with its sharding if the array is committed to a device."""
-    placed = isinstance(leaf, jax.Array) and leaf.committed
-    shape = jax.api_util.shaped_abstractify(leaf)
-    sharding = leaf.sharding if placed else None
-    return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)
+    return programs.call(agent.network.game, bound, agent.params, *inputs)

@@ -11,7 +11,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,6 @@ import jaxzero
 from jaxzero.config import Config
 from jaxzero.host.files import append_text, write_json
 from jaxzero.host.memory import cores
-from jaxzero.host.status import spell
-from jaxzero.network.layers import compute_dtype
 from jaxzero.network.network import Network, count_params
 from jaxzero.runs.memory import mebibytes
 from jaxzero.runs.metrics import draw_curves, read_metrics
@@ -48,7 +46,7 @@ def describe_devices(devices: list[jax.Device]) -> str:
 def print_header(config: Config, devices: list[jax.Device], network: Network) -> None:
     """Print device, network, replay and length of a run before anything is compiled."""
     settings, positions = config.network, config.iterations_kept * config.positions_per_iteration
-    size, dtype = count_params(param_shapes(network)), compute_dtype(settings).name
+    size, dtype = count_params(param_shapes(network)), network.dtype.name
     print(f"device        {describe_devices(devices)}, jax {jax.__version__}")
     print(
         f"network       {settings.trunk} {settings.channels} x {settings.blocks} on "
@@ -84,6 +82,11 @@ def print_needs(
     elif iteration:
         left = f"about {time_left(config.fraction_done(iteration, minutes), minutes)}"
     print(f"time left     {left}, without evaluations", flush=True)
+
+
+def spell(seconds: float) -> str:
+    """Write a time, in seconds or as h:mm:ss."""
+    return f"{seconds:.0f} s" if seconds < 100 else str(timedelta(seconds=round(seconds)))
 
 
 def time_left(done: float, minutes: float) -> str:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import cached_property
 
 import chex
 
 from jaxzero.config import Config
-from jaxzero.errors import as_field
-from jaxzero.host.status import doing
+from jaxzero.errors import InputError
+from jaxzero.host.progress import working
 from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.measure.scoring import BATCH, player_answers, score
 from jaxzero.measure.strength import refuse_search
 from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
 from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
-from jaxzero.players.players import make_player, make_players
+from jaxzero.players.players import Player, make_player, make_players
 from jaxzero.training.learner import Learner, playing_params
 from jaxzero.training.parallel import local_copy
 
@@ -37,14 +36,11 @@ class Evaluator:
         self._settings, self._seed, self._game = settings, config.seed, game
         simulations = settings.simulations
         self.player_name = f"search:{simulations}" if simulations else "policy"
-        # Made once: the weights change, but the compiled programs stay.
-        agent = Agent(network, {}, config.search)
-        self._scored = {
-            name: make_player(name, game, agent) for name in ("policy", self.player_name)
-        }
-        self._player = self._scored[self.player_name]
-        with as_field("evaluation.suite", "suite", settings.suite):
+        self._network, self._search = network, config.search
+        try:
             check_suite(settings.suite, game)
+        except InputError as error:
+            raise InputError(f"evaluation.{error}") from error
         matches = bool(self._opponents or settings.gate_threshold)
         # The final matches play as many games at once as those during the run, see `_match`.
         games = settings.games if matches else 0
@@ -78,12 +74,12 @@ class Evaluator:
     @cached_property
     def _suite(self) -> Suite | None:
         # Built when first needed: solving takes seconds, and training can start without it.
-        with doing("reading the suite of solved positions"):
+        with working("reading the suite of solved positions"):
             return choose_suite(self._settings.suite, self._game)
 
     def play(self, params: chex.ArrayTree, games: int) -> dict[str, MatchResult]:
         """Play a match of `games` games against every opponent."""
-        player = replace(self._player, params=params)
+        player = self._player(self.player_name, params)
         return {opponent.name: self._match(player, opponent, games) for opponent in self._opponents}
 
     def score(self, params: chex.ArrayTree) -> dict[str, dict]:
@@ -91,9 +87,9 @@ class Evaluator:
         if self._suite is None:
             return {}
         scores = {}
-        for name, player in self._scored.items():
-            with doing(f"scoring {name} on solved positions"):
-                answers = player_answers(self._suite, replace(player, params=params))
+        for name in dict.fromkeys(("policy", self.player_name)):
+            with working(f"scoring {name} on solved positions"):
+                answers = player_answers(self._suite, self._player(name, params))
                 scores[name] = score(self._suite, answers)
         return scores
 
@@ -106,16 +102,20 @@ class Evaluator:
         if not threshold:
             return params, {}
         newest = local_copy(learner.params)
-        best, candidate = (replace(self._player, params=one) for one in (params, newest))
+        best, candidate = (self._player(self.player_name, one) for one in (params, newest))
         points = self._match(candidate, best, self._settings.games).points
         accepted = points >= threshold
         metrics = {"gate/points": points, "gate/accepted": float(accepted)}
         return newest if accepted else params, metrics
 
+    def _player(self, name: str, params: chex.ArrayTree) -> Player:
+        """Return a player with these weights; all of them share one program."""
+        return make_player(name, self._game, Agent(self._network, params, self._search))
+
     def _match(self, first, second, games: int) -> MatchResult:
         # As many games at once as during training: the final match needs no more memory, and no
         # new program if `games` divides `final_games`.
-        with doing(f"playing {games} games against {second.name}"):
+        with working(f"playing {games} games against {second.name}"):
             return play_match(
                 self._game,
                 first,

@@ -68,7 +68,7 @@ def draw_random_moves(
     settings: SelfplayConfig, key: jax.Array, games: int, moves: chex.Numeric
 ) -> RandomMoves:
     """Choose the random moves of `games` games that have `moves` [] moves each."""
-    uniform = jax.random.uniform(key, (3, games))  # one draw: each compiles slowly
+    uniform = jax.random.uniform(key, (3, games), jnp.float32)  # one draw: each compiles slowly
     longest = jnp.minimum(settings.random_opening_moves, moves)
     opening = jnp.floor(uniform[0] * (longest + 1)).astype(jnp.int32)
     deviates = uniform[1] < settings.random_move_fraction

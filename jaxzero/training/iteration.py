@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
-from jaxzero.host.status import doing
+from jaxzero.host.progress import working
 from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.runs.memory import (
@@ -60,7 +60,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
     device), so a resumed run needs no saved key and equals a run that never stopped.
     """
     config.check_devices(devices)
-    evaluate = network_evaluator(network, config.search)
+    evaluator = network_evaluator(network)
     games = config.selfplay.games_per_iteration // devices
     batch_size = config.learner.batch_size // devices
 
@@ -69,7 +69,7 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)
         params = inference_copy(network, playing_params(learner), config.lanes(games))
-        positions, played = play_block(config, evaluate, params, play_key, games, span[0])
+        positions, played = play_block(config, evaluator, params, play_key, games, span[0])
         replay = add(actor.replay, positions)
         learner, learnt = learn(
             network, config, learner, replay, learn_key, batch_size, DEVICE_AXIS, span
@@ -140,5 +140,5 @@ def lower_and_compile(
 ) -> jax.stages.Compiled:
     """Compile the iteration for inputs of these shapes, whatever memory it needs."""
     iteration = make_iteration(config, network, len(devices))
-    with doing("preparing the program of an iteration"):
+    with working("preparing the program of an iteration"):
         return compile_shapes(parallelize(iteration, devices), shapes)

@@ -187,10 +187,10 @@ def mean_gradient(
         total, _ = jax.lax.scan(add, zeros, chunks)
         return jax.tree.map(lambda leaf: leaf * (CPU_CHUNK / size), total)
 
-    if dense or size % CPU_CHUNK:
+    if network.platform != "cpu" or dense or size % CPU_CHUNK:
         mean = gradient_of(params, batch, known)
-    else:  # chosen by the platform of compilation, which this machine may lack
-        mean = jax.lax.platform_dependent(params, batch, known, cpu=in_steps, default=gradient_of)
+    else:
+        mean = in_steps(params, batch, known)
     return mean if axis_name is None else jax.lax.pmean(mean, axis_name)
 
 
@@ -199,7 +199,7 @@ def augment(permutations: jax.Array, key: jax.Array, batch: Positions) -> Positi
 
     S is 128 on square boards, else 64, because the outer edges of a corner box may be swapped too.
     """
-    picks = jax.random.bits(key, batch.drawn.shape[:1]) % len(permutations)
+    picks = jax.random.bits(key, batch.drawn.shape[:1], jnp.uint32) % len(permutations)
     gather = permutations[picks]
     return batch._replace(
         drawn=jnp.take_along_axis(batch.drawn, gather, axis=-1),
@@ -228,7 +228,7 @@ def update(
     stepped = learner._replace(params=params, opt_state=opt_state, step=learner.step + 1)
     finite = jnp.isfinite(metrics["gradient_norm"]) & jnp.isfinite(metrics["loss"])
     metrics = {name: jnp.where(finite, value, 0.0) for name, value in metrics.items()}
-    metrics["skipped"] = 1.0 - finite
+    metrics["skipped"] = 1 - finite.astype(jnp.float32)
     return jax.tree.map(partial(jnp.where, finite), stepped, learner), metrics
 
 
@@ -250,7 +250,7 @@ def learn(
     updates = config.learner.updates_per_iteration
     permutations = jnp.asarray(automorphisms(network.game))
     begin, end = span
-    fractions = begin + (end - begin) * jnp.arange(updates) / max(1, updates)
+    fractions = begin + (end - begin) * jnp.arange(updates, dtype=jnp.float32) / max(1, updates)
 
     def one_update(
         learner: Learner, at: tuple[jax.Array, jax.Array]

@@ -46,7 +46,7 @@ def first_ply(settings: SelfplayConfig, fraction: chex.Numeric) -> chex.Numeric:
     """Return how many random moves precede self-play at `fraction` [] of the run, 0 to 1: []."""
     if not settings.late_start_until:
         return settings.late_start_moves
-    left = 1 - jnp.minimum(1.0, fraction / settings.late_start_until)
+    left = 1 - jnp.minimum(jnp.float32(1), fraction / settings.late_start_until)
     return jnp.round(settings.late_start_moves * left).astype(jnp.int32)
 
 
@@ -65,12 +65,13 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numer
         return start
     manner_key, close_key, move_key = jax.random.split(key, 3)
     manner = _manners(game, manner_key, games, plies)
-    noise = jax.random.gumbel(close_key, (games, game.num_boxes))
+    noise = jax.random.gumbel(close_key, (games, game.num_boxes), jnp.float32)
     facing = jax.vmap(partial(_close, game))(noise, manner, start)
     play = jax.vmap(partial(_ply, game))
 
     def ply(number: jax.Array, opening: Opening) -> Opening:
-        noise = jax.random.gumbel(jax.random.fold_in(move_key, number), start.drawn.shape)
+        key = jax.random.fold_in(move_key, number)
+        noise = jax.random.gumbel(key, start.drawn.shape, jnp.float32)
         return play(noise, manner, opening)
 
     # No opening is longer, so the loop has a fixed length. The last round only accepts the move of
@@ -81,11 +82,11 @@ def open_games(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numer
 
 def _manners(game: DotsAndBoxes, key: jax.Array, games: int, plies: chex.Numeric) -> Manner:
     """Draw how each game opens: Manner [B]."""
-    number = jnp.arange(games)
+    number = jnp.arange(games, dtype=jnp.int32)
     most = fewest_decisions(game) - 1
-    size = jnp.array([game.rows, game.cols])
+    size = jnp.array([game.rows, game.cols], jnp.int32)
     # One draw, because each compiles slowly.
-    row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games))
+    row, col, slope, sign, closed, length = jax.random.uniform(key, (6, games), jnp.float32)
     center = jnp.stack([row, col], axis=1) * (1 + 2 * FARTHEST) - FARTHEST
     slope = STEEPEST * jnp.maximum(2 * slope - 1, 0)
     closed = jnp.floor(closed * game.num_boxes).astype(jnp.int32)
@@ -117,7 +118,7 @@ def _logits(manner: Manner, places: jax.Array) -> jax.Array:
 def _close(game: DotsAndBoxes, noise: jax.Array, manner: Manner, start: State) -> State:
     """Close random boxes of one game, chosen by Gumbel noise [boxes], if that leaves a move."""
     noisy = _logits(manner, jnp.asarray(box_centres(game))) + noise
-    rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1)
+    rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1, dtype=jnp.int32)
     closed = (rank < manner.closed).reshape(game.rows, game.cols)
     drawn = highest_beside(closed.astype(jnp.int32)) > 0
     drawn = drawn & (_moves(game, drawn) < fewest_decisions(game))

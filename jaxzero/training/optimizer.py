@@ -12,6 +12,7 @@ from functools import partial
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
@@ -21,6 +22,7 @@ from jaxzero.network.heads import is_last_layer
 # Steps of Muon are scaled to the usual size of Adam's steps, so both share a learning rate.
 # Source: Liu et al. 2025, "Muon is scalable for LLM training", section 2.2.
 ADAM_SIZE = 0.2
+NEWTON_SCHULZ = np.array([3.4445, -4.7750, 2.0315], np.float32)  # as Jordan et al. below
 FINAL_RATE = 0.02  # learning rate after the decay, as a fraction of the rate before it
 
 
@@ -87,7 +89,7 @@ def muon_step() -> optax.GradientTransformation:
     matrices = partial(jax.tree.map, lambda _: MuonDimensionNumbers(1, 2))
     sized = partial(jax.tree.map, lambda x: ADAM_SIZE * max(x.shape[1:]) ** 0.5 * x)
     return optax.chain(
-        scale_by_muon(weight_dimension_numbers=matrices),
+        scale_by_muon(NEWTON_SCHULZ, weight_dimension_numbers=matrices),
         optax.stateless(lambda updates, _: sized(updates)),
     )
 

@@ -26,11 +26,10 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from jaxzero.errors import InputError, RunError, one_line
-from jaxzero.host.environment import check_devices
+from jaxzero.errors import InputError, RunError
 from jaxzero.host.interrupts import end_now
-from jaxzero.host.programs import compiled_ahead
-from jaxzero.host.status import mute
+from jaxzero.host.programs import check_devices, compiled_ahead
+from jaxzero.host.progress import mute
 from jaxzero.runs.run_dir import CHECKPOINTS, finished_checkpoints
 
 DEVICE_AXIS = "device"
@@ -58,8 +57,13 @@ def join(
     Raises: InputError if neither arguments nor environment identify this process; as `meet`.
     """
     address = coordinator_address or "the address that the scheduler gives"
-    late = f"error: the processes of the job did not meet within {join_seconds} s at {address}\n"
-    limit = threading.Timer(min(join_seconds, threading.TIMEOUT_MAX), end_now, (1, late))
+
+    def give_up() -> None:
+        words = f"the processes of the job did not meet within {join_seconds} s at {address}"
+        print(f"error: {words}", file=sys.stderr)
+        end_now(1)
+
+    limit = threading.Timer(join_seconds, give_up)
     limit.daemon = True
     limit.start()
     # The handler of this service would catch the SIGTERM that asks a run to save and stop.
@@ -183,17 +187,16 @@ def ends_together(resume_command: str) -> Iterator[None]:
         if jax.process_count() == 1:
             raise
         if isinstance(error, (InputError, RunError)):  # perhaps in this process alone
-            print(f"error: {one_line(str(error))}", file=sys.stderr, flush=True)
-            os._exit(2 if isinstance(error, InputError) else 1)
+            print(f"error: {error}", file=sys.stderr)
+            end_now(2 if isinstance(error, InputError) else 1)
         if not isinstance(error, (jax.errors.JaxRuntimeError, OSError)):
             traceback.print_exc()
         print(
             f"error: process {jax.process_index()} of {jax.process_count()} ends, and the job with "
             f"it: {_first_line(error)}. To go on from the last checkpoint: {resume_command}",
             file=sys.stderr,
-            flush=True,
         )
-        os._exit(1)
+        end_now(1)
 
 
 def _first_line(error: Exception) -> str:

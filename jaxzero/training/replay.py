@@ -99,7 +99,7 @@ def relayout(saved: Replay, like: Replay, block: int) -> Replay:
 def sample(replay: Replay, key: jax.Array, count: int) -> Positions:
     """Sample `count` positions uniformly, with replacement. The ring must not be empty."""
     # `jax.random.randint` takes four times the kernels; the bias here is at most 2^-32 a position.
-    rows = jax.random.bits(key, (count,)) % replay.size.astype(jnp.uint32)
+    rows = jax.random.bits(key, (count,), jnp.uint32) % replay.size.astype(jnp.uint32)
     num_edges = replay.policy.shape[1]
     return Positions(
         drawn=jnp.unpackbits(replay.drawn[rows], axis=-1, count=num_edges).astype(bool),

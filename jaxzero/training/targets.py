@@ -29,7 +29,7 @@ class Positions(NamedTuple):
 
 def label(config: Config, decisions: Decisions, results: jax.Array, key: jax.Array) -> Positions:
     """Return all decisions [T * B] as positions, given the first player's final margins [N]."""
-    uniform = jax.random.uniform(key, decisions.played.shape)
+    uniform = jax.random.uniform(key, decisions.played.shape, jnp.float32)
     heads = heads_of(config.network)
     labels = {name: head.label(config, decisions, results, uniform) for name, head in heads.items()}
     for name, own in labels.items():
@@ -49,10 +49,10 @@ def sampling_weights(decisions: Decisions, surprise_weight: float) -> jax.Array:
     if not surprise_weight:
         return played
     surprise = jnp.where(played, decisions.surprise.ravel(), 0.0)
-    count, total = played.sum(), surprise.sum()
+    count, total = played.sum(dtype=jnp.int32), surprise.sum()
     # Even weights where the total surprise is 0.
     relative = jnp.where(total > 0, surprise / jnp.maximum(total, TINY), played / count)
-    share = (1 - surprise_weight) * played / count + surprise_weight * relative
+    share = jnp.float32(1 - surprise_weight) * played / count + surprise_weight * relative
     return (share * TICKETS).astype(jnp.int32)
 
 
@@ -64,9 +64,9 @@ def resample(
     Systematic resampling: the weights, laid end to end, form a line, and samples lie on it at equal
     distances. The first sample is `offset` [], 0 to 1, of a distance from the start of the line.
     """
-    rank = jnp.cumsum(weights)
+    rank = jnp.cumsum(weights, dtype=jnp.int32)
     total = rank[-1]
-    wanted = (jnp.arange(count) + offset) * (total / count)
+    wanted = (jnp.arange(count, dtype=jnp.int32) + offset) * (total / count)
     wanted = jnp.minimum(wanted.astype(jnp.int32), total - 1)
     rows = jnp.searchsorted(rank, wanted + 1)
     return jax.tree.map(lambda x: x[rows], positions)
@@ -76,10 +76,14 @@ def result_metrics(
     first_margin: jax.Array, counted: jax.Array, count: jax.Array
 ) -> dict[str, jax.Array]:
     """Return means of the first player's final margins [N] over the `count` games of `counted`."""
+
+    def mean(values: jax.Array) -> jax.Array:
+        return jnp.sum(values * counted, dtype=jnp.int32) / count.astype(jnp.int32)
+
     return {
-        "selfplay/first_margin": jnp.sum(first_margin * counted) / count,
-        "selfplay/first_wins": jnp.sum((first_margin > 0) & counted) / count,
-        "selfplay/draws": jnp.sum((first_margin == 0) & counted) / count,
+        "selfplay/first_margin": mean(first_margin),
+        "selfplay/first_wins": mean(first_margin > 0),
+        "selfplay/draws": mean(first_margin == 0),
     }
 
 

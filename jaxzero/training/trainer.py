@@ -12,8 +12,8 @@ import jax
 from jaxzero.config import Config
 from jaxzero.config.files import save_config
 from jaxzero.errors import RunError
-from jaxzero.host.interrupts import Stop, end_with
-from jaxzero.host.status import doing
+from jaxzero.host.interrupts import Stop
+from jaxzero.host.progress import working
 from jaxzero.measure.suite import suite_name
 from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
@@ -103,7 +103,6 @@ def _train(
         if initial:
             note_initial_weights(run_dir, initial)
         save_config(config, run_dir / CONFIG_FILE)
-    end_with(f"Stopped. To go on from the last checkpoint: {resume_command(run_dir)}")
 
     # Signals ask the run to stop from here until the last checkpoint is written.
     with (
@@ -113,13 +112,11 @@ def _train(
     ):
         # Restore.
         if resume and checkpoints.iterations():
-            with doing("reading the checkpoint"):
-                progress = resume_progress(config, network, devices, checkpoints)
+            progress = resume_progress(config, network, devices, checkpoints)
         else:
             if resume:
                 print("The run has no checkpoint yet: it starts from the beginning.")
-            with doing("preparing weights and replay"):
-                progress = start_progress(config, network, devices, initial)
+            progress = start_progress(config, network, devices, initial)
         if is_first():
             if resume:
                 save_config(config, run_dir / CONFIG_FILE)
@@ -182,7 +179,7 @@ def iterate(
     gather([0.0])  # compiling ends at different times; first collectives must start together
     while True:
         # The compiled program is `iteration` in training/iteration.py.
-        with doing(_iteration_words(config, progress)):
+        with working(_iteration_words(config, progress)):
             progress, metrics = run_iteration(config, program.compiled, run_key, progress)
         metrics["memory/peak_bytes"] = peak_memory_bytes(own_devices(devices))
         line = headline(config, metrics) + f"  left {_time_left(config, progress)}"
@@ -275,7 +272,6 @@ def _finish(parts: Parts, run_dir: Path, progress: Progress, stop: Stop) -> bool
     if stop.signal is not None:
         print(f"The training is done and saved. To measure the strength: {resume_command(run_dir)}")
         return False
-    end_with(f"Stopped. The training is done and saved. To measure it: {resume_command(run_dir)}")
     print("Measuring the final strength ...", flush=True)
     params = local_copy(playing_params(progress.learner))
     results = evaluator.play(params, config.evaluation.final_games)

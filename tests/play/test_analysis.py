@@ -11,7 +11,6 @@ from compiled import tiny_agent
 from jaxzero.game import DotsAndBoxes, count_sides, parse_edge, replay
 from jaxzero.play import analysis
 from jaxzero.play.analysis import by_structure
-from jaxzero.players.single import think
 from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution
 
@@ -106,11 +105,3 @@ def test_owners_agree_with_what_is_proven_and_no_stage_loses_them(simulations):
         assert not unknown or left > small.MOST_UNDRAWN
         shown += not unknown
     assert 3 < shown < 19, "neither all owners nor none contradict the proofs"
-
-
-def test_a_network_of_any_search_engine_is_analysed():
-    game = DotsAndBoxes(2, 2)
-    agent, other = (tiny_agent(game, nodes="all", engine=name) for name in ("rounds", "mctx"))
-    drawn = np.arange(game.num_edges) < 3
-    for ours, theirs in zip(think(agent, drawn, 8), think(other, drawn, 8), strict=True):
-        np.testing.assert_array_equal(ours, theirs)

@@ -18,6 +18,7 @@ from dialogues import DIALOGUES
 
 import jaxzero
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
+from jaxzero.host.background import MAX_BOARDS, Programs
 from jaxzero.play import gtp
 from jaxzero.play.botzone import KEEP_RUNNING
 from jaxzero.play.engine import Clock, Session
@@ -25,10 +26,9 @@ from jaxzero.play.game import LARGEST_SIDE, Record, draw_turn
 from jaxzero.play.protocols import PROTOCOLS, answer
 from jaxzero.play.sau import sau_edges, sau_message
 from jaxzero.players import expert
-from jaxzero.players.preparation import PREPARATION
-from jaxzero.players.recent import MOST_BOARDS, mark
 from jaxzero.solver import null_window, proof
 from jaxzero.solver.endgame import solve
+from jaxzero.solver.small import exact_answer
 
 GAME = DotsAndBoxes(2, 2)
 PATIENCE = 60  # seconds until a test fails instead of hanging
@@ -218,16 +218,17 @@ def test_a_process_answers_every_line_once():
 
 def test_getting_ready_compiles_anew_where_other_boards_came_between(engine, monkeypatch):
     """Only programs of recent boards are kept; compiling must not use the clock of a decision."""
-    board, asked = DotsAndBoxes(3, 2), []
+    asked = []
     monkeypatch.setattr(expert.single, "think", lambda *inputs: asked.append(inputs))
     monkeypatch.setattr(engine, "agent", jaxzero.load("5x5").agent)
     for _ in range(2):
         before = len(asked)
         answer("gtp", engine, "boardsize 3 2")
-        assert PREPARATION.wait(board, engine, PATIENCE) and len(asked) > before
-        for cols in range(10, 10 + MOST_BOARDS):
-            mark(DotsAndBoxes(10, cols), "another board")
-        assert not PREPARATION.is_done(board, engine)
+        engine._programs().begin().result(PATIENCE)
+        assert len(asked) > before
+        for cols in range(10, 10 + MAX_BOARDS):
+            Programs(DotsAndBoxes(10, cols), "another board", object).get()
+        assert not engine._programs().ready
 
 
 def test_a_refused_turn_of_several_edges_begins_with_another(engine):
@@ -284,14 +285,19 @@ def test_no_line_inside_an_answer_is_empty(engine, monkeypatch):
         assert "" not in [line.strip() for line in said[2:-1].splitlines()[1:]], said
 
 
-def test_a_stand_in_decides_while_the_engine_compiles_and_that_is_said(gate, monkeypatch):
+def test_rules_decide_while_the_engine_compiles_and_that_is_said(gate, monkeypatch):
     said = []
     monkeypatch.setattr(expert, "prepare", lambda _: gate.wait(PATIENCE))
     session = Session(jaxzero.load("5x5").agent, 0.05, tell=said.append)
     session.get_ready()
     edges = session.play_turn()
     assert edges and all(session.record.drawn[edges])
-    assert len(said) == 2, "that it compiles, and that another one answers"
+    assert len(said) == 2, "that it compiles, and that simple rules answer"
+    session.record = Record(session.game, tuple(range(session.game.num_edges - 12)))
+    began = time.monotonic()
+    session.seconds = PATIENCE
+    assert exact_answer(session.game, session.record.drawn) == session.play_turn()[0]
+    assert time.monotonic() - began < PATIENCE / 2, "the exact solver needs no compiler"
 
 
 def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:
@@ -300,7 +306,7 @@ def ponders(made: Session, board: DotsAndBoxes, monkeypatch) -> Session:
     player = SimpleNamespace(think=lambda *_: guess, board=board, entries=2**21)
     engine = Session(made.agent, seconds=0.02)
     monkeypatch.setattr(engine, "_expert", lambda: player)
-    mark(board, engine)
+    monkeypatch.setattr(Programs, "ready", True)
     return engine
 
 
@@ -350,6 +356,7 @@ def test_many_games_at_short_clocks_never_flag(games, monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: now.seconds)
     monkeypatch.setattr("jaxzero.play.engine.time", clock)
     monkeypatch.setattr(Session, "_expert", lambda _self: expert.Expert(None, 1.0))
+    monkeypatch.setattr(Programs, "ready", True)
 
     def use_all_the_time(made: expert.Expert, drawn: np.ndarray) -> int:
         now.seconds += made.seconds + rng.exponential(0.005)  # the delay of the machine

@@ -11,13 +11,13 @@ from compiled import random_positions, tiny_agent
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
+from jaxzero.host.background import cancelled_by
 from jaxzero.measure.arena import play_match
 from jaxzero.play.modes import choose_player
 from jaxzero.players import expert
 from jaxzero.players.players import make_player
 from jaxzero.players.single import Thought
 from jaxzero.solver import endgame
-from jaxzero.solver.cancellation import cancelled_by
 
 GAME = DotsAndBoxes(2, 2)
 AGENT = tiny_agent(GAME, 4, nodes="quiet")

@@ -13,9 +13,8 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
-from jaxzero.network.features import count_codes, count_rows, encode
+from jaxzero.network.features import count_codes, count_rows, encode, grid_inputs
 from jaxzero.network.heads import margin_bins
-from jaxzero.network.inputs import grid_inputs
 from jaxzero.network.network import Network
 from jaxzero.players.agent import Agent
 from jaxzero.runs.resize import LENGTHS_KERNEL, margin_columns, resize, resize_params
@@ -87,7 +86,7 @@ def test_the_length_of_a_chain_has_the_same_weight():
     network = Network(LARGE, CONV)
     params = any_params(network)
     there = resize_params(network, Network(SMALL, CONV), params)
-    ours, theirs = (one["params"]["Conv3x3_0"]["kernel"][..., place, :] for one in (params, there))
+    ours, theirs = (one["params"]["planes"]["kernel"][..., place, :] for one in (params, there))
     np.testing.assert_allclose(theirs / SMALL.num_boxes, ours / LARGE.num_boxes, rtol=1e-6)
 
 

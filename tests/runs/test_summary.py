@@ -11,7 +11,7 @@ import pytest
 from script_runner import parser_of
 
 import jaxzero.training.trainer as trainer_module
-from jaxzero.cli import load_config, parse
+from jaxzero.cli import load_config
 from jaxzero.runs import metrics as metrics_module
 from jaxzero.runs.metrics import draw_curves
 from jaxzero.runs.summary import print_needs, print_next, time_left
@@ -51,7 +51,7 @@ def test_the_next_commands_are_three_that_take_this_run(suite, capsys):
     print_next(folder, suite)
     commands = re.findall(r"python scripts/(\w+\.py)(.*)", capsys.readouterr().out)
     for name, options in commands:
-        assert parse(parser_of(name), shlex.split(options)).run_dir == folder
+        assert parser_of(name).parse_args(shlex.split(options)).run_dir == folder
     assert len(commands) == len(dict(commands)) == 3
 
 

@@ -183,7 +183,7 @@ def test_an_exported_file_alone_is_a_network_and_no_bit_of_it_flips_unnoticed(wh
         with safe_open(FOLDER / f"{name}.safetensors", "np") as opened:
             assert CHECKSUM in opened.metadata()
         assert record == json.loads((FOLDER / f"{name}.json").read_text())
-        assert config == config_of_file("weights", FOLDER / f"{name}.yaml")
+        assert config == config_of_file(FOLDER / f"{name}.yaml")
 
 
 def test_the_board_is_that_of_the_run_unless_another_is_asked_for(whole):

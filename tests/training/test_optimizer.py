@@ -17,10 +17,10 @@ from jaxzero.training.optimizer import ADAM_SIZE, make_optimizer, which_step
 
 MUON = LearnerConfig(optimizer="muon", warmup_updates=0, decay_fraction=0.0, weight_decay=0.0)
 WEIGHTS = {
-    "Conv3x3_0": {"kernel": (3, 3, 4, 8), "bias": (8,)},
-    "Conv3x3_1": {"kernel": (3, 3, 4, 8), "bias": (8,)},
-    "Dense_0": {"kernel": (5, 16), "bias": (16,)},
-    "Attention_0": {"kernel": (4, 2, 8), "bias": (2, 8), "places": (1, 4, 4)},
+    "conv_a": {"kernel": (3, 3, 4, 8), "bias": (8,)},
+    "conv_b": {"kernel": (3, 3, 4, 8), "bias": (8,)},
+    "dense": {"kernel": (5, 16), "bias": (16,)},
+    "attention": {"kernel": (4, 2, 8), "bias": (2, 8), "places": (1, 4, 4)},
     "policy": {"kernel": (16, 2), "bias": (2,)},
 }
 
@@ -67,7 +67,7 @@ def test_heads_and_biases_go_by_adam():
     for name, layer in WEIGHTS.items():
         for part in layer:
             same = np.array_equal(by_muon[name][part], by_adam[name][part])
-            muon = part == "kernel" and name not in ("policy", "Attention_0")
+            muon = part == "kernel" and name not in ("policy", "attention")
             assert same != muon, (name, part)
 
 

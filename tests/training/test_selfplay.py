@@ -6,7 +6,6 @@ one after the other in each lane, at the start and at the end of a run.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache, partial
 
 import jax
@@ -14,13 +13,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled import analyse, planted
-from quiet_referee import GAME, Played, hashed, play_program, play_to, replay, steps_of
+from quiet_referee import (
+    GAME,
+    HASHED,
+    Played,
+    hashed,
+    play_program,
+    play_to,
+    replay,
+    steps_of,
+)
 from tablebase import build_table, table_value
 
 from jaxzero.cli import load_config
 from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold, most_decisions
-from jaxzero.search.search import Evaluation
+from jaxzero.search.search import Evaluation, PositionEvaluator
 from jaxzero.training.games import new_games, start_lanes
 from jaxzero.training.selfplay import play_step
 from jaxzero.training.targets import resample, sampling_weights
@@ -48,7 +56,7 @@ refilled = pytest.mark.parametrize("form", ["late", "fallen"])
 
 @cache
 def program(kind: str):
-    return play_program(CONFIGS[kind], hashed, GAMES[kind])
+    return play_program(CONFIGS[kind], HASHED, GAMES[kind])
 
 
 @cache
@@ -236,9 +244,7 @@ def test_the_value_of_a_decision_is_what_is_won_from_there_on():
 @pytest.mark.parametrize("form", ["plain", "whole"])
 def test_settings_state_what_is_evaluated(form):
     """Settings count every game with the fewest possible decisions."""
-    # Use whole rounds, as on a GPU; a CPU leaves out unused places.
     config, evaluated = CONFIGS[form], []
-    config = replace(config, search=replace(config.search, evaluation_batch=10**6))
 
     def counted(params, state: State, _found) -> Evaluation:
         jax.debug.callback(lambda drawn: evaluated.append(len(drawn)), state.drawn)
@@ -247,7 +253,8 @@ def test_settings_state_what_is_evaluated(form):
     @jax.jit
     def one_step(key):
         play = start_lanes(config, new_games(config, key, config.selfplay.games_per_iteration))
-        return play_step(config, counted, (), key, play)
+        # A GPU evaluates whole rounds; a CPU leaves out unused places.
+        return play_step(config, PositionEvaluator(counted, "gpu"), (), key, play)
 
     jax.block_until_ready(one_step(KEY))
     jax.effects_barrier()

@@ -46,8 +46,8 @@ TINY = load_config(
         "--network.channels=64",
         "--selfplay.games_per_iteration=32",
     ),
-    *("--search.evaluation_batch=1000000", "--learner.updates_per_iteration=48"),
-    *("--learner.learning_rate=1e-2", "--iterations=32", "--evaluation.evaluate_every=0"),
+    *("--learner.updates_per_iteration=48", "--learner.learning_rate=1e-2"),
+    *("--iterations=32", "--evaluation.evaluate_every=0"),
     *("--evaluation.simulations=0", "--evaluation.games=64", "--evaluation.final_games=64"),
 )
 

@@ -6,20 +6,19 @@ depends on the board, so after `load_solver` every problem comes at once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations, fullest_beside
 from jaxzero.game.board import box_neighbours
-from jaxzero.host.readers import read_json
+from jaxzero.host.background import Programs, check_cancelled
 from jaxzero.measure.suite import DATA, load_suite
-from jaxzero.players.preparation import simple_edges
-from jaxzero.solver.cancellation import check_cancelled
+from jaxzero.players.players import simple_edges
 from jaxzero.solver.endgame import drawn_edges, move_bounds, new_table
 
 BOARDS = [DotsAndBoxes(*size) for size in ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5))]
@@ -128,7 +127,7 @@ def early_positions() -> tuple[np.ndarray, np.ndarray]:
 
 def berlekamp(rng: Rng) -> Iterator[Problem]:
     """Yield the problems of Berlekamp's book that are solved at once, under random symmetries."""
-    problems = read_json("problems", Path(str(DATA / "berlekamp.json")))
+    problems = json.loads((DATA / "berlekamp.json").read_text())
     for problem in rng.permutation(problems):
         game = DotsAndBoxes(problem["rows"], problem["cols"])
         drawn = drawn_edges(game, problem["drawn"])[rng.choice(edge_permutations(game))]
@@ -216,6 +215,9 @@ def exact_moves(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
 def load_solver() -> None:
     """Solve a position of four edges; the first call compiles the solver."""
     exact_moves(DotsAndBoxes(1, 1), np.zeros(4, bool))
+
+
+SOLVER = Programs(DotsAndBoxes(5, 5), "solver", load_solver)  # with the first board of the page
 
 
 def opened(game: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:
