@@ -16,9 +16,10 @@ from jaxzero.config import Config
 from jaxzero.game import DotsAndBoxes, State
 from jaxzero.game.quiet import closing_edge, quiet_moves
 from jaxzero.game.structure import structure
+from jaxzero.network.heads import Decisions
 from jaxzero.search.search import Evaluation, PositionEvaluator
 from jaxzero.training import queue, selfplay
-from jaxzero.training.targets import Decisions, Positions
+from jaxzero.training.targets import Positions
 
 GAME = DotsAndBoxes(3, 3)
 

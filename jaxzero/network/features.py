@@ -154,22 +154,6 @@ def edges_from_planes(game: DotsAndBoxes, planes: jax.Array) -> jax.Array:
     return jnp.concatenate([horizontal.reshape(*batch, -1), vertical.reshape(*batch, -1)], axis=-1)
 
 
-def margin_mask(game: DotsAndBoxes, drawn: jax.Array) -> jax.Array:
-    """Return which remaining margins are possible: [2 * rows * cols + 1] bool.
-
-    Bin i stands for a margin of i - rows * cols boxes. With n boxes left the two sides share n
-    boxes, so the margin lies in -n..n and has the parity of n.
-    """
-    left = jnp.sum(box_sides(game, drawn) < 4, dtype=jnp.int32)
-    margins = margin_bins(game)
-    return (jnp.abs(margins) <= left) & ((margins - left) % 2 == 0)
-
-
-def margin_bins(game: DotsAndBoxes) -> jax.Array:
-    """Return the remaining margin each bin stands for, in boxes: [2 * rows * cols + 1] int32."""
-    return jnp.arange(-game.num_boxes, game.num_boxes + 1, dtype=jnp.int32)
-
-
 class StructureFeatures(NamedTuple):
     """The structure of one position as inputs."""
 

@@ -22,6 +22,7 @@ from jaxzero.config import Config, SearchConfig
 from jaxzero.game import DotsAndBoxes, State, initial_states
 from jaxzero.game.structure import Structure
 from jaxzero.host.progress import working
+from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.search.search import game_of, network_evaluator
 from jaxzero.training.games import new_games, start_lanes
@@ -141,7 +142,8 @@ def network_part(work: Workload, repeats: int) -> Part:
 
     def evaluate(prepared: chex.ArrayTree, found: Structure | None, drawn: jax.Array) -> jax.Array:
         prediction = network.apply(prepared, drawn, found)
-        total = prediction.policy_logits + prediction.margin_logits.sum(-1, keepdims=True)
+        margin_logits = prediction.head_logits["margin"]
+        total = prediction.policy_logits + margin_logits.sum(-1, keepdims=True)
         return drawn ^ (total > UNREACHED)
 
     state, found = searched_states(network.game, work.config.search, games)
@@ -216,12 +218,12 @@ def learning_part(work: Workload, updates: int) -> Part:
 
 def full_ring(work: Workload) -> Replay:
     """Return a full replay of the run's size, or of about `RING_BYTES` if that is less."""
-    edges, safe_end = work.network.game.num_edges, work.config.network.safe_end
+    edges, heads = work.network.game.num_edges, heads_of(work.config.network)
     block = work.config.positions_per_iteration // work.devices
-    fields = jax.eval_shape(lambda: empty_replay(block, edges, safe_end))
+    fields = jax.eval_shape(lambda: empty_replay(block, edges, heads))
     block_bytes = sum(field.size * field.dtype.itemsize for field in jax.tree.leaves(fields))
     blocks = min(work.config.iterations_kept, max(1, RING_BYTES // block_bytes))
-    ring = empty_replay(blocks * block, edges, safe_end)
+    ring = empty_replay(blocks * block, edges, heads)
     return ring._replace(size=jnp.asarray(blocks * block, jnp.int32))
 
 
@@ -230,9 +232,8 @@ def random_positions(network: Network, count: int) -> Positions:
     drawn = random_states(network.game, count).drawn
     legal = jnp.where(drawn, 0.0, jnp.float32(1))
     policy = legal / jnp.maximum(legal.sum(-1, keepdims=True), 1.0)
-    whole, yes = jnp.zeros(count, jnp.int32), jnp.ones(count, bool)
-    safe_end = whole if network.config.safe_end else ()
-    return Positions(drawn, policy, whole, yes, safe_end)
+    labels = {name: jnp.zeros(count, jnp.int32) for name in heads_of(network.config)}
+    return Positions(drawn, policy, labels)
 
 
 # Ceilings of one device

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config, SelfplayConfig
 from jaxzero.game import State
+from jaxzero.network.heads import Decisions
 from jaxzero.search.search import game_of
 from jaxzero.training.openings import first_ply, open_games
-from jaxzero.training.targets import Decisions
 
 
 class RandomMoves(NamedTuple):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config
 from jaxzero.host.progress import working
+from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.runs.memory import (
     TEMPORARY,
@@ -47,8 +48,8 @@ Iteration = Callable[[Learner, Actor, jax.Array, jax.Array], tuple[Learner, Acto
 def init_actor(config: Config, devices: int) -> Actor:
     """Return the initial state of one of `devices` devices: an empty replay."""
     block = config.positions_per_iteration // devices
-    edges, safe_end = config.game.board.num_edges, config.network.safe_end
-    return Actor(empty_replay(block * config.iterations_kept, edges, safe_end))
+    edges, heads = config.game.board.num_edges, heads_of(config.network)
+    return Actor(empty_replay(block * config.iterations_kept, edges, heads))
 
 
 def make_iteration(config: Config, network: Network, devices: int) -> Iteration:

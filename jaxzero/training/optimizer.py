@@ -1,7 +1,7 @@
 """The optimiser: how a gradient becomes a step of the weights.
 
 Muon moves each matrix of a layer equally far in all directions. Adam updates the other arrays, such
-as biases, scales and the last layers of the heads. A GPU kernel for each array would cost more than
+as biases, scales and the last layers. A GPU kernel for each array would cost more than
 what it computes, so Adam gets one long vector and Muon all matrices of one shape at once.
 """
 
@@ -17,7 +17,7 @@ import optax
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
 from jaxzero.config import LearnerConfig
-from jaxzero.network.network import HEADS
+from jaxzero.network.heads import is_last_layer
 
 # Steps of Muon are scaled to the usual size of Adam's steps, so both share a learning rate.
 # Source: Liu et al. 2025, "Muon is scalable for LLM training", section 2.2.
@@ -75,8 +75,7 @@ def which_step(params: chex.ArrayTree) -> chex.ArrayTree:
     """
 
     def of(path: tuple, leaf: jax.Array, kernel: bool) -> str:
-        head = any(part.key in HEADS for part in path)
-        return "muon" if kernel and leaf.ndim != 3 and not head else "adam"
+        return "muon" if kernel and leaf.ndim != 3 and not is_last_layer(path) else "adam"
 
     return jax.tree_util.tree_map_with_path(of, params, kernels(params))
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from jaxzero.config import Config
 from jaxzero.game import boxes_closed
+from jaxzero.network.heads import Decisions
 from jaxzero.training.games import (
     Games,
     Play,
@@ -24,7 +25,6 @@ from jaxzero.training.games import (
     positions_to_search,
     start_lanes,
 )
-from jaxzero.training.targets import Decisions
 
 
 class Queue(NamedTuple):

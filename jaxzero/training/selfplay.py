@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxzero.config import Config
+from jaxzero.network.heads import Decisions
 from jaxzero.search.search import PositionEvaluator, game_of, selfplay_search
 from jaxzero.training.games import (
     Games,
@@ -30,7 +31,6 @@ from jaxzero.training.games import (
 )
 from jaxzero.training.queue import play_queue
 from jaxzero.training.targets import (
-    Decisions,
     Positions,
     label,
     policy_divergence,

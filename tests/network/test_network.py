@@ -52,12 +52,9 @@ def test_shapes_types_masks_and_the_copy_for_inference(form, count):
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {jnp.dtype("float32")}
     out = apply(network)(params, drawn)
     chex.assert_shape(out.policy_logits, (count, 17))
-    chex.assert_shape(out.margin_logits, (count, 13))
-    safe_end = jax.tree.leaves(out.safe_end_logits)
-    assert [logits.shape for logits in safe_end] == [(count, 10)] * FORMS[form].get(
-        "safe_end", False
-    )
-    chex.assert_type([out.policy_logits, out.margin_logits, *safe_end], jnp.float32)
+    expected = {"margin": (count, 13)} | ({"safe_end": (count, 10)} if form == "safe end" else {})
+    assert {name: logits.shape for name, logits in out.head_logits.items()} == expected
+    chex.assert_type([out.policy_logits, *out.head_logits.values()], jnp.float32)
     chex.assert_tree_all_finite(out)
     np.testing.assert_array_equal(out.policy_logits == IMPOSSIBLE, drawn)
     assert np.asarray(expected_margin(GAME, out))[-1] == 0  # a full board has nothing left

@@ -81,18 +81,6 @@ def test_kernels_alone_decay():
             assert np.any(np.asarray(step) != 0) == (part == "kernel"), (name, part)
 
 
-def test_the_state_of_adamw_has_the_layout_of_older_checkpoints():
-    older = optax.chain(
-        optax.flatten(optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam())),
-        optax.add_decayed_weights(0.1, mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p)),
-        optax.scale_by_learning_rate(lambda step: 1.0),
-    )
-    now, then = (
-        jax.eval_shape(o.init, arrays(0)) for o in (make_optimizer(LearnerConfig()), older)
-    )
-    assert jax.tree.structure(now) == jax.tree.structure(then)
-
-
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_both_find_the_minimum_of_a_quadratic(optimizer):
     settings = replace(MUON, optimizer=optimizer, learning_rate=0.1, decay_fraction=1.0)

@@ -68,8 +68,7 @@ def played(form: str) -> Played:
 @every_form
 def test_games_obey_the_rules_and_targets_are_what_was_won(form):
     decisions, results, positions, _, metrics, _ = played(form)
-    shape = decisions.played.shape
-    margins, known = (x.reshape(shape) for x in (positions.margin, positions.margin_known))
+    bins = positions.labels["margin"].reshape(decisions.played.shape)
     begun, declined, calm = np.unique(decisions.game[decisions.played]), 0, 0
     for number in begun.tolist():
         where = steps, lanes = steps_of(decisions, number)
@@ -84,11 +83,11 @@ def test_games_obey_the_rules_and_targets_are_what_was_won(form):
         play_to(referee, np.ones(GAME.num_edges, bool), 1 - referee.player)
         final = referee.scores[0] - referee.scores[1]
         assert final == results[number]
-        sign = 1 - 2 * decisions.player[where]
-        np.testing.assert_array_equal(margins[where], (final - decisions.ahead[where]) * sign)
+        margin = (final - decisions.ahead[where]) * (1 - 2 * decisions.player[where])
         # A margin is known if neither its move nor a later move of the game is random.
         random = decisions.random[where]
-        np.testing.assert_array_equal(known[where], ~(np.cumsum(random[::-1])[::-1] > 0))
+        known = ~(np.cumsum(random[::-1])[::-1] > 0)
+        np.testing.assert_array_equal(bins[where], np.where(known, margin + GAME.num_boxes, -1))
         calm += not random.any()
     assert (declined > 0) == (form != "plain")
     assert calm > 1
@@ -109,7 +108,7 @@ def test_policies_lie_on_legal_edges_of_searched_positions(form):
 def test_each_stored_position_was_played(form):
     decisions, _, labelled, stored, *_ = played(form)
     kind, _ = FORMS[form]
-    assert len(stored.margin) == GAMES[kind] * CONFIGS[kind].positions_per_game
+    assert len(stored.drawn) == GAMES[kind] * CONFIGS[kind].positions_per_game
 
     def rows(positions) -> set[bytes]:
         fields = [np.asarray(field) for field in jax.tree.leaves(positions)]
@@ -119,7 +118,7 @@ def test_each_stored_position_was_played(form):
     there, taken = rows(jax.tree.map(lambda x: x[flat], labelled)), rows(stored)
     assert taken <= there
     # If surprise weights the samples, few positions are stored many times.
-    assert len(taken) > (0.3 if form == "whole" else 0.6) * len(stored.margin)
+    assert len(taken) > (0.3 if form == "whole" else 0.6) * len(stored.drawn)
 
 
 @every_form

@@ -151,10 +151,7 @@ def test_the_ring_is_copied_once_before_it_is_written(tmp_path, monkeypatch):
     with Checkpoints(tmp_path) as checkpoints:
         checkpoints.save(1, learner, actor.replay, {"config": asdict(config)})
     _, replay = given
-    # Empty fields are left out, because checkpoints of earlier versions do not have them.
-    assert set(replay) == {*("drawn", "policy", "margin", "margin_known", "size", "cursor")}
-    for name, theirs in replay.items():
-        ours = getattr(actor.replay, name)
+    for ours, theirs in zip(jax.tree.leaves(actor.replay), jax.tree.leaves(replay), strict=True):
         assert isinstance(theirs, jax.Array)
         pointers = [
             {shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}
