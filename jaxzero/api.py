@@ -211,6 +211,7 @@ def load(name: str | PathLike[str]) -> Engine:
     Raises: InputError naming the networks there are.
     """
     path = fsdecode(_checked("name", name, str | PathLike))
+    use_compilation_cache(in_script=False)
     return Engine(weights.load_weights(path).agent)
 
 

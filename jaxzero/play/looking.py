@@ -70,11 +70,11 @@ def prepare(agent: Agent) -> None:
     """Compile the programs of the functions above."""
     game = agent.network.game
     for look in (
+        partial(single.think, agent, simulations=1),  # first, because players use it too
         partial(structure_of, game),
         partial(moves_of, game),
         partial(look_at, agent),
         partial(line_of_play, agent, edges=1),
-        partial(single.think, agent, simulations=1),
     ):
         look(np.zeros(game.num_edges, bool))
 
