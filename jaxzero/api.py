@@ -208,6 +208,7 @@ def ended_by(check: Callable[[], None]) -> Iterator[None]:
 def load(name: str | PathLike[str]) -> Engine:
     """Load a network that is shipped, such as "5x5", or by its path an exported one or a run.
 
+    What its engine compiles is kept on disk, unless jax has a folder for that already.
     Raises: InputError naming the networks there are.
     """
     path = fsdecode(_checked("name", name, str | PathLike))
