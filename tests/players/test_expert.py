@@ -118,5 +118,5 @@ def test_it_plays_matches_and_in_the_terminal(monkeypatch):
 
 @pytest.mark.parametrize("argument", ["", ":", ":0", ":-1", ":abc", ":nan", ":inf", ":3601"])
 def test_bad_times_are_refused(argument):
-    with pytest.raises(InputError, match=f"^player: 'expert{argument}' .* expert:1$"):
+    with pytest.raises(InputError, match=f"^player: 'expert{argument}'"):
         make_player(f"expert{argument}", GAME, AGENT)

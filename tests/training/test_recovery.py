@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import logging
-import os
 import resource
 import shutil
-import sys
 import threading
 import time
 from contextlib import nullcontext, suppress
@@ -23,7 +19,7 @@ from short_run import saved, short_config
 
 import jaxzero.training.trainer as trainer_module
 from jaxzero.cli import load_config
-from jaxzero.errors import InputError, RunError, print_less
+from jaxzero.errors import InputError, RunError
 from jaxzero.host.interrupts import Stop
 from jaxzero.network.network import Network
 from jaxzero.runs.checkpoint import (
@@ -274,24 +270,6 @@ def test_a_run_whose_last_updates_are_all_skipped_diverges(updates, skipped, div
 
 
 WRITE = "Error writing run/checkpoints/8.orbax-checkpoint-tmp/learner"
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (ValueError(WRITE), 0),
-        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), 0),
-        (ValueError("another"), 1),
-        (OSError(errno.ENOENT, os.strerror(errno.ENOENT)), 1),
-    ],
-)
-def test_writes_that_fail_beside_the_first_one_are_not_told(caplog, monkeypatch, error, told):
-    for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
-        monkeypatch.setattr(owner, name, getattr(owner, name))
-    print_less()  # as scripts do
-    # asyncio reports an exception of a task in this way if nothing retrieves it.
-    logging.getLogger("asyncio").error("exception was never retrieved", exc_info=error)
-    assert len(caplog.records) == told
 
 
 def test_a_close_that_meets_another_failed_write_is_one_error(tmp_path, monkeypatch):
