@@ -21,7 +21,7 @@ from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Player
 from jaxzero.search import quiet_game
 
-MOST_AT_ONCE = 8192  # games, to bound the memory of a match
+MAX_AT_ONCE = 8192  # games, to bound the memory of a match
 TRIES = 32  # samples of an opening before a repeated opening is accepted
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
@@ -172,7 +172,7 @@ def play_match(
     openings = draw_openings(game, games // 2, opening_plies, seed)
     positions = after_openings(game, openings)
     play_key = jax.random.key(seed)
-    at_once = min(at_once or games, MOST_AT_ONCE)
+    at_once = min(at_once or games, MAX_AT_ONCE)
     parts = [
         play_games(game, players, positions, play_key, np.arange(begin, end))
         for begin, end in pairwise((*range(0, games, at_once), games))

@@ -29,7 +29,7 @@ def expected_owners(agent: Agent, drawn: np.ndarray, line: Sequence[int]) -> tup
     few edges are left, play is perfect.
     """
     game = agent.network.game
-    before_end = max(int(np.count_nonzero(~drawn)) - small.MOST_UNDRAWN, 1)
+    before_end = max(int(np.count_nonzero(~drawn)) - small.MAX_UNDRAWN, 1)
     moves = tuple(line[:before_end])
     moves += line_of_play(agent, with_drawn(drawn, moves), edges=before_end - len(moves))
     moves = exact_line(game, drawn, moves)

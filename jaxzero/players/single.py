@@ -28,10 +28,10 @@ from jaxzero.search.tree import ROOT
 
 # Least room for simulations in the program for one position: a few MiB, and no extra time.
 MOST = 4096
-MOST_OF_MANY = 64  # the same for a batch; its trees take more memory
+MAX_OF_MANY = 64  # the same for a batch; its trees take more memory
 BATCHES = (16, 256)  # positions
 # Most simulations in a large batch: its 256 trees take 260 MiB on 5x5.
-MOST_OF_LARGE = 1024
+MAX_OF_LARGE = 1024
 
 
 class Thought(NamedTuple):
@@ -97,7 +97,7 @@ def choose_many(
     Without search, `noise` [A] is added to the policy logits of every position.
     """
     if simulations:
-        agent, rounds = with_rounds(agent, simulations, MOST_OF_MANY)
+        agent, rounds = with_rounds(agent, simulations, MAX_OF_MANY)
         added = ()
     else:
         agent, rounds = without_search(agent), ()
@@ -117,7 +117,7 @@ def choose_many(
 
 def at_once(count: int, simulations: int) -> int:
     """Return the batch size of `choose_many` for `count` positions."""
-    return BATCHES[count > BATCHES[0] and simulations <= MOST_OF_LARGE]
+    return BATCHES[count > BATCHES[0] and simulations <= MAX_OF_LARGE]
 
 
 def _choose_many(

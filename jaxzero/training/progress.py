@@ -35,7 +35,7 @@ from jaxzero.training.parallel import (
 from jaxzero.training.replay import Replay, relayout
 
 # Last updates of an iteration without a finite loss and gradient, before the run gives up.
-MOST_SKIPPED = 20
+MAX_SKIPPED = 20
 
 
 class Progress(NamedTuple):
@@ -168,7 +168,7 @@ def run_iteration(
         raise FloatingPointError(f"{wrong[0]} is {metrics[wrong[0]]}")
     # Weights that lost their gradient for good skip all updates from then on.
     skipped = metrics.get("learn/skipped_at_end", 0.0)
-    if 0 < min(MOST_SKIPPED, config.learner.updates_per_iteration) <= skipped:
+    if 0 < min(MAX_SKIPPED, config.learner.updates_per_iteration) <= skipped:
         raise FloatingPointError(f"the last {skipped:.0f} updates had no finite gradient")
     games = round(metrics["selfplay/games"])
     # Evaluations that searches asked for; a device may compute more to fill its batches.

@@ -102,6 +102,6 @@ def test_owners_agree_with_what_is_proven_and_no_stage_loses_them(simulations):
             unknown = owners == [None] * game.num_boxes
             assert unknown or low <= owners.count(0) - owners.count(1) <= high
         assert found.lines[0] == found.line and found.line and found.proven is not None
-        assert not unknown or left > small.MOST_UNDRAWN
+        assert not unknown or left > small.MAX_UNDRAWN
         shown += not unknown
     assert 3 < shown < 19, "neither all owners nor none contradict the proofs"
