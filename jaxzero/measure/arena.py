@@ -16,7 +16,7 @@ from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from jaxzero.config import check_number
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, replay, step
+from jaxzero.game import DotsAndBoxes, State, play_moves, step
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Player
 from jaxzero.search import quiet_game
@@ -270,7 +270,7 @@ def after_openings(game: DotsAndBoxes, openings: list[np.ndarray]) -> State:
     drawn = np.zeros((len(openings), game.num_edges), bool)
     margin, player = np.zeros((2, len(openings)), np.int32)
     for number, moves in enumerate(openings):
-        players, owners = replay(game, (), moves)
+        players, owners = play_moves(game, (), moves)
         drawn[number, moves], player[number] = True, players[-1]
         margin[number] = sum(1 if owner == players[-1] else -1 for owner in owners.values())
     return State(drawn, margin, player)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.game.board import replay
+from jaxzero.game.board import play_moves
 from jaxzero.play.looking import line_of_play
 from jaxzero.players.agent import Agent
 from jaxzero.solver import small
@@ -33,7 +33,7 @@ def expected_owners(agent: Agent, drawn: np.ndarray, line: Sequence[int]) -> tup
     moves = tuple(line[:before_end])
     moves += line_of_play(agent, with_drawn(drawn, moves), edges=before_end - len(moves))
     moves = exact_line(game, drawn, moves)
-    _, owners = replay(game, np.flatnonzero(drawn).tolist(), moves)
+    _, owners = play_moves(game, np.flatnonzero(drawn).tolist(), moves)
     return tuple(owners.get(box) for box in range(game.num_boxes))
 
 
