@@ -87,7 +87,7 @@ def parse_edge(game: DotsAndBoxes, text: str) -> int:
         return edge
     match = _NAME.fullmatch(text)
     if match is None:
-        raise InputError(f"edge {text!r} is neither a number nor a name such as h2,1 or v0,3")
+        raise InputError(f"edge {text[:40]!r} is neither a number nor a name such as h2,1 or v0,3")
     kind, row, col = (group for group in match.groups() if group)
     kind, row, col = kind.lower(), int(row), int(col)
     edge = edge_at(game, kind, row, col)
