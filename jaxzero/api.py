@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from inspect import signature
 from os import PathLike, fsdecode
 from pathlib import Path
@@ -18,7 +18,7 @@ from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, restricted_num
 from jaxzero import config as settings_of
 from jaxzero.cli import load_config
 from jaxzero.config import BoardSide, Config
-from jaxzero.config.files import dotted
+from jaxzero.config.files import build_config, dotted
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.host.background import cancelled_by
@@ -208,9 +208,11 @@ def ended_by(check: Callable[[], None]) -> Iterator[None]:
 def load(name: str | PathLike[str]) -> Engine:
     """Load a network that is shipped, such as "5x5", or by its path an exported one or a run.
 
+    What its engine compiles is kept on disk, unless jax has a folder for that already.
     Raises: InputError naming the networks there are.
     """
     path = fsdecode(_checked("name", name, str | PathLike))
+    use_compilation_cache(in_script=False)
     return Engine(weights.load_weights(path).agent)
 
 
@@ -247,6 +249,15 @@ class Trained:
         weights.write_weights(self.network, {"training": self.record}, path.stem, path.parent)
 
 
+def changed(config: Config, settings: Mapping[str, Any]) -> Config:
+    """Return a config with other values of `settings`, by dotted names. Raises: InputError."""
+    content = asdict(config)
+    for name, value in dotted(settings):
+        section, _, leaf = name.rpartition(".")
+        (content.setdefault(section, {}) if section else content)[leaf] = _plain(value)
+    return build_config(content)
+
+
 @usual_types()
 def train(
     config: Config | str | PathLike[str],
@@ -280,8 +291,7 @@ def train(
     if resume and run_dir is None:
         raise InputError("resume: True needs run_dir, the folder of the run")
     if not isinstance(config, Config):
-        flat = {name: _plain(value) for name, value in dotted(settings or {})}
-        config = load_config(fsdecode(config), *(f"--{name}={flat[name]}" for name in flat))
+        config = changed(load_config(fsdecode(config)), settings or {})
     elif settings:
         raise InputError(f"settings: {settings!r} cannot be combined with a Config")
     use_compilation_cache(in_script=False)  # before anything imports matplotlib

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -99,6 +100,7 @@ def run_script(main: Callable[[list[str]], None]) -> NoReturn:
     130 after Ctrl-C and 143 after SIGTERM.
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    logging.getLogger("absl").setLevel(logging.CRITICAL)  # orbax logs the errors that it raises
     try:
         main(sys.argv[1:])
         code = 0

@@ -13,6 +13,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from jaxzero.cli import run_script, script_parser
+
 ROOT = Path(__file__).parents[1]
 RESULTS, WEIGHTS, PAGE = ROOT / "docs/results", ROOT / "jaxzero/weights", ROOT / "docs/results.md"
 # Tables of wrong moves: the files with measured players, by the names of the rows.
@@ -29,7 +31,8 @@ SUITES = {
 }
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
+    script_parser(__doc__).parse_args(arguments)
     kept = read(RESULTS / "suite_rows.json")
     tables = {name: suite_table(files, kept.get(name, {})) for name, files in SUITES.items()}
     tables["boards"] = boards_table(read(RESULTS / "cpu_2_cores_larger_boards.json")["matches"])
@@ -125,4 +128,4 @@ def lines() -> Iterator[tuple[str, str, dict[int, float]]]:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

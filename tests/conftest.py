@@ -29,7 +29,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".cache" / "xla"
-MOST_BYTES = 5 * 2**28  # resident memory of a worker, checked after each test file
+MAX_BYTES = 5 * 2**28  # resident memory of a worker, checked after each test file
 ITERATIONS = {}  # compiled iterations, by the settings, devices and shapes that they depend on
 # Files of more than 25 seconds, longest first. Tests of the page wait more than they compute.
 LONGEST = (
@@ -80,10 +80,10 @@ def gate():
 
 @pytest.fixture(autouse=True, scope="module")
 def memory_is_given_back():
-    """Clear all compiled programs after a test file if memory is above MOST_BYTES or unknown."""
+    """Clear all compiled programs after a test file if memory is above MAX_BYTES or unknown."""
     yield
     pages = Path("/proc/self/statm")
-    if not pages.exists() or int(pages.read_text().split()[1]) * 4096 > MOST_BYTES:
+    if not pages.exists() or int(pages.read_text().split()[1]) * 4096 > MAX_BYTES:
         jax.clear_caches()
         ITERATIONS.clear()
 

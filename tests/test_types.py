@@ -6,6 +6,7 @@ Tracing shows the types of arrays, so that nothing is compiled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -15,7 +16,6 @@ import jax
 import numpy as np
 import pytest
 from compiled import any_params
-from jaxzero.search.gumbel import padded_rounds
 from script_runner import ITERATION
 from short_run import short_config
 
@@ -33,6 +33,7 @@ from jaxzero.play import looking
 from jaxzero.players import single
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import make_player, seeds
+from jaxzero.search.rounds import padded_rounds, rounds_of
 from jaxzero.search.search import network_evaluator, search
 from jaxzero.training.devices import DEVICE_AXIS
 from jaxzero.training.iteration import input_shapes, make_iteration
@@ -77,17 +78,15 @@ def of_network(network: Network, params: chex.ArrayTree, drawn: jax.Array) -> It
 
 
 def of_search(
-    settings: SearchConfig, params: chex.ArrayTree, key: jax.Array, state: rules.State
+    settings: SearchConfig,
+    platform: str,
+    params: chex.ArrayTree,
+    key: jax.Array,
+    state: rules.State,
 ) -> Iterator:
-    look = partial(search, BOARD, settings, network_evaluator(RAW, settings), params, key, state)
-    yield look()
-    if settings.engine == "rounds":
-        yield look(rounds=padded_rounds(settings, 3))
-
-
-def of_player(name: str, params: chex.ArrayTree, keys: jax.Array, state: rules.State) -> Iterator:
-    player = make_player(name, BOARD, Agent(RAW, params, SearchConfig(simulations=4)))
-    yield player.act(params, keys, state)
+    evaluator = network_evaluator(replace(RAW, platform=platform))
+    look = partial(search, BOARD, settings, evaluator, params, key, state)
+    yield look(rounds_of(settings)), look(padded_rounds(settings, 3))
 
 
 def of_programs(params: chex.ArrayTree, states: rules.State, noise: jax.Array) -> Iterator:
@@ -123,33 +122,26 @@ def types(function: Callable[..., Iterator], *inputs: chex.ArrayTree) -> list:
     return jax.eval_shape(lambda *given: list(function(*given)), *inputs)
 
 
-def network_case(**settings: Any) -> Callable:
-    network = Network(BOARD, NetworkConfig(channels=8, blocks=1, **settings))
+def network_case(platform: str, **settings: Any) -> Callable:
+    network = Network(BOARD, NetworkConfig(channels=8, blocks=1, **settings), platform)
     return partial(types, partial(of_network, network), any_params(network), STATES.drawn)
 
 
-def search_case(**settings: Any) -> Callable:
-    look = partial(of_search, SearchConfig(simulations=4, **settings))
+def search_case(nodes: str, platform: str) -> Callable:
+    look = partial(of_search, SearchConfig(simulations=4, nodes=nodes), platform)
     return partial(types, look, any_params(RAW), KEYS[0], STATES)
-
-
-def player_case(name: str) -> Callable:
-    return partial(types, partial(of_player, name), any_params(RAW), KEYS, STATES)
 
 
 CASES = {
     "rules": partial(types, of_rules, KEYS, STATES, NONE),
     "quiet": partial(types, of_quiet, jax.tree.map(itemgetter(0), STATES), NONE[0], LOGITS),
     "openings": partial(types, of_openings, KEYS[0], NONE[0]),
-    "dense": network_case(trunk="dense", compute_dtype="bfloat16"),
-    "conv": network_case(safe_end=True, attention_heads=2, convolution="shifted"),
-    "winograd": network_case(convolution="winograd", compute_dtype="float32"),
-    "all nodes": search_case(nodes="all"),
-    "quiet nodes": search_case(nodes="quiet"),
-    "parts": search_case(nodes="all", evaluation_batch=2),
-    "mctx": search_case(nodes="all", engine="mctx"),
-    "level 0": player_case("level:0"),
-    "level 3": player_case("level:3"),
+    "dense": network_case("cpu", trunk="dense", compute_dtype="bfloat16"),
+    "conv": network_case("gpu", safe_end=True, attention_heads=2),
+    "conv of a CPU": network_case("cpu"),
+    "all nodes": search_case("all", "cpu"),
+    "quiet nodes": search_case("quiet", "cpu"),
+    "quiet nodes on a GPU": search_case("quiet", "gpu"),
     "programs": partial(types, of_programs, any_params(RAW), STATES, LOGITS),
     "training": partial(
         of_training,
@@ -157,22 +149,13 @@ CASES = {
         *("--selfplay.td_lambda=0.5", "--selfplay.td_above_edges=4"),
         *("--selfplay.late_start_until=0.5", "--selfplay.surprise_weight=0.5"),
         *("--network.trunk=conv", "--network.features=structure", "--network.safe_end=true"),
-        *("--evaluation.gate_threshold=0.5", "--learner.optimizer=muon"),
+        "--learner.optimizer=muon",
     ),
 }
-CPU_ONLY = ("rules", "quiet", "openings", "winograd")
-GPU_ONLY = ("training", "parts")
 
 
-@pytest.mark.parametrize(
-    ("name", "backend"),
-    [
-        *((name, "cpu") for name in CASES if name not in GPU_ONLY),
-        *((name, "gpu") for name in CASES if name not in CPU_ONLY),
-    ],
-)
-def test_the_switch_for_64_bits_changes_no_type(name, backend, monkeypatch):
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+@pytest.mark.parametrize("name", CASES)
+def test_the_switch_for_64_bits_changes_no_type(name):
     usual = CASES[name]()
     with jax.enable_x64(True):
         assert CASES[name]() == usual
@@ -196,8 +179,8 @@ def test_with_the_switch_for_64_bits_it_learns_and_plays_the_same(monkeypatch):
             engine.best_moves([[], position], simulations=4),
             engine.analyse(position, simulations=4),
             seeds(KEYS).tolist(),
-            player.choose(KEYS, states).tolist(),
-            player.choose(KEYS[:1], first).tolist(),
+            player.decide(KEYS, states).edge.tolist(),
+            player.decide(KEYS[:1], first).edge.tolist(),
         )
 
     found = moves()

@@ -45,7 +45,7 @@ class _Job:
 
 _boards: OrderedDict[Hashable, OrderedDict[Hashable, _Kept]] = OrderedDict()  # latest use last
 _jobs: dict[Programs, _Job] = {}
-_guard = threading.RLock()  # for both
+_guard = threading.Lock()  # for both
 _threads = ThreadPoolExecutor(THREADS, "compiler")
 _display = threading.Lock()
 _check: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None)
@@ -113,7 +113,7 @@ class Programs:
             job.wanted += 1
             if job.future is None:
                 job.future = _threads.submit(self._run, job)
-                job.future.add_done_callback(lambda _: self._forget(job))
+                job.future.add_done_callback(lambda _: _jobs.pop(self))
         return job
 
     def _run(self, job: _Job) -> None:
@@ -123,11 +123,6 @@ class Programs:
 
         with cancelled_by(check):
             self.get()
-
-    def _forget(self, job: _Job) -> None:
-        with _guard:
-            if _jobs.get(self) is job:
-                del _jobs[self]
 
 
 def _use(cache: OrderedDict, key: Hashable, most: int) -> None:

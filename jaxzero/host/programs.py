@@ -26,7 +26,7 @@ from jaxzero.errors import InputError
 from jaxzero.host.background import Programs
 from jaxzero.host.files import atomic_write
 
-MOST_TRACED = 64  # files of traced programs that are kept
+MAX_TRACED = 64  # files of traced programs that are kept
 # Settings of jax under which all programs run: types and copies to the device as written.
 USUAL = {"numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
 ROOM = 2**25  # bytes that a folder of caches must have left
@@ -193,7 +193,7 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
         with atomic_write(path) as temporary:
             temporary.write_bytes(traced.serialize())
         # Other versions of the code or of jax leave files: delete the least recently used ones.
-        for old in sorted(path.parent.glob("*.jax"), key=os.path.getmtime)[:-MOST_TRACED]:
+        for old in sorted(path.parent.glob("*.jax"), key=os.path.getmtime)[:-MAX_TRACED]:
             old.unlink()
     return jax.jit(traced.call)
 

@@ -64,7 +64,7 @@ LONGEST = 12  # boxes; longer chains are counted together with chains of this le
 LOOPS = (4, 6, 8, 10)  # boxes; longer loops are counted together with loops of the last length
 LONGEST_JOINED = 6  # boxes; as LONGEST, for chains that end at a joint
 # Larger counts have the code of these largest counts.
-MOST_CHAINS, MOST_LOOPS, MOST_LONG, MOST_JOINED = 6, 3, 9, 5
+MAX_CHAINS, MAX_LOOPS, MAX_LONG, MAX_JOINED = 6, 3, 9, 5
 CONTROL = 16  # boxes; largest value of control, positive or negative
 PLANES_GROUP = 16  # channels that a GPU's matrix units take at once
 
@@ -245,14 +245,14 @@ def count_codes(game: DotsAndBoxes) -> dict[str, CountCode]:
         "boxes with three open sides": up_to(boxes),
         "boxes with four open sides": up_to(boxes),
         "safe edges": up_to(game.num_edges),
-        "chains by length": up_to(MOST_CHAINS, longest),
-        "loops by length": up_to(MOST_LOOPS, len(LOOPS)),
-        "long chains": up_to(MOST_LONG),
+        "chains by length": up_to(MAX_CHAINS, longest),
+        "loops by length": up_to(MAX_LOOPS, len(LOOPS)),
+        "long chains": up_to(MAX_LONG),
         "control": control,
         "moves left": up_to(fewest_decisions(game)),
-        "chains without a joint": up_to(MOST_CHAINS, longest),
-        "chains with one joint": up_to(MOST_JOINED, longest_joined),
-        "chains with two joints": up_to(MOST_JOINED, longest_joined),
+        "chains without a joint": up_to(MAX_CHAINS, longest),
+        "chains with one joint": up_to(MAX_JOINED, longest_joined),
+        "chains with two joints": up_to(MAX_JOINED, longest_joined),
         "control without joints": control,
     }
 

@@ -36,7 +36,7 @@ from jaxzero.play.opponents import analysis_programs, exact_answers, programs_of
 from jaxzero.play.problems import SOLVER
 
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
-MOST_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
+MAX_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
 PATIENCE = 30.0  # seconds for a client to send its question, or to accept a part of the answer
 PAUSE = 0.1  # seconds between two polls
 OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # errors of the port; other errors are of the host
@@ -161,8 +161,8 @@ async def question_of(request: Request) -> Answer:
         with anyio.fail_after(PATIENCE):
             async for part in request.stream():
                 data += part
-                if len(data) > MOST_BYTES:
-                    raise HTTPException(413, f"body: more than {MOST_BYTES} bytes")
+                if len(data) > MAX_BYTES:
+                    raise HTTPException(413, f"body: more than {MAX_BYTES} bytes")
     except TimeoutError as error:
         raise HTTPException(408, f"body: did not come within {PATIENCE:g} seconds") from error
     try:

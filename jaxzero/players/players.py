@@ -58,7 +58,7 @@ ALWAYS_SOLVED_EDGES = 31
 TRIED_UNDRAWN = 38
 NODE_LIMIT = 200_000
 LONGEST_DECISION = 3600  # seconds
-MOST_COUNT = 100_000  # simulations
+MAX_COUNT = 100_000  # simulations
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +165,8 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
     if argument and kind in ("random", "greedy", "rules", "policy"):
         raise InputError("takes no argument")
     count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
-    if kind == "search" and not 1 <= count <= MOST_COUNT:
-        raise InputError(f"needs a whole number >= 1 and <= {MOST_COUNT}, such as search:64")
+    if kind == "search" and not 1 <= count <= MAX_COUNT:
+        raise InputError(f"needs a whole number >= 1 and <= {MAX_COUNT}, such as search:64")
     share, seconds = _number(argument or "0"), _number(argument)
     if kind == "perfect" and not 0 <= share <= 1:
         raise InputError("needs a share of random moves, such as perfect:0.1")

@@ -28,13 +28,13 @@ from jaxzero.search.tree import ROOT
 
 # Least room for simulations in the program for one position: a few MiB, and no extra time.
 MOST = 4096
-MOST_OF_MANY = 64  # the same for a batch; its trees take more memory
+MAX_OF_MANY = 64  # the same for a batch; its trees take more memory
 BATCHES = (16, 256)  # positions
 # Most simulations in a large batch: its 256 trees take 260 MiB on 5x5.
-MOST_OF_LARGE = 1024
+MAX_OF_LARGE = 1024
 
 
-class Thought(NamedTuple):
+class SearchOutput(NamedTuple):
     """The result of a search of one position."""
 
     edge: jax.Array  # [] int32, the edge to draw
@@ -44,10 +44,10 @@ class Thought(NamedTuple):
     values: jax.Array  # [A] float32, values of these moves, boxes
 
 
-def think(agent: Agent, drawn: np.ndarray, simulations: int) -> Thought:
+def think(agent: Agent, drawn: np.ndarray, simulations: int) -> SearchOutput:
     """Search one position [A] bool: NumPy arrays. The first call for a network compiles."""
     agent, rounds = with_rounds(agent, simulations, MOST)
-    return Thought(*call(_think, agent, drawn, rounds))
+    return SearchOutput(*call(_think, agent, drawn, rounds))
 
 
 def with_rounds(agent: Agent, simulations: int, least: int) -> tuple[Agent, tuple]:
@@ -64,7 +64,7 @@ def _think(
     params: chex.ArrayTree,
     drawn: jax.Array,
     rounds: tuple[jax.Array, ...],
-) -> Thought:
+) -> SearchOutput:
     game, evaluator, seen = network.game, network_evaluator(network), []
     params = inference_copy(network, params, 1)
     known, key = Rounds(*rounds), jax.random.key(0)  # unused: no noise
@@ -81,7 +81,7 @@ def _think(
     choice = choose(game, settings, chooser, State(drawn[None], zero, zero))
     (found,) = seen
     values = found.tree.moves.values[0, ROOT] * game.num_boxes
-    return Thought(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
+    return SearchOutput(choice.edge[0], choice.value[0], found.policy[0], found.visits[0], values)
 
 
 def without_search(agent: Agent) -> Agent:
@@ -97,7 +97,7 @@ def choose_many(
     Without search, `noise` [A] is added to the policy logits of every position.
     """
     if simulations:
-        agent, rounds = with_rounds(agent, simulations, MOST_OF_MANY)
+        agent, rounds = with_rounds(agent, simulations, MAX_OF_MANY)
         added = ()
     else:
         agent, rounds = without_search(agent), ()
@@ -117,7 +117,7 @@ def choose_many(
 
 def at_once(count: int, simulations: int) -> int:
     """Return the batch size of `choose_many` for `count` positions."""
-    return BATCHES[count > BATCHES[0] and simulations <= MOST_OF_LARGE]
+    return BATCHES[count > BATCHES[0] and simulations <= MAX_OF_LARGE]
 
 
 def _choose_many(

@@ -22,7 +22,7 @@ from jaxzero.training.targets import Positions, policy_entropy
 # Weight of the squared log-sum-exp of the logits of policy and margin. The losses ignore a constant
 # that all logits share. The constant drifts, and bfloat16 cannot tell large logits apart.
 # Source: Chowdhery et al. 2022, "PaLM", section 5, auxiliary loss.
-LOGIT_SIZE_WEIGHT, MOST_SIZE = 1e-4, 1e3
+LOGIT_SIZE_WEIGHT, MAX_SIZE = 1e-4, 1e3
 # Positions per step of the gradient on a CPU: the activations of conv then stay in its cache. Dense
 # layers have few activations and large weights.
 CPU_CHUNK = 64
@@ -64,7 +64,7 @@ def sample_losses(
         of_heads[name] = {part: jnp.where(label >= 0, x, 0.0) for part, x in parts.items()}
     # On a full board all policy logits mean impossible, so the log-sum-exp is clipped.
     logits = prediction.policy_logits, prediction.head_logits["margin"]
-    sizes = (jnp.maximum(jax.nn.logsumexp(x), -MOST_SIZE) for x in logits)
+    sizes = (jnp.maximum(jax.nn.logsumexp(x), -MAX_SIZE) for x in logits)
     of_policy = {
         "policy_loss": policy_loss,
         "policy_divergence": policy_loss - policy_entropy(target.policy),

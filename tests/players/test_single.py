@@ -67,7 +67,7 @@ def test_every_number_of_simulations_has_a_program_with_little_room(
 
     def note(_function, agent, drawn, rounds):
         asked.append((agent.settings.simulations, len(np.atleast_2d(drawn)), int(rounds[1].max())))
-        answer = Choice if drawn.ndim > 1 else single.Thought
+        answer = Choice if drawn.ndim > 1 else single.SearchOutput
         return answer(*[np.zeros(len(drawn))] * len(answer._fields))
 
     monkeypatch.setattr(single, "call", note)
