@@ -24,9 +24,9 @@ from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
 from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
+from jaxzero.network.agent import Agent
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
@@ -295,16 +295,18 @@ def train(
     elif settings:
         raise InputError(f"settings: {settings!r} cannot be combined with a Config")
     use_compilation_cache(in_script=False)  # before anything imports matplotlib
-    from jaxzero.training import trainer  # slow to import
+    from jaxzero.measure.evaluator import Evaluator  # slow to import
+    from jaxzero.training import trainer
 
+    evaluator = Evaluator(config)
     if run_dir is None:
-        agent, metrics = trainer.train_in_memory(config, on_iteration)
+        agent, metrics = trainer.train_in_memory(config, evaluator, on_iteration)
         last = metrics[-1]
         network = weights.LoadedAgent(agent, config, last["iteration"])
         record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
     else:
         folder = Path(fsdecode(run_dir))
-        trainer.train(config, folder, bool(resume), on_iteration=on_iteration)
+        trainer.train(config, folder, evaluator, bool(resume), on_iteration=on_iteration)
         network, metrics = weights.load_agent(folder), read_metrics(folder)
         record = weights.training_record(Source(folder, None), network)
     return Trained(Engine(network.agent), metrics, network, record)

@@ -97,9 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory) -> Path:
     """Train a complete short run of six iterations; return its folder."""
-    from short_run import short_config
-
-    from jaxzero.training.trainer import train
+    from short_run import short_config, train
 
     run_dir = tmp_path_factory.mktemp("whole") / "run"
     assert train(short_config(), run_dir)
@@ -121,7 +119,7 @@ def alike_runs_share_a_program():
     compile_ = iteration.lower_and_compile
     names = (
         *("seed", "iterations", "minutes", "devices"),
-        *("checkpoint_every", "keep_checkpoints", "save_replay"),
+        *("checkpoint_every", "save_replay"),
     )
     unseen = {name: getattr(Config(), name) for name in names}
 

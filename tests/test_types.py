@@ -26,18 +26,18 @@ from jaxzero.config import NetworkConfig, SearchConfig
 from jaxzero.game import quiet
 from jaxzero.game.structure import structure
 from jaxzero.measure import arena
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network, expected_margin, inference_copy
 from jaxzero.performance import timing
 from jaxzero.play import looking
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import make_player, seeds
 from jaxzero.search.rounds import padded_rounds, rounds_of
 from jaxzero.search.search import network_evaluator, search
+from jaxzero.training.devices import DEVICE_AXIS
 from jaxzero.training.iteration import input_shapes, make_iteration
 from jaxzero.training.openings import open_games
-from jaxzero.training.parallel import DEVICE_AXIS
 
 BOARD = rules.DotsAndBoxes(1, 2)
 KEYS = jax.random.split(jax.random.key(0), 3)
@@ -111,7 +111,7 @@ def of_training(*options: str) -> tuple:
     # As `parallelize`, but without the shares of several devices.
     iteration = jax.vmap(
         make_iteration(config, network, 1),
-        in_axes=(None, 0, None, None),
+        in_axes=(None, 0, None, None, None),
         axis_name=DEVICE_AXIS,
         axis_size=1,
     )

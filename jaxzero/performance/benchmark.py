@@ -38,7 +38,7 @@ from jaxzero.performance.timing import (
     time_parts,
 )
 from jaxzero.runs.memory import mebibytes, peak_memory_bytes
-from jaxzero.training.parallel import choose_devices
+from jaxzero.training.devices import choose_devices
 
 
 def benchmark(

@@ -25,11 +25,11 @@ from jaxzero.host.progress import working
 from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.search.search import game_of, network_evaluator
-from jaxzero.training.games import new_games, start_lanes
+from jaxzero.training.devices import local_copy, replicate
 from jaxzero.training.iteration import compile_iteration
 from jaxzero.training.learner import Learner, learn
-from jaxzero.training.parallel import local_copy, replicate
 from jaxzero.training.progress import start
+from jaxzero.training.queue import new_games, start_lanes
 from jaxzero.training.replay import Replay, empty_replay
 from jaxzero.training.selfplay import play_block, play_step
 from jaxzero.training.targets import Positions

@@ -15,10 +15,10 @@ from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
 from jaxzero.host.programs import call
+from jaxzero.network.agent import Agent
 from jaxzero.network.heads import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
 from jaxzero.search.search import game_of
 
 LINE = 12  # most edges of a principal variation

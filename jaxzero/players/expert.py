@@ -23,8 +23,8 @@ import numpy as np
 from jaxzero.game import DotsAndBoxes, fullest_beside
 from jaxzero.host.background import check_cancelled, holding, result_of
 from jaxzero.host.memory import cores
+from jaxzero.network.agent import Agent
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
 from jaxzero.players.single import SearchOutput
 from jaxzero.solver import endgame, proof
 from jaxzero.solver.endgame import TranspositionTable

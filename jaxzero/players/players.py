@@ -29,9 +29,9 @@ from jaxzero.game import (
     random_edge,
 )
 from jaxzero.game.board import take_free_boxes
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players import expert, single
-from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
 from jaxzero.players.levels import Level, find_level, with_random_moves
 from jaxzero.search.rounds import rounds_of

@@ -19,8 +19,8 @@ import numpy as np
 from jaxzero.config import SearchConfig
 from jaxzero.game import State
 from jaxzero.host import programs
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network, inference_copy
-from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice, by_policy, by_search, choose
 from jaxzero.search.rounds import Rounds, padded_rounds
 from jaxzero.search.search import network_evaluator, search

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from jaxzero.config import Config, LearnerConfig
+from jaxzero.config import Config
 from jaxzero.game import automorphisms
 from jaxzero.network.heads import heads_of
 from jaxzero.network.network import Network, Prediction, init_params
@@ -30,13 +29,9 @@ CPU_CHUNK = 64
 
 
 class Learner(NamedTuple):
-    """The learnt state; the same on all devices.
-
-    A new field also needs changes in `init_learner`, `start_from`, `saved_shapes` and `adapt`.
-    """
+    """The learnt state; the same on all devices."""
 
     params: chex.ArrayTree  # float32 weights
-    best: chex.ArrayTree  # float32 weights that passed the gate last; empty without a gate
     opt_state: optax.OptState
     step: jax.Array  # [] int32, updates so far
     iteration: jax.Array  # [] int32, iterations so far
@@ -46,51 +41,8 @@ def init_learner(network: Network, config: Config) -> Learner:
     """Return a learner with fresh weights, drawn from `config.seed`."""
     params = init_params(network, jax.random.key(config.seed))
     zero = jnp.zeros((), jnp.int32)
-    # Copies, because donating one buffer twice is an error.
-    best = jax.tree.map(jnp.copy, params) if config.evaluation.gate_threshold else {}
-    opt_state = make_optimizer(config.learner).init(params)
-    return Learner(params, best, opt_state, zero, jnp.copy(zero))
-
-
-def playing_params(learner: Learner) -> chex.ArrayTree:
-    """Return the weights that play: the last to pass the gate; without a gate, the newest."""
-    return learner.best or learner.params
-
-
-def accept_candidate(learner: Learner) -> Learner:
-    """Let the newest weights through the gate."""
-    return learner._replace(best=jax.tree.map(jnp.copy, learner.params))
-
-
-def start_from(learner: Learner, params: chex.ArrayTree) -> Learner:
-    """Return a fresh learner with `params` as its newest and its best weights."""
-    best = jax.tree.map(jnp.copy, params) if learner.best else {}
-    return learner._replace(params=params, best=best)
-
-
-def saved_shapes(like: Learner, config: dict[str, Any]) -> Learner:
-    """Return the shapes of a learner that was saved under the settings of a checkpoint."""
-    gated = config["evaluation"]["gate_threshold"] > 0
-    optimizer = LearnerConfig(optimizer=config["learner"]["optimizer"])
-    return like._replace(
-        best=like.params if gated else {},
-        opt_state=jax.eval_shape(make_optimizer(optimizer).init, like.params),
-    )
-
-
-def adapt(saved: Learner, like: Learner, settings: LearnerConfig) -> Learner:
-    """Return a saved learner with the best weights and the optimiser that `like` has.
-
-    Missing best weights start as the newest weights. A changed optimiser starts from scratch.
-    """
-    best = saved.best or jax.tree.map(np.copy, saved.params)
-    opt_state = saved.opt_state
-    if jax.tree.structure(opt_state) != jax.tree.structure(like.opt_state):
-        opt_state = jax.device_get(make_optimizer(settings).init(saved.params))
-    return saved._replace(
-        best=best if like.best else {},
-        opt_state=opt_state,
-    )
+    # Two counters, because donating one buffer twice is an error.
+    return Learner(params, make_optimizer(config.learner).init(params), zero, jnp.copy(zero))
 
 
 def sample_losses(
@@ -268,7 +220,6 @@ def learn(
     means = {name: values.sum() / taken for name, values in metrics.items()}
     means["skipped_updates"] = skipped.sum()
     means["skipped_at_end"] = jnp.cumprod(skipped[::-1]).sum()  # the last ones, in a row
-    # The optimiser's own count: it starts at 0 when the optimiser changes.
     count = learner.opt_state[-1].count - 1
     means["learning_rate"] = learning_rate(config.learner, count, fractions[-1])
     return learner, {f"learn/{name}": value for name, value in means.items()}

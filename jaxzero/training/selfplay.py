@@ -20,16 +20,16 @@ import jax.numpy as jnp
 from jaxzero.config import Config
 from jaxzero.network.heads import Decisions
 from jaxzero.search.search import PositionEvaluator, game_of, selfplay_search
-from jaxzero.training.games import (
+from jaxzero.training.queue import (
     Games,
     Play,
     first_player_margin,
     has_ended,
     new_games,
+    play_queue,
     positions_to_search,
     start_lanes,
 )
-from jaxzero.training.queue import play_queue
 from jaxzero.training.targets import (
     Positions,
     label,

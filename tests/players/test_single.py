@@ -11,8 +11,8 @@ from compiled import tiny_agent
 
 from jaxzero.game import DotsAndBoxes, initial_states
 from jaxzero.host import background
+from jaxzero.network.agent import Agent
 from jaxzero.players import expert, single
-from jaxzero.players.agent import Agent
 from jaxzero.players.choosing import Choice
 from jaxzero.players.players import make_player
 

@@ -11,16 +11,17 @@ from short_run import beginning, short_config
 from jaxzero.cli import load_config
 from jaxzero.errors import InputError
 from jaxzero.network.network import Network
-from jaxzero.training import progress as progress_module
-from jaxzero.training.iteration import compile_iteration, input_shapes, make_iteration
-from jaxzero.training.parallel import (
+from jaxzero.training import trainer as trainer_module
+from jaxzero.training.devices import (
     DEVICE_AXIS,
     assert_replicated,
     choose_devices,
     parallelize,
     replicate,
 )
-from jaxzero.training.progress import Progress, run_iteration
+from jaxzero.training.iteration import compile_iteration, input_shapes, make_iteration
+from jaxzero.training.progress import Progress
+from jaxzero.training.trainer import run_iteration
 
 CONFIG = short_config("--devices=2", "--replay.capacity=384")
 
@@ -40,7 +41,7 @@ def ran(alike_runs_share_a_program):
         return read(tree)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress_module.jax, "device_get", counted_read)
+        patch.setattr(trainer_module.jax, "device_get", counted_read)
         with jax.transfer_guard("disallow"):
             for _ in range(4):
                 progress, metrics = run_iteration(CONFIG, iterate, run_key, progress)

@@ -15,7 +15,7 @@ from jaxzero.config import SelfplayConfig
 from jaxzero.search import plain_game
 from jaxzero.search.rounds import SearchResult
 from jaxzero.training import selfplay
-from jaxzero.training.games import RandomMoves, draw_random_moves, new_games, start_lanes
+from jaxzero.training.queue import RandomMoves, draw_random_moves, new_games, start_lanes
 
 GAMES, MOVES = 4096, 12
 

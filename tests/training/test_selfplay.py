@@ -29,7 +29,7 @@ from jaxzero.cli import load_config
 from jaxzero.game import State
 from jaxzero.game.quiet import fewest_decisions, fold, most_decisions
 from jaxzero.search.search import Evaluation, PositionEvaluator
-from jaxzero.training.games import new_games, start_lanes
+from jaxzero.training.queue import new_games, start_lanes
 from jaxzero.training.selfplay import play_step
 from jaxzero.training.targets import resample, sampling_weights
 

@@ -1,9 +1,10 @@
-"""Evaluations during training: matches, solved positions, and the gate."""
+"""Evaluations of a training run: matches, solved positions, and the gate."""
 
 from __future__ import annotations
 
 import time
 from functools import cached_property
+from typing import Any
 
 import chex
 
@@ -14,29 +15,30 @@ from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.measure.scoring import BATCH, player_answers, score
 from jaxzero.measure.strength import refuse_search
 from jaxzero.measure.suite import Suite, check_suite, choose_suite, suite_name
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network
-from jaxzero.players.agent import Agent
 from jaxzero.players.players import Player, make_player, make_players
-from jaxzero.training.learner import Learner, playing_params
-from jaxzero.training.parallel import local_copy
 
 TRACKED = ("optimal_share", "wrong_share", "boxes_lost", "value_error")
 
 
 class Evaluator:
-    """Measures the network of a run: matches, solved positions, and the gate.
+    """Measures the network of a run as its `evaluation` settings say.
 
-    Every process measures everything; what the first one finds counts.
+    Every process of a job measures everything; what the first one finds counts.
     """
 
-    def __init__(self, config: Config, network: Network):
-        """Make the players and check the suite. Raises: InputError if one does not exist."""
-        settings, game = config.evaluation, network.game
+    def __init__(self, config: Config):
+        self._config, self._settings = config, config.evaluation
+        self._game = config.game.board
+        self._network = Network(self._game, config.network)
+        simulations = self._settings.simulations
+        self._name = f"search:{simulations}" if simulations else "policy"
+
+    def prepare(self) -> None:
+        """Make the opponents and check the suite. Raises: InputError if one does not exist."""
+        settings, game = self._settings, self._game
         self._opponents = make_players(settings.opponents, game, field="evaluation.opponents")
-        self._settings, self._seed, self._game = settings, config.seed, game
-        simulations = settings.simulations
-        self.player_name = f"search:{simulations}" if simulations else "policy"
-        self._network, self._search = network, config.search
         try:
             check_suite(settings.suite, game)
         except InputError as error:
@@ -45,31 +47,45 @@ class Evaluator:
         # The final matches play as many games at once as those during the run, see `_match`.
         games = settings.games if matches else 0
         solved = BATCH * (suite_name(settings.suite, game) != "none")
-        refuse_search("evaluation.simulations", simulations, games, game, solved)
+        refuse_search("evaluation.simulations", settings.simulations, games, game, solved)
 
-    def is_due(self, iteration: int) -> bool:
-        """Return whether an iteration ends with an evaluation."""
-        every = self._settings.evaluate_every
-        return every > 0 and iteration % every == 0
+    def evaluate(
+        self, params: chex.ArrayTree, playing: chex.ArrayTree | None
+    ) -> tuple[dict[str, float], chex.ArrayTree | None]:
+        """Return metrics of the weights that play, and the weights that play from now on.
 
-    def evaluate(self, learner: Learner) -> tuple[dict[str, float], str]:
-        """Try the gate, then measure the weights that play; return metrics and text for the log.
-
-        If the metric gate/accepted is 1, the caller must accept the newest weights.
+        With a gate these are `playing`, or the newest weights `params` if they win enough points
+        against `playing`. Without a gate `playing` is None, and `params` play.
         """
-        began = time.perf_counter()
-        params, gate = self.gate(learner)
-        results = self.play(params, self._settings.games)
+        began, metrics = time.perf_counter(), {}
+        if playing is not None:
+            rivals = (self._player(self._name, one) for one in (params, playing))
+            points = self._match(*rivals, self._settings.games).points
+            accepted = points >= self._settings.gate_threshold
+            metrics = {"gate/points": points, "gate/accepted": float(accepted)}
+            playing = params if accepted else playing
+        measured = params if playing is None else playing
+        results = self.play(measured, self._settings.games)
+        metrics |= as_metrics(results, self.score(measured))
+        return metrics | {"evaluation/seconds": time.perf_counter() - began}, playing
+
+    def final(self, params: chex.ArrayTree) -> dict[str, Any]:
+        """Measure weights at the end of a run; print the results and return them as JSON."""
+        results = self.play(params, self._settings.final_games)
+        for opponent, result in results.items():
+            print(f"{self._name} against {opponent:<12} {result}")
         scores = self.score(params)
-        words = "".join(f"  {name} {result.points:.1%}" for name, result in results.items())
-        if gate:
-            accepted = "passed" if gate["gate/accepted"] else "kept"
-            words += f"  gate {accepted} {gate['gate/points']:.1%}"
-        if scores:
-            wrong = (f"{1 - parts['all']['optimal_share']:.1%}" for parts in scores.values())
-            words += f"  wrong moves of all positions {', '.join(wrong)} ({', '.join(scores)})"
-        metrics = {"evaluation/seconds": time.perf_counter() - began}
-        return metrics | as_metrics(results, scores) | gate, words
+        for name, parts in scores.items():
+            found = parts["all"]
+            print(
+                f"{name} on {found['positions']:,} solved positions: {found['optimal_share']:.1%} "
+                f"optimal moves, {found['boxes_lost']:.3f} boxes of margin lost a move, "
+                f"value off by {found['value_error']:.2f} boxes"
+            )
+        return {
+            "versus": {name: result.to_dict() for name, result in results.items()},
+            "suite": scores,
+        }
 
     @cached_property
     def _suite(self) -> Suite | None:
@@ -79,7 +95,7 @@ class Evaluator:
 
     def play(self, params: chex.ArrayTree, games: int) -> dict[str, MatchResult]:
         """Play a match of `games` games against every opponent."""
-        player = self._player(self.player_name, params)
+        player = self._player(self._name, params)
         return {opponent.name: self._match(player, opponent, games) for opponent in self._opponents}
 
     def score(self, params: chex.ArrayTree) -> dict[str, dict]:
@@ -87,32 +103,17 @@ class Evaluator:
         if self._suite is None:
             return {}
         scores = {}
-        for name in dict.fromkeys(("policy", self.player_name)):
+        for name in dict.fromkeys(("policy", self._name)):
             with working(f"scoring {name} on solved positions"):
                 answers = player_answers(self._suite, self._player(name, params))
                 scores[name] = score(self._suite, answers)
         return scores
 
-    def gate(self, learner: Learner) -> tuple[chex.ArrayTree, dict[str, float]]:
-        """Return the weights that play, on the first device of this process, and metrics.
-
-        The newest weights become the best ones if they score enough against them.
-        """
-        params, threshold = local_copy(playing_params(learner)), self._settings.gate_threshold
-        if not threshold:
-            return params, {}
-        newest = local_copy(learner.params)
-        best, candidate = (self._player(self.player_name, one) for one in (params, newest))
-        points = self._match(candidate, best, self._settings.games).points
-        accepted = points >= threshold
-        metrics = {"gate/points": points, "gate/accepted": float(accepted)}
-        return newest if accepted else params, metrics
-
     def _player(self, name: str, params: chex.ArrayTree) -> Player:
         """Return a player with these weights; all of them share one program."""
-        return make_player(name, self._game, Agent(self._network, params, self._search))
+        return make_player(name, self._game, Agent(self._network, params, self._config.search))
 
-    def _match(self, first, second, games: int) -> MatchResult:
+    def _match(self, first: Player, second: Player, games: int) -> MatchResult:
         # As many games at once as during training: the final match needs no more memory, and no
         # new program if `games` divides `final_games`.
         with working(f"playing {games} games against {second.name}"):
@@ -122,7 +123,7 @@ class Evaluator:
                 second,
                 games,
                 self._settings.random_opening_moves,
-                self._seed,
+                self._config.seed,
                 at_once=self._settings.games,
             )
 
