@@ -80,7 +80,7 @@ def parse_edge(game: DotsAndBoxes, text: str) -> int:
     Raises: InputError, with the text, for anything else and for edges off the board.
     """
     text = plain(text).strip()
-    if text.isdecimal():
+    if text.isdecimal() and len(text) < 10:  # Python reads no number of thousands of digits
         edge = int(text)
         if edge >= game.num_edges:
             raise InputError(f"edge {text} is not on a {game} board (0 to {game.num_edges - 1})")
