@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ import pytest
 
 import jaxzero
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge
+from jaxzero.host import background
 from jaxzero.host.background import MAX_BOARDS, Programs
 from jaxzero.play import gtp
 from jaxzero.play.botzone import KEEP_RUNNING
@@ -320,6 +322,7 @@ def test_no_line_inside_an_answer_is_empty(engine, monkeypatch):
 
 def test_rules_decide_while_the_engine_compiles_and_that_is_said(gate, monkeypatch):
     said = []
+    monkeypatch.setattr(background, "_threads", ThreadPoolExecutor(1))  # idle, unlike ours
     monkeypatch.setattr(expert, "prepare", lambda _: gate.wait(PATIENCE))
     session = Session(jaxzero.load("5x5").agent, 0.05, tell=said.append)
     session.get_ready()

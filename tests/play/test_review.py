@@ -70,9 +70,9 @@ def test_a_position_without_proof_waits_for_the_search_and_is_searched(monkeypat
     thoughts = (SimpleNamespace(edge=edge, value=value) for edge, value in said)
     monkeypatch.setattr(review, "think", lambda *_: next(thoughts))
     record = Record(GAME, (0, 1))
-    found = review.review(None, record, 16, wait=lambda: [{}, {}], seconds=0)
-    assert next(found) is None and next(found) is None
-    lines = [line for line in found if line]
+    found = review.review(None, record, 16, wait=lambda: [0.0, 0.1], seconds=0)
+    assert [next(found), next(found)] == [0.0, 0.1]
+    lines = [line for line in found if isinstance(line, review.ReviewLine)]
     # The sides alternate: a move is worth the negated value of the next position.
     assert [line.lost for line in lines] == [0.75, 0.0, None]
     assert [line.best for line in lines] == [3, 4, 5] and not any(line.exact for line in lines)
