@@ -68,6 +68,8 @@ def make_iteration(config: Config, network: Network, devices: int) -> Iteration:
         run_key: jax.Array,
         span: jax.Array,
     ) -> tuple[Learner, Actor, Metrics]:
+        chex.assert_shape(span, (2,), custom_message="span")
+        chex.assert_rank([run_key, learner.iteration], 0)
         key = jax.random.fold_in(run_key, learner.iteration)
         key = jax.random.fold_in(key, jax.lax.axis_index(DEVICE_AXIS))
         play_key, learn_key = jax.random.split(key)

@@ -119,6 +119,7 @@ def _logits(style: OpeningStyle, places: jax.Array) -> jax.Array:
 
 def _close(game: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, start: State) -> State:
     """Close random boxes of one game, chosen by Gumbel noise [boxes], if that leaves a move."""
+    chex.assert_shape(noise, (game.num_boxes,), custom_message="noise")
     noisy = _logits(style, jnp.asarray(box_centres(game))) + noise
     rank = jnp.sum(noisy[None, :] > noisy[:, None], axis=1, dtype=jnp.int32)
     closed = (rank < style.closed).reshape(game.rows, game.cols)
@@ -132,6 +133,7 @@ def _ply(game: DotsAndBoxes, noise: jax.Array, style: OpeningStyle, opening: Ope
 
     `noise` [A] is Gumbel noise.
     """
+    chex.assert_shape([noise, opening.facing.drawn], (game.num_edges,))
     goes_on, kept, facing = opening
     # The only call of `structure` in the loop, because it compiles slowly.
     found = structure(game, facing.drawn)

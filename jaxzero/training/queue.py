@@ -152,6 +152,7 @@ def play_queue(
 
 def make_queue(config: Config, games: Games) -> Queue:
     """Sort games [N] by their most decisions, longest first: short games fill the last steps."""
+    chex.assert_equal_shape([games.number, games.ply, games.state.margin])
     position = positions_to_search(config, games)
     open_edges = jnp.sum(~position.drawn, axis=1, dtype=jnp.int32)
     game = config.game.board
@@ -183,6 +184,7 @@ def too_long(queue: Queue, steps: chex.Numeric) -> jax.Array:
 
 def note_margins(config: Config, lanes: Games, margins: jax.Array) -> jax.Array:
     """Write the first player's margins of the games that have ended into `margins` [N]."""
+    chex.assert_rank([lanes.number, margins], 1)
     position, numbers = positions_to_search(config, lanes), lanes.number
     own = jnp.where(has_ended(position), first_player_margin(position), margins[numbers])
     return margins.at[numbers].set(own)

@@ -58,6 +58,7 @@ def play_block(
     begin_key, play_key, label_key, sample_key = jax.random.split(key, 4)
     begin = new_games(config, begin_key, games, fraction)
     decisions, margins = play_to_the_end(config, evaluator, params, play_key, begin)
+    chex.assert_shape(margins, (games,), custom_message="margins")
     played, late = total(decisions.played), config.selfplay.late_start_moves > 0
     steps = config.lane_steps if late else total(jnp.any(decisions.played, axis=1))
     begun = jnp.zeros(games, bool).at[decisions.game].max(decisions.played)
@@ -125,6 +126,9 @@ def play_step(
     found = selfplay_search(
         game, config.search, evaluator, params, search_key, position, games.view
     )
+    lanes, edges = position.drawn.shape
+    chex.assert_shape(found.policy, (lanes, edges), custom_message="found.policy")
+    chex.assert_shape([found.value, games.ply], (lanes,))
     value = jnp.where(ended, 0.0, found.value * game.num_boxes)
     state = jax.vmap(rules.resolve)(games.state, games.view, value)
 
