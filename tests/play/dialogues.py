@@ -213,7 +213,7 @@ DIALOGUES = {
         drawn="h0,0",
     ),
     "unknown words": gtp(
-        "genmov -> ? *genmove*",
+        "genmov -> ? *genmov*",
         "PLAY h0,0 | loadsgf x.sgf | play | play b | play h0,0 h0,0 | play h0 -> ? *",
         ("play " + "x" * 100_000, "? *"),
         ("play " + "9" * 5000, "? *"),

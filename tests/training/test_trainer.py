@@ -120,7 +120,7 @@ def test_a_signal_that_comes_while_processes_agree_is_not_lost(monkeypatch):
 
     class Agreed(np.ndarray):
         def max(self):  # a signal can come between any two instructions
-            stop.request(signal.SIGTERM)
+            stop.signal = signal.SIGTERM
             return 0
 
     monkeypatch.setattr(progress_module, "gather", lambda row: np.array([row]).view(Agreed))
