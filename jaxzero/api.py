@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from inspect import signature
 from os import PathLike, fsdecode
@@ -12,24 +13,26 @@ from typing import Any
 import chex
 import jax
 import numpy as np
-from jsonargparse.typing import NonNegativeFloat, NonNegativeInt
+from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, restricted_number_type
 
+from jaxzero import config as settings_of
 from jaxzero.cli import load_config
-from jaxzero.config import BoardSide, Config, check_number
+from jaxzero.config import BoardSide, Config
 from jaxzero.config.files import build_config, dotted
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, parse_edge, parse_edges
+from jaxzero.host.background import cancelled_by
 from jaxzero.host.files import check_file
 from jaxzero.host.programs import use_compilation_cache, usual_types
+from jaxzero.network.agent import Agent
 from jaxzero.play.analysis import Analysis, analyse
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
-from jaxzero.players.preparation import exact_answer
 from jaxzero.runs import weights
 from jaxzero.runs.metrics import read_metrics
 from jaxzero.runs.resize import resize
 from jaxzero.runs.run_dir import refuse_run
 from jaxzero.runs.source import SUFFIX, Source
+from jaxzero.solver.small import exact_answer
 
 # Drawn edges: numbers or names such as h2,1; names in a text; or A booleans.
 Position = Iterable[int | str] | str | np.ndarray | jax.Array
@@ -74,10 +77,10 @@ class Engine:
         """Return the edge to draw in each of many positions, searched together."""
         simulations = _number("simulations", simulations, NonNegativeInt)
         boards = self._boards(positions)
-        known = [simulations and exact_answer(self.board, drawn) for drawn in boards]
-        rest = [drawn for drawn, found in zip(boards, known, strict=True) if not found]
-        edges = iter(self._choose(rest, simulations)[0])
-        return [found.edge if found else next(edges) for found in known]
+        known = [exact_answer(self.board, drawn) if simulations else None for drawn in boards]
+        rest = [drawn for drawn, edge in zip(boards, known, strict=True) if edge is None]
+        chosen = iter(self._choose(rest, simulations)[0])
+        return [next(chosen) if edge is None else edge for edge in known]
 
     def values(self, positions: Iterable[Position], simulations: int = 64) -> list[float]:
         """Return for each position the boxes still to come: side to move minus opponent.
@@ -157,7 +160,7 @@ def _checked(name: str, value: Any, kind: Any) -> Any:
 
 def _number(name: str, value: Any, kind: type) -> int | float:
     """Return a plain number in the range of `kind`. Raises: InputError."""
-    return check_number(name, _plain(value), kind)
+    return settings_of.check_number(name, _plain(value), kind)
 
 
 def _plain(value: Any) -> Any:
@@ -182,12 +185,34 @@ def _edge(game: DotsAndBoxes, entry: Any) -> int:
     return parse_edge(game, str(entry))
 
 
+def check_number(name: str, value: Any, least: float, most: float) -> int | float:
+    """Return a number from `least` to `most`, whole if `least` is an int.
+
+    Raises: InputError that calls the number `name`.
+    """
+    kind = restricted_number_type(None, type(least), [(">=", least), ("<=", most)])
+    return settings_of.check_number(name, value, kind)
+
+
+@contextmanager
+def ended_by(check: Callable[[], None]) -> Iterator[None]:
+    """End the work of a block when nobody waits for its result any more.
+
+    Waiting, compiling and solving call `check` about every 0.05 s, searching before each program.
+    It raises once the result is not wanted.
+    """
+    with cancelled_by(check):
+        yield
+
+
 def load(name: str | PathLike[str]) -> Engine:
     """Load a network that is shipped, such as "5x5", or by its path an exported one or a run.
 
+    What its engine compiles is kept on disk, unless jax has a folder for that already.
     Raises: InputError naming the networks there are.
     """
     path = fsdecode(_checked("name", name, str | PathLike))
+    use_compilation_cache(in_script=False)
     return Engine(weights.load_weights(path).agent)
 
 
@@ -270,16 +295,18 @@ def train(
     elif settings:
         raise InputError(f"settings: {settings!r} cannot be combined with a Config")
     use_compilation_cache(in_script=False)  # before anything imports matplotlib
-    from jaxzero.training import trainer  # slow to import
+    from jaxzero.measure.evaluator import Evaluator  # slow to import
+    from jaxzero.training import trainer
 
+    evaluator = Evaluator(config)
     if run_dir is None:
-        agent, metrics = trainer.train_in_memory(config, on_iteration)
+        agent, metrics = trainer.train_in_memory(config, evaluator, on_iteration)
         last = metrics[-1]
         network = weights.LoadedAgent(agent, config, last["iteration"])
         record = {"minutes": last["speed/minutes"], "games": last["speed/games"]}
     else:
         folder = Path(fsdecode(run_dir))
-        trainer.train(config, folder, bool(resume), on_iteration=on_iteration)
+        trainer.train(config, folder, evaluator, bool(resume), on_iteration=on_iteration)
         network, metrics = weights.load_agent(folder), read_metrics(folder)
         record = weights.training_record(Source(folder, None), network)
     return Trained(Engine(network.agent), metrics, network, record)

@@ -28,7 +28,7 @@ from jaxzero.runs.source import (
 )
 
 if TYPE_CHECKING:
-    from jaxzero.players.agent import Agent
+    from jaxzero.network.agent import Agent
     from jaxzero.runs.weights import LoadedAgent
 
 
@@ -42,7 +42,7 @@ def evaluate_parser() -> ArgumentParser:
         "--opponents",
         default="",
         help="players to play a match against, separated by commas: random, greedy, "
-        "perfect, perfect:SHARE, policy, search:SIMULATIONS, expert:SECONDS, "
+        "rules, perfect, perfect:SHARE, policy, search:SIMULATIONS, expert:SECONDS, "
         "level:LEVEL",
     )
     parser.add_argument(

@@ -22,7 +22,7 @@ from jaxzero.host.programs import use_compilation_cache
 from jaxzero.runs.run_dir import refuse_file_of_run
 from jaxzero.runs.source import add_source_options, source_of
 
-MOST_UNDRAWN = 36
+MAX_UNDRAWN = 36
 
 
 def suite_parser() -> ArgumentParser:
@@ -132,7 +132,7 @@ def check_bands(options: Namespace) -> int:
     from jaxzero.measure.make_suite import bands_between
 
     edges = GameConfig(options.rows, options.cols).board.num_edges
-    most = min(MOST_UNDRAWN, edges) if options.most is None else options.most
+    most = min(MAX_UNDRAWN, edges) if options.most is None else options.most
     for name, value in (("fewest", options.fewest), ("most", most)):
         if value > edges:
             raise InputError(f"{name}: {value} is more than the {edges} edges of the board")

@@ -18,7 +18,7 @@ from jaxzero.runs.run_dir import check_new_folder, refuse_file_of_run
 from jaxzero.runs.source import add_source_options, source_of
 
 PLAYERS = (
-    "random, greedy, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
+    "random, greedy, rules, perfect, perfect:SHARE, policy, search:SIMULATIONS, "
     "expert:SECONDS, level:LEVEL"
 )
 ONLY_IN = {  # the modes of each option that does not apply to every mode
@@ -32,7 +32,7 @@ ONLY_IN = {  # the modes of each option that does not apply to every mode
     "games": ("dual",),
     "opening_plies": ("dual",),
 }
-LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
+LEAST_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 OF_FILES = (".json", ".jsonl", ".txt")  # suffixes that name a file, not a folder
 OF_PAGE = ("web", "host", "port")
 
@@ -110,8 +110,8 @@ def check_options(options: Namespace, arguments: list[str]) -> None:
             refuse_given(arguments, [name], f"needs --mode {' or '.join(modes)}")
     if options.games % 2:
         raise InputError(f"games: {options.games} must be even (swapped seats)")
-    if options.temperature and not LEAST_TEMPERATURE <= options.temperature <= MOST_TEMPERATURE:
-        limits = f"0 or from {LEAST_TEMPERATURE} to {MOST_TEMPERATURE}"
+    if options.temperature and not LEAST_TEMPERATURE <= options.temperature <= MAX_TEMPERATURE:
+        limits = f"0 or from {LEAST_TEMPERATURE} to {MAX_TEMPERATURE}"
         raise InputError(f"temperature: {options.temperature} must be {limits}")
     if options.save is not None:
         check_save(options.save, options.mode, options.load)

@@ -59,7 +59,7 @@ def train_parser() -> ArgumentParser:
         "--distributed",
         action="store_true",
         help="be one process of a job of several, as SLURM, Open MPI or Kubernetes has started it; "
-        "see docs/scaling.md",
+        "see docs/training.md",
     )
     parser.add_argument(
         "--coordinator_address",
@@ -103,15 +103,20 @@ def main(arguments: list[str]) -> None:
     import jax
 
     from jaxzero.host.interrupts import Stop
+    from jaxzero.measure.evaluator import Evaluator
+    from jaxzero.measure.suite import suite_name
+    from jaxzero.runs.summary import print_next
     from jaxzero.runs.weights import read_initial_weights
     from jaxzero.training.trainer import train
 
     initial = read_initial_weights(options.weights) if options.weights else None
     stop = Stop(options.max_minutes)
-    complete = train(config, options.run_dir, options.resume, stop, initial)
+    evaluator = Evaluator(config)
+    complete = train(config, options.run_dir, evaluator, options.resume, stop, initial)
     jax.distributed.shutdown()  # the processes of a job leave together
     if not complete:
         sys.exit(stop.exit_code)
+    print_next(options.run_dir, suite_name("auto", config.game.board, "test"))
 
 
 def with_saved(parser: ArgumentParser, options: Namespace, arguments: list[str]) -> Namespace:
@@ -142,7 +147,7 @@ def join_others(options: Namespace) -> None:
         raise InputError(
             f"coordinator_address: {address!r} must be an address and a port, such as node1:1234"
         )
-    from jaxzero.training.parallel import join
+    from jaxzero.training.processes import join
 
     join(**given, **limits)
 
@@ -151,8 +156,8 @@ def predict_memory(config: Config) -> None:
     """Print the memory that one iteration will hold at once on each device."""
     from jaxzero.network.network import Network
     from jaxzero.runs.memory import mebibytes, memory_limit_bytes
+    from jaxzero.training.devices import choose_devices
     from jaxzero.training.iteration import compile_iteration
-    from jaxzero.training.parallel import choose_devices
 
     use_compilation_cache()
     devices = choose_devices(config.devices)

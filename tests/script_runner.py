@@ -25,7 +25,6 @@ ITERATION = (
     "--network.features=raw",
     "--network.channels=16",
     "--search.simulations=4",
-    "--search.evaluation_batch=1000000",  # whole rounds, as on a GPU: they compile faster
     "--selfplay.games_per_iteration=16",
     "--learner.batch_size=32",
     "--learner.updates_per_iteration=3",

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -236,3 +237,9 @@ def test_agents_of_another_board_are_named(engine):
             make_player(name, other, engine.agent)
     with pytest.raises(InputError, match=r"^player: policy plays 2x2, not 1x2$"):
         player_answers(table_suite(other), make_player("policy", GAME, engine.agent))
+
+
+def test_nothing_compiles_where_the_solver_answers(monkeypatch):
+    engine = jaxzero.load("2x2")
+    monkeypatch.setattr(jax, "jit", pytest.fail)
+    assert engine.best_move([]) == engine.best_moves([[]])[0]

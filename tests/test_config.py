@@ -59,8 +59,6 @@ WRONG = {
     "iterations": "--iterations=0",
     "network.attention_heads": "--network.attention_heads=2",
     "network.safe_end": "--network.safe_end=true",
-    "search.engine": "--search={engine: mctx, nodes: quiet}",
-    "search.evaluation_batch": "--search={engine: mctx, nodes: all, evaluation_batch: 8}",
     "selfplay.late_start_moves": "--selfplay.late_start_moves=5",
     "selfplay.late_start_until": "--selfplay.late_start_until=0.5",
 }

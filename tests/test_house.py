@@ -20,8 +20,8 @@ from jaxzero.config.files import typed_fields
 PACKAGE = "jaxzero"
 # Subpackages ("rooms"), lowest first: a room imports only from itself and from rooms before it.
 ROOMS = (
-    *("errors", "host", "game", "config", "solver", "network", "search", "players"),
-    *("runs", "cli", "measure", "training", "performance", "play", "api", "page", "adapters"),
+    *("errors", "host", "game", "config", "network", "search", "runs", "training"),
+    *("solver", "players", "cli", "measure", "performance", "play", "api", "page", "adapters"),
     "__main__",
 )
 # Imports inside functions that point upward or close a cycle: (source, target), with the reason.
@@ -30,7 +30,7 @@ LAZY = {
     ("jaxzero", "jaxzero.api"): "jaxzero.load; importing the package stays instant",
 }
 KNOW_MCTX = {"jaxzero.search.mctx_search"}
-KNOW_PMAP = {"jaxzero.training.parallel"}
+KNOW_PMAP = {"jaxzero.training.devices"}
 
 
 class Import(NamedTuple):
@@ -120,6 +120,21 @@ def test_few_files_know_mctx_and_pmap():
         if getattr(node, "attr", getattr(node, "id", None)) == "pmap"
     }
     assert named == KNOW_PMAP
+
+
+def test_the_page_uses_the_api_and_only_its_script_uses_the_page():
+    used = {room(one.target) for one in inner_imports() if room(one.source) == "page"}
+    assert used - {"page"} == {"api", "errors", "game", "play"}
+    files = [*modules().values(), *sorted((ROOT / "scripts").glob("*.py"))]
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if any(target.startswith(f"{PACKAGE}.page") for target in imported(node))
+    }
+    assert {user for user in users if not user.startswith(f"{PACKAGE}/page/")} == {
+        "scripts/play.py"
+    }
 
 
 PAGES = [*sorted(ROOT.glob("README*.md")), *sorted((ROOT / "docs").glob("*.md"))]

@@ -85,15 +85,9 @@ class NetworkConfig:
     compute_dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     """Number format of activations and matrix products; parameters are always float32. auto:
     float32 on a CPU, because bfloat16 is slow there, else bfloat16. Leave auto."""
-    convolution: Literal["auto", "direct", "shifted", "winograd"] = "auto"
-    """Algorithm of the 3x3 convolutions; all compute the same. direct: XLA's own. shifted: nine
-    slices and a matrix product. winograd: Winograd's minimal filtering, float32 only. auto:
-    winograd (shifted in bfloat16) on a CPU for large batches, else direct. Leave auto."""
 
     def __post_init__(self):
         check_types(self, "network")
-        if self.convolution == "winograd" and self.compute_dtype == "bfloat16":
-            raise InputError("network.convolution: winograd needs float32, not bfloat16")
         for name in ("attention_heads", "safe_end"):
             if getattr(self, name) and self.trunk != "conv":
                 value = getattr(self, name)
@@ -119,25 +113,11 @@ class SearchConfig:
     """Weight of values against the policy of the network (c_scale of Gumbel AlphaZero). One box
     more adds value_scale_per_box * (50 + visits of the most visited move) to the logit of a move,
     at first 2.5 with the defaults. The setting means the same on boards of any size."""
-    engine: Literal["rounds", "mctx"] = "rounds"
-    """Implementation of the search. rounds: all simulations of a round of sequential halving go
-    through the network in one batch; a position with fewer moves than max_considered_actions can
-    get fewer simulations. mctx: the library mctx runs one simulation after the other, for
-    comparisons in the plain game (search.nodes all). Both choose the same moves after the same
-    visits."""
     nodes: Literal["all", "quiet"] = "quiet"
     """Positions in the search tree. quiet: only positions without a box to take; an exact rule
-    plays the captures, so captures cost no simulations. all: every position, for comparisons."""
-
-    evaluation_batch: NonNegativeInt = 0
-    """Largest number of positions in one network call; larger rounds are divided. 0: no limit on a
-    GPU, and about 256 on a CPU, as many as its cache holds. Only with 0, a CPU also skips positions
-    that no game uses. A lower limit saves memory."""
+    plays the captures, so captures cost no simulations. Each round of simulations is one batch; a
+    position with few moves gets fewer simulations. all: every position, for comparisons; the
+    library mctx searches in self-play, one simulation after the other."""
 
     def __post_init__(self):
         check_types(self, "search")
-        if self.engine == "mctx" and self.nodes == "quiet":
-            raise InputError("search.engine: mctx needs search.nodes all, not quiet")
-        if self.evaluation_batch and self.engine == "mctx":
-            batch = f"search.evaluation_batch: {self.evaluation_batch}"
-            raise InputError(f"{batch} needs search.engine rounds, not mctx")

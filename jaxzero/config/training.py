@@ -181,8 +181,6 @@ class Config(Lengths):
     """Number of GPUs to use; 0: all. A CPU is one device unless JAX_NUM_CPU_DEVICES is set."""
     checkpoint_every: PositiveInt = 20
     """Iterations between checkpoints; the last iteration always has one."""
-    keep_checkpoints: PositiveInt = 10
-    """Newest checkpoints to keep; older ones are deleted."""
     save_replay: bool = True
     """Save the replay buffer with the newest two checkpoints. A resumed run then equals an
     uninterrupted run. The buffer is the largest part of a checkpoint."""

@@ -15,7 +15,7 @@ from reprlib import repr as shown
 from typing import Any
 
 from jaxzero.errors import InputError
-from jaxzero.game.board import replay
+from jaxzero.game.board import play_moves
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.game.text import edge_at, edge_name, parse_edge, parse_edges, place_of, plain
 
@@ -84,12 +84,12 @@ class RecordedGame:
     @property
     def players(self) -> list[int]:
         """The player, 0 or 1, of every move and of the next one."""
-        return replay(self.board, self.start, self.moves)[0]
+        return play_moves(self.board, self.start, self.moves)[0]
 
     @property
     def owners(self) -> dict[int, int]:
         """The player, 0 or 1, of each closed box that has an owner."""
-        return replay(self.board, self.start, self.moves)[1]
+        return play_moves(self.board, self.start, self.moves)[1]
 
     @property
     def score(self) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from hashlib import sha256
@@ -23,11 +23,12 @@ import jax
 from jax import export
 
 from jaxzero.errors import InputError
+from jaxzero.host.background import Programs
 from jaxzero.host.files import atomic_write
 
-MOST_TRACED = 64  # files of traced programs that are kept
+MAX_TRACED = 64  # files of traced programs that are kept
 # Settings of jax under which all programs run: types and copies to the device as written.
-USUAL = {"enable_x64": False, "numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
+USUAL = {"numpy_dtype_promotion": "standard", "transfer_guard": "allow"}
 ROOM = 2**25  # bytes that a folder of caches must have left
 
 
@@ -112,6 +113,28 @@ def compiled_ahead(jitted: Callable, *shapes: chex.ArrayTree) -> Callable:
     return jitted if jax.config.jax_disable_jit else jitted.lower(*shapes).compile()
 
 
+def call(board: Hashable, function: partial, *inputs: chex.ArrayTree) -> Any:
+    """Return the NumPy arrays of `function(*inputs)`, a tuple, by a program of a board.
+
+    The program is compiled once for inputs of these shapes on these devices.
+    """
+    shapes = jax.tree.map(_shape, inputs)
+
+    def make() -> Callable:
+        return compiled_ahead(kept_program(function, *shapes), *shapes)
+
+    key = (function.func, *function.args, *jax.tree.leaves(shapes))
+    return jax.device_get(Programs(board, key, make).get()(*inputs))
+
+
+def _shape(leaf: chex.Array) -> jax.ShapeDtypeStruct:
+    """Return the shape of an array, with its sharding if the array is committed to a device."""
+    placed = isinstance(leaf, jax.Array) and leaf.committed
+    shape = jax.api_util.shaped_abstractify(leaf)
+    sharding = leaf.sharding if placed else None
+    return jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=sharding)
+
+
 def cache_folder() -> Path | None:
     """Return the local folder where jax keeps compiled programs, or None."""
     named = jax.config.jax_compilation_cache_dir
@@ -170,7 +193,7 @@ def kept_program(function: partial, *arguments: chex.ArrayTree) -> Callable:
         with atomic_write(path) as temporary:
             temporary.write_bytes(traced.serialize())
         # Other versions of the code or of jax leave files: delete the least recently used ones.
-        for old in sorted(path.parent.glob("*.jax"), key=os.path.getmtime)[:-MOST_TRACED]:
+        for old in sorted(path.parent.glob("*.jax"), key=os.path.getmtime)[:-MAX_TRACED]:
             old.unlink()
     return jax.jit(traced.call)
 

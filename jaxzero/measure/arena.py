@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
@@ -16,12 +16,12 @@ from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from jaxzero.config import check_number
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, replay, step
+from jaxzero.game import DotsAndBoxes, State, play_moves, step
 from jaxzero.players.choosing import Choice
-from jaxzero.players.players import Player, seeds
+from jaxzero.players.players import Player
 from jaxzero.search import quiet_game
 
-MOST_AT_ONCE = 8192  # games, to bound the memory of a match
+MAX_AT_ONCE = 8192  # games, to bound the memory of a match
 TRIES = 32  # samples of an opening before a repeated opening is accepted
 Z_95 = 1.959964  # two-sided 95 % quantile of the normal distribution
 
@@ -168,17 +168,11 @@ def play_match(
     for player in (first, second):
         if player.board not in (None, game):
             raise InputError(f"player: {player.name} plays {player.board}, not {game}")
-    # Weights from a file are on the host. Copy them to the device once, not at every ply.
-    players = tuple(
-        player
-        if player.on_host
-        else replace(player, params=jax.device_put(player.params, jax.local_devices()[0]))
-        for player in (first, second)
-    )
+    players = first, second
     openings = draw_openings(game, games // 2, opening_plies, seed)
     positions = after_openings(game, openings)
     play_key = jax.random.key(seed)
-    at_once = min(at_once or games, MOST_AT_ONCE)
+    at_once = min(at_once or games, MAX_AT_ONCE)
     parts = [
         play_games(game, players, positions, play_key, np.arange(begin, end))
         for begin, end in pairwise((*range(0, games, at_once), games))
@@ -210,10 +204,11 @@ def play_games(
     state = State(*(leaf[numbers // 2] for leaf in openings))
     seat, opening = numbers % 2, state.drawn.sum(axis=1)
     moves = np.full(state.drawn.shape, -1, np.int32)
-    quiet = np.array([player.decide is not None for player in players])
-    # The decision of the side to move: a move, and a value that guides the captures before it.
+    # The decision of the side to move: a move, whether it belongs to the quiet position, and the
+    # value of that, which guides the captures before the move.
     move, value = np.zeros(len(numbers), np.int32), np.zeros(len(numbers), np.float32)
-    decided, size = np.zeros(len(numbers), bool), batch_size(len(numbers))
+    quiet, decided = np.zeros((2, len(numbers)), bool)
+    size = batch_size(len(numbers))
     while not (over := state.drawn.all(axis=1)).all():
         ply, mover = state.drawn.sum(axis=1) - opening, (state.player != seat).astype(int)
         waiting = [np.flatnonzero(~over & ~decided & (mover == number)) for number in (0, 1)]
@@ -225,16 +220,17 @@ def play_games(
         batch, count = np.resize(rows, size), len(rows)  # padded with copies
         part = State(*(leaf[batch] for leaf in state))
         if not draws:
-            keys = _keys(key, numbers[batch], ply[batch])
-            move[rows], value[rows] = _ask(players[number], keys, part, count)
-            decided[rows] = True
+            part.drawn[count:] = True  # the rest counts as finished games, which take no time
+            choice = players[number].decide(_keys(key, numbers[batch], ply[batch]), part)
+            quiet[rows], decided[rows] = choice.quiet is not None, True
+            if choice.quiet:
+                choice = choice.quiet
+                value[rows] = choice.value[:count]
+            move[rows] = choice.edge[:count]
             continue
         decision = Choice(move[batch], value[batch])
-        drawn = _draw(game, bool(quiet.any()), part, decision, quiet[mover[batch]])
+        drawn = _draw(game, bool(quiet.any()), part, decision, quiet[batch])
         edge, after, lasts = jax.device_get(drawn)
-        if (same := (after.drawn == part.drawn).all(axis=1)).any():
-            name = players[mover[batch[same.argmax()]]].name
-            raise InputError(f"player: {name} chose edge {edge[same][0]}, which cannot be drawn")
         moves[rows, ply[rows]] = edge[:count]
         decided[rows] = (lasts & ~after.drawn.all(axis=1))[:count]
         for old, new in zip(state, after, strict=True):
@@ -243,23 +239,11 @@ def play_games(
 
 
 def batch_size(games: int) -> int:
-    """Return the number of games in which a player decides at once, out of `games`."""
-    return -(-games // 2)
+    """Return the number of games in which a player decides at once, out of `games`.
 
-
-def _ask(
-    player: Player, keys: jax.Array, state: State, count: int
-) -> tuple[np.ndarray, np.ndarray | float]:
-    """Return the decisions of a player in the first `count` positions: moves and values."""
-    if player.on_host:
-        edges = player.act(seeds(keys)[:count], state.drawn[:count].copy())
-        return player.checked(edges, count), 0.0
-    # jit compiles once for each function object.
-    if player.decide is None:
-        edges = jax.jit(player.act)(player.params, keys, state)
-        return player.checked(edges, len(state.drawn))[:count], 0.0
-    move, value = jax.device_get(jax.jit(player.decide)(player.params, keys, state))
-    return move[:count], value[:count]
+    For a single game a player may use a program without the decision for the whole turn.
+    """
+    return max(2, -(-games // 2))
 
 
 def draw_openings(game: DotsAndBoxes, pairs: int, longest: int, seed: int) -> list[np.ndarray]:
@@ -286,7 +270,7 @@ def after_openings(game: DotsAndBoxes, openings: list[np.ndarray]) -> State:
     drawn = np.zeros((len(openings), game.num_edges), bool)
     margin, player = np.zeros((2, len(openings)), np.int32)
     for number, moves in enumerate(openings):
-        players, owners = replay(game, (), moves)
+        players, owners = play_moves(game, (), moves)
         drawn[number, moves], player[number] = True, players[-1]
         margin[number] = sum(1 if owner == players[-1] else -1 for owner in owners.values())
     return State(drawn, margin, player)

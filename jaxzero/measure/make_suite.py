@@ -21,12 +21,12 @@ from jaxzero.game import (
     initial_states,
     step,
 )
+from jaxzero.host.background import cancelled_by
 from jaxzero.host.memory import cores
 from jaxzero.host.progress import working
 from jaxzero.measure import suite
 from jaxzero.measure.suite import BANDS, Suite, read_positions, write_positions
 from jaxzero.players.players import Player
-from jaxzero.solver.cancellation import cancelled_by
 from jaxzero.solver.endgame import move_bounds, new_table
 
 SAVE_SECONDS = 20.0  # between two saves of results
@@ -138,7 +138,7 @@ def self_play(game: DotsAndBoxes, player: Player, games: int, seed: int) -> np.n
             edge, strays = np.zeros(games, int), np.arange(games)
         else:
             key = jax.random.fold_in(jax.random.key(seed), ply)
-            edge = np.array(player.choose(jax.random.split(key, games), state))
+            edge = np.array(player.decide(jax.random.split(key, games), state).edge)
             strays = np.flatnonzero(rng.random(games) < NOISE)
         for stray in strays:
             edge[stray] = rng.choice(np.flatnonzero(~drawn[stray]))

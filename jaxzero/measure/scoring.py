@@ -44,12 +44,8 @@ def player_answers(suite: Suite, player: Player, seed: int = 0) -> Answers:
         rows = np.arange(first, min(first + BATCH, len(suite)))
         drawn = np.ones((BATCH, suite.game.num_edges), bool)  # finished games fill the last batch
         drawn[: len(rows)] = suite.drawn[rows]
-        asked = keys[np.resize(rows, BATCH)], State(drawn, zeros, zeros)
-        if player.whole:  # jit compiles once for each function object
-            found = jax.device_get(jax.jit(player.whole)(player.params, *asked))
-        else:
-            found = (player.choose(*asked),)
-        parts.append([part[: len(rows)] for part in found])
+        found = player.decide(keys[np.resize(rows, BATCH)], State(drawn, zeros, zeros))
+        parts.append([part[: len(rows)] for part in found[:2] if part is not None])
     return Answers(*map(np.concatenate, zip(*parts, strict=True)))
 
 

@@ -11,11 +11,11 @@ import jax
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.host.progress import working
-from jaxzero.measure.arena import MOST_AT_ONCE, batch_size, play_match
+from jaxzero.measure.arena import MAX_AT_ONCE, batch_size, play_match
 from jaxzero.measure.scoring import player_answers, score
 from jaxzero.measure.suite import choose_suite
 from jaxzero.measure.suite_report import format_scores
-from jaxzero.players.agent import Agent
+from jaxzero.network.agent import Agent
 from jaxzero.players.levels import find_level
 from jaxzero.players.players import LEARNT, make_player, make_players
 from jaxzero.runs.memory import NODE_BYTES, mebibytes, memory_limit_bytes
@@ -118,7 +118,7 @@ def refuse_search(
     The trees of `positions` positions, searched at once in other work, must fit too.
     """
     limit = memory_limit_bytes(jax.local_devices()[:1])
-    batch = max(batch_size(min(games, MOST_AT_ONCE)), positions)
+    batch = max(batch_size(min(games, MAX_AT_ONCE)), positions)
     needed = batch * (simulations + 1) * game.num_edges * NODE_BYTES
     if limit is not None and needed > limit:
         raise InputError(

@@ -28,7 +28,7 @@ BANDS = ((1, 8), *((low, low + 3) for low in range(9, 45, 4)), (45, 112))  # und
 DATA = files("jaxzero.measure") / "data"
 NAME_START, FILE_ENDING = "suite_", ".npz"
 TABLE_EDGES = 24  # on the largest board for which `auto` means `table`: 3x3 takes a second
-MOST_TABLE_EDGES = 30  # on the largest board for `table`: 2x5 takes 8 seconds
+MAX_TABLE_EDGES = 30  # on the largest board for `table`: 2x5 takes 8 seconds
 TABLE_POSITIONS = 2048  # positions of `table` in a suite for training
 
 
@@ -200,9 +200,9 @@ def berlekamp_suite(game: DotsAndBoxes) -> Suite:
 
 def check_table(game: DotsAndBoxes) -> None:
     """Raise an InputError for a board that is too large for the suite `table`."""
-    if game.num_edges > MOST_TABLE_EDGES:
+    if game.num_edges > MAX_TABLE_EDGES:
         raise InputError(
-            f"suite: table takes boards of at most {MOST_TABLE_EDGES} edges, {game} has "
+            f"suite: table takes boards of at most {MAX_TABLE_EDGES} edges, {game} has "
             f"{game.num_edges}"
         )
 

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, fields
-from functools import partial
 from typing import Any
 
-from jsonargparse.typing import NonNegativeInt, restricted_number_type
+from jsonargparse.typing import restricted_number_type
 
 from jaxzero import __version__
-from jaxzero.config import check_number
+from jaxzero.api import check_number
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import FORMATS, RecordedGame, read_game, write_game
-from jaxzero.page.opponents import OWN_NETWORK, agent_of, play_level
-from jaxzero.page.problems import THEMES, find_problem
 from jaxzero.play.analysis import stages
 from jaxzero.play.analysis_report import to_json
 from jaxzero.play.game import LARGEST_SIDE, Record
-from jaxzero.play.looking import prepare
+from jaxzero.play.opponents import (
+    OWN_NETWORK,
+    agent_of,
+    analysis_programs,
+    level_facts,
+    play_level,
+)
+from jaxzero.play.problems import THEMES, find_problem
+from jaxzero.play.review import ReviewLine
 from jaxzero.play.review import review as review_game
-from jaxzero.players.levels import LEVELS, find_level
-from jaxzero.players.preparation import PREPARATION
-from jaxzero.solver.cancellation import check_cancelled
-from jaxzero.solver.endgame import can_solve, solve
 
 Rating = restricted_number_type(None, float, [(">=", 0), ("<=", 4000)])
 Simulations = restricted_number_type(None, int, [(">=", 0), ("<=", 1024)])
@@ -46,22 +46,19 @@ def about() -> Answer:
         "version": __version__,
         "boards": [{"rows": rows, "cols": cols} for rows, cols in boards],
         "sizes": {"min": 1, "max": LARGEST_SIDE},
-        "levels": [
-            {"id": str(number), "name": level.name, "rating": level.rating}
-            for number, level in enumerate(LEVELS)
-        ],
+        "levels": level_facts(),
         "formats": list(FORMATS),
     }
 
 
 def move(question: Answer) -> Answer:
-    """Return the whole turn of the side to move, and the stand-in for the level, if any."""
-    record, level = record_of(question), find_level(text_of(question, "level", "5"))
-    seed = check_number("seed", question.get("seed", 0), NonNegativeInt)
+    """Return the whole turn of the side to move."""
+    record, level = record_of(question), level_of(question)
+    seed = seed_of(question)
     if record.is_over:
         raise InputError("moves: the game is over")
-    after, by = play_level(level, record, seed)
-    return {"edges": list(after.moves[len(record.moves) :]), "by": by}
+    after = play_level(level, record, seed)
+    return {"edges": list(after.moves[len(record.moves) :])}
 
 
 def problem(question: Answer) -> Answer:
@@ -70,9 +67,8 @@ def problem(question: Answer) -> Answer:
     if theme not in THEMES:
         known = ", ".join(THEMES)
         raise InputError(f"theme: {theme!r} does not exist (known: {known})")
-    seed = check_number("seed", question.get("seed", 0), NonNegativeInt)
-    rating = check_number("rating", question.get("rating", 1000), Rating)
-    return {"theme": theme, **find_problem(theme, seed, rating).to_json()}
+    rating = check_number("rating", question.get("rating", 1000), 0.0, 4000.0)
+    return {"theme": theme, **find_problem(theme, seed_of(question), rating).to_json()}
 
 
 def read(question: Answer) -> Answer:
@@ -87,54 +83,44 @@ def write(question: Answer) -> Answer:
 
 def analyse(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of analyses of its position."""
-    simulations = check_number("simulations", question.get("simulations", 256), Simulations)
-    seconds = check_number("seconds", question.get("seconds", 10), Seconds)
+    simulations = check_number("simulations", question.get("simulations", 256), 0, 1024)
+    seconds = check_number("seconds", question.get("seconds", 10), 0, 60)
     return analyses(record_of(question), simulations, seconds)
 
 
 def analyses(record: Record, simulations: int, seconds: int) -> Iterator[Answer]:
-    """Yield analyses, each better than the last, until one proves every edge or all are done."""
+    """Yield analyses, each better than the last, until one proves every edge or all are done.
+
+    `preparing` has the seconds of waiting for the compiler so far, or None.
+    """
     last: Answer = {"edges": []}
-    agent = agent_of(record.game)
+    agent, programs = agent_of(record.game), analysis_programs(record.game)
     for found in stages(agent, record.drawn, record.margin, simulations, seconds):
         last = to_json(found)
-        ready = found.is_exact or PREPARATION.is_done(record.game, prepare)
-        yield {**last, "preparing": not ready}
+        if not found.is_exact:
+            for waited in programs.waits():
+                yield {**last, "preparing": int(waited)}
+                yield WAIT
+        yield {**last, "preparing": None}
         if found.is_exact:
             break
-        if not ready:
-            yield from until_prepared(record.game)
-    yield {**last, "stage": "done", "preparing": False}
-
-
-def until_prepared(game: DotsAndBoxes) -> Iterator[Answer]:
-    """Yield WAIT until the programs of an analysis are compiled."""
-    for _ in PREPARATION.polled(game, prepare, partial(prepare_board, game)):
-        yield WAIT
-
-
-def prepare_board(game: DotsAndBoxes) -> None:
-    """Compile the programs of an analysis; cancelling ends it between two programs."""
-    prepare(agent_of(game))
-    check_cancelled()
-    if can_solve(game):
-        solve(game, range(game.num_edges - 1))
+    yield {**last, "stage": "done", "preparing": None}
 
 
 def review(question: Answer) -> Iterator[Answer]:
     """Check the question now and return the stream of the review of its game."""
-    simulations = check_number("simulations", question.get("simulations", 64), ReviewSimulations)
+    simulations = check_number("simulations", question.get("simulations", 64), 1, 1024)
     return reviews(record_of(question), simulations)
 
 
 def reviews(record: Record, simulations: int) -> Iterator[Answer]:
     """Yield the expected result of every position, and the margin that its move lost."""
-    wait = partial(until_prepared, record.game)
+    wait = analysis_programs(record.game).waits
     for line in review_game(agent_of(record.game), record, simulations, wait):
-        if line:
+        if isinstance(line, ReviewLine):
             yield asdict(line) | {"mistake": line.is_mistake}
         else:
-            yield {"preparing": True}
+            yield {"preparing": int(line)}
             yield WAIT
     yield {"done": True}
 
@@ -158,6 +144,16 @@ def small_enough(field: str, game: RecordedGame) -> RecordedGame:
         most = f"{LARGEST_SIDE}x{LARGEST_SIDE}"
         raise InputError(f"{field}: a {game.rows}x{game.cols} board is beyond {most}")
     return game
+
+
+def seed_of(question: Answer) -> int:
+    """Return the seed of a question. Raises: InputError."""
+    return check_number("seed", question.get("seed", 0), 0, 2**32 - 1)
+
+
+def level_of(question: Answer) -> str:
+    """Return the number or name of the level of a question. Raises: InputError."""
+    return text_of(question, "level", "5")
 
 
 def text_of(question: Answer, name: str, default: str | None = None) -> str:

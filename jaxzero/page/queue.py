@@ -1,8 +1,7 @@
 """Queue the questions that need computation, so that the page itself always loads at once.
 
-Separate threads compile programs (`players.preparation`), and a question polls until its programs
-are ready. A question that no client waits for any more leaves the queue. If it is already being
-computed, it is cancelled.
+Separate threads compile programs, and a question polls until its programs are ready. A question
+that no client waits for any more leaves the queue. If it is already being computed, it ends soon.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import anyio
 from anyio import from_thread
 from starlette.exceptions import HTTPException
 
-from jaxzero.solver.cancellation import cancelled_by
+from jaxzero.api import ended_by
 
 AT_ONCE = 2  # questions answered at the same time; others wait
-MOST_WAITING = 200  # questions and streams; more are refused
+MAX_WAITING = 200  # questions and streams; more are refused
 
 
 class Queue:
@@ -43,7 +42,7 @@ class Queue:
         """
 
         def answer() -> Any:
-            with cancelled_by(from_thread.check_cancelled):
+            with ended_by(from_thread.check_cancelled):
                 return work(*question)
 
         self._turns = self._turns or anyio.CapacityLimiter(AT_ONCE)  # needs the running event loop
@@ -52,8 +51,8 @@ class Queue:
     @contextmanager
     def place(self) -> Iterator[None]:
         """Hold a place in the queue. Raises: HTTPException if the queue is full."""
-        if self._waiting >= MOST_WAITING:
-            raise HTTPException(503, f"{MOST_WAITING} questions wait already; try again later")
+        if self._waiting >= MAX_WAITING:
+            raise HTTPException(503, f"{MAX_WAITING} questions wait already; try again later")
         self._waiting += 1
         try:
             yield

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
-from functools import partial
 
 import anyio
 from starlette.applications import Starlette
@@ -32,17 +30,13 @@ from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes
 from jaxzero.page import answers
 from jaxzero.page.answers import WAIT, Answer
-from jaxzero.page.opponents import exact_answers, warm_up
-from jaxzero.page.problems import load_solver
 from jaxzero.page.queue import Queue
 from jaxzero.page.web_files import web_routes
-from jaxzero.play.looking import prepare
-from jaxzero.players.levels import find_level
-from jaxzero.players.preparation import PATIENCE as PATIENCE_FOR_MOVE
-from jaxzero.players.preparation import PREPARATION
+from jaxzero.play.opponents import analysis_programs, exact_answers, programs_of
+from jaxzero.play.problems import SOLVER
 
 DEFAULT = DotsAndBoxes(5, 5)  # board of the page at its start
-MOST_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
+MAX_BYTES = 2**21  # of a request body; in JSON a game of 1 MiB may take twice its bytes
 PATIENCE = 30.0  # seconds for a client to send its question, or to accept a part of the answer
 PAUSE = 0.1  # seconds between two polls
 OF_PORT = (errno.EADDRINUSE, errno.EACCES)  # errors of the port; other errors are of the host
@@ -63,24 +57,20 @@ def make_app(hosts: tuple[str, ...] = LOOPBACK) -> Starlette:
     async def info(_request: Request) -> Response:
         return JSONResponse(answers.about())
 
-    async def warm(question: Answer, patience: float = math.inf) -> Response:
-        """Queue a level for compiling; wait until it is ready or `patience` seconds pass."""
-        record = answers.record_of(question)
-        level = find_level(answers.text_of(question, "level", "5"))
-        programs = record.game, level
-        if not (PREPARATION.is_done(*programs) or exact_answers(level, record)):
-            with anyio.move_on_after(patience):
-                await compiled(queue, *programs, partial(warm_up, level, record.game))
+    async def warm(question: Answer) -> Response:
+        """Answer when a level is compiled, or at once if the exact solver answers for it."""
+        record, level = answers.record_of(question), answers.level_of(question)
+        if not exact_answers(level, record):
+            await compiled(queue, programs_of(level, record.game).waits())
         return JSONResponse({"ready": True})
 
     async def move(question: Answer) -> Response:
-        await warm(question, PATIENCE_FOR_MOVE)
+        await warm(question)
         return JSONResponse(await queue.ask(answers.move, question))
 
     async def problem(question: Answer) -> Response:
         """Answer when the solver is compiled; the first compilation takes seconds."""
-        if not PREPARATION.is_done(DEFAULT, load_solver):
-            await compiled(queue, DEFAULT, load_solver, load_solver)
+        await compiled(queue, SOLVER.waits())
         return JSONResponse(await queue.ask(answers.problem, question))
 
     async def read(question: Answer) -> Response:
@@ -171,8 +161,8 @@ async def question_of(request: Request) -> Answer:
         with anyio.fail_after(PATIENCE):
             async for part in request.stream():
                 data += part
-                if len(data) > MOST_BYTES:
-                    raise HTTPException(413, f"body: more than {MOST_BYTES} bytes")
+                if len(data) > MAX_BYTES:
+                    raise HTTPException(413, f"body: more than {MAX_BYTES} bytes")
     except TimeoutError as error:
         raise HTTPException(408, f"body: did not come within {PATIENCE:g} seconds") from error
     try:
@@ -194,12 +184,10 @@ class Lines(StreamingResponse):
             await super().stream_response(send)
 
 
-async def compiled(
-    queue: Queue, game: DotsAndBoxes, what: Hashable, work: Callable[[], None]
-) -> None:
-    """Wait until `work()` has compiled `what`. Raises: HTTPException if the queue is full."""
-    with queue.place(), closing(PREPARATION.polled(game, what, work)) as polls:
-        for _ in polls:
+async def compiled(queue: Queue, waits: Iterator[float]) -> None:
+    """Wait until programs are compiled. Raises: HTTPException if the queue is full."""
+    with queue.place(), closing(waits):
+        for _ in waits:
             await anyio.sleep(PAUSE)
 
 
@@ -240,7 +228,7 @@ def serve(host: str, port: int) -> None:
     port = listening.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     print(f"Play at http://{shown}:{port}/ (Ctrl-C ends)", flush=True)
-    PREPARATION.begin(DEFAULT, prepare, partial(answers.prepare_board, DEFAULT))
+    analysis_programs(DEFAULT).begin()
     config = uvicorn.Config(
         make_app(hosts),
         log_level="error",

@@ -276,7 +276,7 @@ def measured(config: Config, rounds: int) -> Row:
     from jaxzero.performance.report import describe, iteration_rates
     from jaxzero.performance.timing import Training, seconds_per_call
     from jaxzero.runs.memory import peak_memory_bytes
-    from jaxzero.training.parallel import choose_devices
+    from jaxzero.training.devices import choose_devices
 
     devices = choose_devices(config.devices)
     config.check_devices(len(devices))

@@ -17,18 +17,20 @@ import numpy as np
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, count_sides
+from jaxzero.host.background import Programs
+from jaxzero.network.agent import Agent
 from jaxzero.play.game import LARGEST_SIDE, Record, draw_turn
 from jaxzero.players import expert
-from jaxzero.players.agent import Agent
-from jaxzero.players.preparation import PREPARATION, STAND_INS, Answer, first_answer
+from jaxzero.players.players import choose_by_rules
 from jaxzero.runs.resize import resize
 from jaxzero.solver import proof
+from jaxzero.solver.small import exact_answer
 
 # With this many undrawn edges a proof is hard but can succeed: these decisions get more time.
 HARD = range(34, 49)
 HARD_WEIGHT, EASY_WEIGHT, OPENING_WEIGHT = 3.0, 0.5, 1.0
-MOST_OF_CLOCK = 0.2  # share of the remaining time, for one decision
-MOST_OF_TURN = 0.8  # share of the overtime of a turn, for one decision
+MAX_OF_CLOCK = 0.2  # share of the remaining time, for one decision
+MAX_OF_TURN = 0.8  # share of the overtime of a turn, for one decision
 RESERVE, LEAST_RESERVE = 0.05, 1.0  # kept for delays and endings: a share of the clock, and seconds
 CAPTURE_SECONDS = 0.3  # most seconds when a box can be taken: the table holds earlier proofs
 LEAST_SECONDS = 0.02
@@ -46,8 +48,8 @@ class Clock:
         # About one edge per open box does not pass the turn. Half of the other turns are ours.
         weights = [weight(edges) for edges in range(undrawn, boxes_left, -2)] or [EASY_WEIGHT]
         usable = max(0.0, self.left - max(RESERVE * self.left, LEAST_RESERVE))
-        share = min(usable * weights[0] / sum(weights), MOST_OF_CLOCK * usable)
-        return max(LEAST_SECONDS, share, MOST_OF_TURN * self.turn)
+        share = min(usable * weights[0] / sum(weights), MAX_OF_CLOCK * usable)
+        return max(LEAST_SECONDS, share, MAX_OF_TURN * self.turn)
 
 
 def weight(undrawn: int) -> float:
@@ -103,7 +105,7 @@ class Session:
 
     def get_ready(self) -> None:
         """Start compiling the programs for a decision on this board, in a thread."""
-        self._stand_in(self.record.drawn, 0.0)
+        self._programs().begin()
 
     def go_on(self, record: Record) -> None:
         """Replace the record by its continuation; `undo` returns to the old record."""
@@ -132,7 +134,7 @@ class Session:
         """
         player, drawn = self._expert(), self.record.drawn
         provable = expert.may_prove(self.game, drawn) and not self.record.is_over
-        if not provable or not PREPARATION.is_done(self.game, self):
+        if not provable or not self._programs().ready:
             return
         # One thread, because the opponent may think on the same machine.
         problem = expert.problem_of(player, drawn, threads=1)
@@ -161,10 +163,8 @@ class Session:
             seconds = clock.for_decision(int(np.sum(~drawn)), record.boxes_left)
         if (count_sides(record.game, drawn)[:-1] == 3).any():
             seconds = min(seconds, CAPTURE_SECONDS)
-        found = self._stand_in(drawn, seconds)
-        if found:
-            edge = found.edge
-        else:
+        edge = self._edge_without_compiler(drawn, seconds)
+        if edge is None:
             seconds -= time.monotonic() - begin
             hurried = replace(player, seconds=max(LEAST_SECONDS, seconds))
             edge = expert.decide(hurried, drawn)
@@ -183,18 +183,29 @@ class Session:
             self._experts[self.game] = made
         return self._experts[self.game]
 
-    def _stand_in(self, drawn: np.ndarray, seconds: float) -> Answer | None:
-        """Return None if the expert gets ready within `seconds`, else the answer of a stand-in."""
+    def _programs(self) -> Programs:
+        """Return the programs for a decision on this board."""
         player, game = self._expert(), self.game
 
-        def compile_() -> None:
+        def make() -> None:
             self.tell(f"compiling for {game}")
             expert.prepare(player)
             # `prepare` skips a known expert, but its program may be gone after many other boards.
-            player.think(expert.SIMULATIONS[0], drawn)
+            player.think(expert.SIMULATIONS[0], np.zeros(game.num_edges, bool))
             self.tell("ready")
 
-        found = first_answer(game, drawn, self, compile_, player.agent, seconds)
-        if found and seconds and found.by != "exact":
-            self.tell(f"still compiling: {STAND_INS[found.by]} answers")
-        return found
+        return Programs(game, self, make)
+
+    def _edge_without_compiler(self, drawn: np.ndarray, seconds: float) -> int | None:
+        """Return None if the expert gets ready within `seconds`, else an edge by simple rules."""
+        programs = self._programs()
+        if programs.ready:
+            return None
+        edge = exact_answer(self.game, drawn)
+        if edge is not None:
+            return edge
+        try:
+            return programs.begin().result(seconds)
+        except TimeoutError:
+            self.tell("still compiling: simple rules answer")
+            return int(choose_by_rules(self.game, np.zeros(1, np.uint32), drawn[None])[0])

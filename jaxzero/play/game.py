@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, State, count_sides, edge_name, replay
+from jaxzero.game import DotsAndBoxes, State, count_sides, edge_name, play_moves
+from jaxzero.host.background import Programs
 from jaxzero.players.players import Player
+from jaxzero.solver.small import exact_answer
 
 LARGEST_SIDE = 9  # most rows or columns of a board for engine and page
 
@@ -76,7 +78,7 @@ class Record:
 
     @cached_property
     def _replayed(self) -> tuple[list[int], dict[int, int]]:
-        return replay(self.game, self.start, self.moves)
+        return play_moves(self.game, self.start, self.moves)
 
     def state(self) -> State:
         """Return the position as a batch of one: leaves [1, ...]."""
@@ -112,7 +114,22 @@ def choose(player: Player, record: Record, seed: int) -> int:
     The edge depends on position, seed and ply only, so a player repeats its move after an undo.
     """
     key = jax.random.fold_in(jax.random.key(seed), len(record.moves))
-    return int(player.choose(key[None], record.state())[0])
+    return int(player.decide(key[None], record.state()).edge[0])
+
+
+def choose_when_ready(
+    programs: Programs, choose_edge: Callable[[Record], int], record: Record, exact: bool
+) -> int:
+    """Return the edge of `choose_edge`, once its programs are compiled.
+
+    If `exact`, the solver answers instead while they are not, where few edges are left.
+    """
+    if exact and not programs.ready:
+        edge = exact_answer(record.game, record.drawn)
+        if edge is not None:
+            return edge
+    programs.get()
+    return choose_edge(record)
 
 
 def draw_turn(record: Record, choose_edge: Callable[[Record], int]) -> Record:
@@ -123,14 +140,15 @@ def draw_turn(record: Record, choose_edge: Callable[[Record], int]) -> Record:
     return record
 
 
-def warm_up(player: Player) -> None:
-    """Compile the programs of a player before its first move.
-
-    Raises: InputError if the player cannot play on its board.
-    """
+def warm_up(player: Player, game: DotsAndBoxes) -> None:
+    """Compile the programs of a player on a board. Raises: InputError if it cannot play there."""
     # A position with one undrawn edge has the shortest search.
-    last_ply = Record(player.board, tuple(range(player.board.num_edges - 1)))
-    choose(player, last_ply, 0)
+    choose(player, Record(game, tuple(range(game.num_edges - 1))), 0)
+
+
+def programs_of(player: Player, game: DotsAndBoxes) -> Programs:
+    """Return the programs of a player on a board."""
+    return Programs(game, player, partial(warm_up, player, game))
 
 
 def boxes_text(number: int) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
@@ -15,19 +14,17 @@ from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, boxes_closed, is_over
 from jaxzero.game.quiet import equivalence
 from jaxzero.game.structure import Structure, structure
-from jaxzero.host.programs import compiled_ahead, kept_program
-from jaxzero.network.features import margin_bins
+from jaxzero.host.programs import call
+from jaxzero.network.agent import Agent
+from jaxzero.network.heads import margin_bins
 from jaxzero.network.network import Network, expected_margin, inference_copy, margin_probabilities
 from jaxzero.players import single
-from jaxzero.players.agent import Agent
-from jaxzero.players.recent import of_board
 from jaxzero.search.search import game_of
-from jaxzero.solver.cancellation import check_cancelled
 
 LINE = 12  # most edges of a principal variation
 
 
-class Look(NamedTuple):
+class PositionEvaluation(NamedTuple):
     """One evaluation by the network of a position and of all positions one edge later."""
 
     prior: jax.Array  # [A] float32
@@ -39,8 +36,7 @@ class Look(NamedTuple):
 
 def structure_of(game: DotsAndBoxes, drawn: np.ndarray) -> Structure:
     """Return the structure of one position [A] bool as NumPy arrays."""
-    found = _compiled_rules(structure, game)(drawn)
-    return Structure(*jax.device_get(found))
+    return Structure(*call(game, partial(structure, game), drawn))
 
 
 def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
@@ -48,12 +44,12 @@ def moves_of(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
 
     Drawn edges get -1. The outer edges of a chain of two get -1 too: its middle edge is better.
     """
-    return jax.device_get(_compiled_rules(_moves, game)(drawn))[0]
+    return call(game, partial(_moves, game), drawn)[0]
 
 
-def look_at(agent: Agent, drawn: np.ndarray) -> Look:
+def look_at(agent: Agent, drawn: np.ndarray) -> PositionEvaluation:
     """Evaluate one position [A] bool and all positions one edge later: NumPy arrays."""
-    return Look(*single.call(_look, agent, drawn))
+    return PositionEvaluation(*single.call(_look, agent, drawn))
 
 
 def line_of_play(
@@ -71,24 +67,16 @@ def line_of_play(
 
 
 def prepare(agent: Agent) -> None:
-    """Compile the programs of the functions above; cancelling ends it between two programs."""
+    """Compile the programs of the functions above."""
     game = agent.network.game
     for look in (
+        partial(single.think, agent, simulations=1),  # first, because players use it too
         partial(structure_of, game),
         partial(moves_of, game),
         partial(look_at, agent),
         partial(line_of_play, agent, edges=1),
-        partial(single.think, agent, simulations=1),
     ):
-        check_cancelled()
         look(np.zeros(game.num_edges, bool))
-
-
-def _compiled_rules(function: Callable, game: DotsAndBoxes) -> Callable[[np.ndarray], Any]:
-    """Return `function` of one position [A] bool, compiled once for a board."""
-    shape = jax.ShapeDtypeStruct((game.num_edges,), bool)
-    bound = partial(function, game)
-    return of_board(game).get(function, lambda: compiled_ahead(kept_program(bound, shape), shape))
 
 
 def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
@@ -98,7 +86,7 @@ def _moves(game: DotsAndBoxes, drawn: jax.Array) -> tuple[jax.Array]:
 
 def _look(
     network: Network, settings: SearchConfig, params: chex.ArrayTree, drawn: jax.Array
-) -> Look:
+) -> PositionEvaluation:
     """Evaluate one position and the positions after each of its edges in one batch of A + 1."""
     game, rules = network.game, game_of(settings)
     boards = drawn[None] | jnp.eye(game.num_edges + 1, game.num_edges, -1, dtype=bool)
@@ -117,7 +105,7 @@ def _look(
     own = jax.tree.map(lambda field: field[0], view)
     logits = rules.prior(game, own, prediction.policy_logits[0])
     bins = jax.vmap(partial(rules.total, own, value[0]))(margin_bins(game).astype(jnp.float32))
-    return Look(
+    return PositionEvaluation(
         prior=rules.target(game, own, jax.nn.softmax(logits)),
         values=jnp.where(drawn, -jnp.inf, values),
         value=whole[0],

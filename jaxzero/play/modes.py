@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,11 +19,10 @@ from jaxzero.game.records import RecordedGame, format_of_file, read_game, write_
 from jaxzero.host.files import write_text
 from jaxzero.host.progress import working
 from jaxzero.measure.arena import play_match
-from jaxzero.play.game import Record, Side, Sides, warm_up
+from jaxzero.network.agent import Agent
+from jaxzero.play.game import Record, Side, Sides, programs_of
 from jaxzero.play.terminal import Setup, play_game
-from jaxzero.players.agent import Agent
-from jaxzero.players.players import LEARNT, Player, make_player
-from jaxzero.players.preparation import Answer, draws_best, first_answer
+from jaxzero.players.players import LEARNT, Player, draws_best, make_player
 from jaxzero.runs.resize import asked_board, resize
 from jaxzero.runs.source import Source
 from jaxzero.runs.weights import LoadedAgent
@@ -100,7 +98,7 @@ def check_used(temperature: float, source: Source | None, *players: Player) -> N
 def get_ready(player: Player) -> Player:
     """Return the player, ready to move. Raises: InputError."""
     with working(f"getting {player.name} ready"):
-        warm_up(player)
+        programs_of(player, player.board).get()
     return player
 
 
@@ -161,10 +159,7 @@ def play_human(
     seed: int,
     seconds: float,
 ) -> None:
-    """Continue `game` between the person at the keyboard and a player.
-
-    The player compiles during the game; until then a stand-in answers, which may use `agent`.
-    """
+    """Continue `game` between the person at the keyboard and a player, which compiles meanwhile."""
     sides = (Side("you"), Side("AI", opponent))
     if first == "ai":
         sides = sides[::-1]
@@ -173,15 +168,9 @@ def play_human(
     edges = game.board.num_edges
     print(f"{game.board} boxes, {edges} edges. Name an edge to draw it. Type help for more.")
     exact = draws_best(opponent.name) and not (agent and agent.temperature)
-
-    def stand_in(player: Player, record: Record, seconds: float) -> Answer | None:
-        work = partial(warm_up, player)
-        return first_answer(record.game, record.drawn, player, work, agent, seconds, exact)
-
-    record = Record(game.board, game.moves, game.start)
-    stand_in(opponent, record, 0.0)  # starts to compile
-    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides), stand_in)
-    play_game(record, setup)
+    programs_of(opponent, game.board).begin()
+    setup = Setup(sides, input, print, seed, seconds, saver(save, game, sides), exact)
+    play_game(Record(game.board, game.moves, game.start), setup)
 
 
 def show_game(

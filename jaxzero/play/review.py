@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from jaxzero.game import fullest_beside
+from jaxzero.network.agent import Agent
 from jaxzero.play.analysis import prove
 from jaxzero.play.game import Record
-from jaxzero.players.agent import Agent
 from jaxzero.players.single import think
 
 SECONDS = 1.0  # solver time for one position
@@ -38,14 +38,14 @@ def review(
     agent: Agent,
     record: Record,
     simulations: int,
-    wait: Callable[[], Iterable] = tuple,
+    wait: Callable[[], Iterable[float]] = tuple,
     seconds: float = SECONDS,
-) -> Iterator[ReviewLine | None]:
+) -> Iterator[ReviewLine | float]:
     """Yield a line for every position of a game in order; the last line has no move.
 
     The solver gets `seconds` for a position (0: no solver). Without a proof, a search values the
-    position. Before a search, None is yielded for each item of `wait()`; the items end when the
-    search is compiled.
+    position. Before a search, the items of `wait()` are yielded, the seconds of waiting for its
+    programs.
     """
     before: ReviewLine | None = None
     for ply in range(len(record.moves) + 1):
@@ -56,8 +56,7 @@ def review(
             if proof:
                 value, best = float(proof.value), proof.best[0]
             else:
-                for _ in wait():
-                    yield None
+                yield from wait()
                 thought = think(agent, here.drawn, simulations)
                 value, exact, best = float(thought.value), False, int(thought.edge)
         margin = round(of_first(here.player, here.margin + value), 2)

@@ -6,16 +6,23 @@ Any two functions that read and write lines can replace the terminal.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from jaxzero.errors import InputError
 from jaxzero.game import DotsAndBoxes, edge_name, parse_edge, render
 from jaxzero.host.progress import working
-from jaxzero.play.game import Record, Sides, boxes_text, choose, draw_turn
+from jaxzero.play.game import (
+    Record,
+    Sides,
+    boxes_text,
+    choose,
+    choose_when_ready,
+    draw_turn,
+    programs_of,
+)
 from jaxzero.players.players import Player
-from jaxzero.players.preparation import PATIENCE, STAND_INS, Answer
 from jaxzero.solver.endgame import solve
 from jaxzero.solver.solve import describe, solve_position
 
@@ -43,8 +50,14 @@ class Setup:
     seed: int = 0
     seconds: float = 5.0  # time limit of the solver for `hint` and `solve`
     save: Callable[[Record], None] = lambda _record: None  # called first and after each turn
-    # Returns None if the player gets ready within these seconds, else the answer of a stand-in.
-    stand_in: Callable[[Player, Record, float], Answer | None] = lambda *_: None
+    exact: bool = False  # the solver may answer for a player that is not compiled
+
+    def choose(self, player: Player, record: Record) -> int:
+        """Return the edge that a player draws."""
+        programs = programs_of(player, record.game)
+        return choose_when_ready(
+            programs, lambda here: choose(player, here, self.seed), record, self.exact
+        )
 
 
 def play_game(record: Record, setup: Setup) -> Record:
@@ -70,20 +83,8 @@ def _take_turn(record: Record, setup: Setup) -> Record:
     side = setup.sides[record.player]
     if side.player is None:
         return _decide(record, setup)
-    end, stood_in = time.monotonic() + PATIENCE, None
-
-    def choose_now(record: Record) -> int:
-        nonlocal stood_in
-        found = setup.stand_in(side.player, record, end - time.monotonic())
-        if found is None:
-            return choose(side.player, record, setup.seed)
-        stood_in = found.by
-        return found.edge
-
     with working(f"{side.name} is thinking"):
-        after = draw_turn(record, choose_now)
-    if stood_in not in (None, "exact"):
-        setup.write(f"{side.name} is still compiling: {STAND_INS[stood_in]} answers")
+        after = draw_turn(record, partial(setup.choose, side.player))
     setup.write(turn_text(record, after, setup.sides))
     return after
 
@@ -156,10 +157,8 @@ def hint(record: Record, setup: Setup) -> str:
         why = "the best edge" if len(best) == 1 else f"one of {len(best)} best edges"
         return f"hint: {edge_name(record.game, best[0])} ({why}, proven)"
     player = next(side.player for side in setup.sides if side.player)
-    found = setup.stand_in(player, record, PATIENCE)
-    edge = found.edge if found else choose(player, record, setup.seed)
-    who = STAND_INS[found.by] if found else player.name
-    return f"hint: {edge_name(record.game, edge)} (what {who} would draw)"
+    edge = setup.choose(player, record)
+    return f"hint: {edge_name(record.game, edge)} (what {player.name} would draw)"
 
 
 def position_text(record: Record, sides: Sides) -> str:

@@ -13,15 +13,17 @@ import jax.numpy as jnp
 from jaxzero.config import SearchConfig
 from jaxzero.game import DotsAndBoxes, State, is_over
 from jaxzero.network.network import Network, expected_margin
-from jaxzero.search.gumbel import Rounds
-from jaxzero.search.search import Evaluate, game_of, search
+from jaxzero.search.rounds import Rounds
+from jaxzero.search.search import PositionEvaluator, game_of, search
 
 
 class Choice(NamedTuple):
     """Choices in a batch of positions."""
 
     edge: jax.Array  # [B] int32, the edge to draw
-    value: jax.Array  # [B] float32, remaining margin of the side to move, in boxes
+    value: jax.Array | None = None  # [B] float32, remaining margin of the side to move, in boxes
+    # The choices for the quiet positions, which hold until this edge is drawn or the turn passes.
+    quiet: Choice | None = None
 
 
 Pick = Callable[[jax.Array], jax.Array]  # logits of the moves [B, A] to moves [B] int32
@@ -30,41 +32,32 @@ Chooser = Callable[[State, chex.ArrayTree], Choice]  # (searched positions [B], 
 
 def choose(game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State) -> Choice:
     """Choose an edge in every position of a batch (State [B]), with or without free boxes."""
-    rules = game_of(settings)
-    (move, value), view = decide(game, settings, chooser, state)
-    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
-    return Choice(edge, jax.vmap(rules.total)(view, value, value))
-
-
-def decide(
-    game: DotsAndBoxes, settings: SearchConfig, chooser: Chooser, state: State
-) -> tuple[Choice, chex.ArrayTree]:
-    """Choose a move in the searched position of each position of a batch (State [B]).
-
-    Returns the choices [B] and the views [B] of the given positions.
-    """
     chex.assert_shape(state.drawn, (None, game.num_edges), custom_message="state.drawn")
     rules = game_of(settings)
     view = jax.vmap(partial(rules.view, game))(state.drawn)
     searched = jax.vmap(rules.searched)(state, view)
-    move, value = chooser(searched, view)
-    return Choice(move, jnp.where(is_over(searched), 0.0, value)), view
+    move, value, _ = chooser(searched, view)
+    value = jnp.where(is_over(searched), 0.0, value)
+    edge = jax.vmap(partial(rules.edge_to_draw, game))(state.drawn, view, value, move)
+    quiet = Choice(move, value) if settings.nodes == "quiet" else None
+    return Choice(edge, jax.vmap(rules.total)(view, value, value), quiet)
 
 
 def by_search(
     game: DotsAndBoxes,
     settings: SearchConfig,
-    evaluate: Evaluate,
+    evaluator: PositionEvaluator,
     params: chex.ArrayTree,
+    rounds: Rounds,
     pick: Pick | None = None,
-    rounds: Rounds | None = None,
 ) -> Chooser:
     """Return a chooser by search without noise; `pick` chooses a move from the search policy."""
     key = jax.random.key(0)  # unused: no noise
-    look = partial(search, game, settings, evaluate, params, key, gumbel_scale=0.0, rounds=rounds)
 
     def chooser(state: State, view: chex.ArrayTree) -> Choice:
-        found = look(state, view=view)
+        found = search(
+            game, settings, evaluator, params, key, state, rounds, view=view, gumbel_scale=0.0
+        )
         move = found.edge if pick is None else pick(jnp.log(found.policy))
         return Choice(move, found.value * game.num_boxes)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
 
 import chex
 import jax
@@ -23,32 +22,28 @@ from jaxzero.errors import InputError
 from jaxzero.game import (
     DotsAndBoxes,
     State,
+    box_sides_table,
     fullest_beside,
     legal_edges,
     most_sides_beside,
     random_edge,
 )
+from jaxzero.game.board import take_free_boxes
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network, inference_copy
 from jaxzero.players import expert, single
-from jaxzero.players.agent import Agent
-from jaxzero.players.choosing import (
-    Choice,
-    Chooser,
-    by_policy,
-    by_search,
-    choose,
-    decide,
-)
+from jaxzero.players.choosing import Choice, by_policy, by_search, choose
 from jaxzero.players.levels import Level, find_level, with_random_moves
+from jaxzero.search.rounds import rounds_of
 from jaxzero.search.search import network_evaluator
 from jaxzero.solver.endgame import check_board, new_table, solve_many
+from jaxzero.solver.small import exact_answer
 
-Act = Callable[[chex.ArrayTree, jax.Array, State], jax.Array]
-HostAct = Callable[[np.ndarray, np.ndarray], np.ndarray]
-Decide = Callable[[chex.ArrayTree, jax.Array, State], Choice]
+Decide = Callable[[jax.Array, State], Choice]  # (keys [B], State [B])
 KNOWN = {
     "random": "any legal edge",
     "greedy": "takes a box, else gives none away, else anything",
+    "rules": "exact with at most 12 edges left, else it takes boxes and gives few away",
     "perfect": "the exact solver, random among the best moves",
     "perfect:SHARE": "the same with this share of random moves, such as perfect:0.1",
     "policy": "the network without search",
@@ -63,67 +58,57 @@ ALWAYS_SOLVED_EDGES = 31
 TRIED_UNDRAWN = 38
 NODE_LIMIT = 200_000
 LONGEST_DECISION = 3600  # seconds
-MOST_COUNT = 100_000  # simulations
+MAX_COUNT = 100_000  # simulations
 
 
-@dataclass(frozen=True, eq=False)  # arrays do not compare to one truth value
+@dataclass(frozen=True, eq=False)
 class Player:
     """A named way to choose moves.
 
-    On the device, `act(params, keys [B], State [B])` returns edges [B] int32 and can be jitted.
-    With `on_host`, `act(seeds [B] uint32, drawn [B, A] bool)` takes and returns NumPy arrays.
-    A player that searches only quiet positions also has `decide`, with the arguments of `act`.
-    `decide` returns move and value [B] of the quiet positions. `quiet_game.edge_to_draw` derives
-    all edges up to this move from them.
-    A player that asks a network for every move also has `whole`, with the arguments of `act`. It
-    returns edge and value [B] of the positions themselves.
-    `one(params, keys [1], drawn [A] bool)` returns the same edge as `act` for one position. Players
-    share its program.
-    The key or seed of a game is its only randomness, so a game does not depend on its batch.
+    The key of a game is its only randomness, so a game does not depend on its batch.
     """
 
     name: str
-    act: Act | HostAct
-    params: chex.ArrayTree = field(default=(), repr=False)
-    on_host: bool = False
-    decide: Decide | None = None
-    whole: Decide | None = None
+    function: Decide
     board: DotsAndBoxes | None = None  # the only board it plays; None: any board
-    one: Callable[[chex.ArrayTree, jax.Array, np.ndarray], int] | None = None
     candidates: Callable | None = None  # drawn [B, A] to edges [B, A] bool that are equally likely
 
-    def choose(self, keys: jax.Array, state: State) -> np.ndarray:
-        """Choose edges [B] for a batch, on device or host. Do not call it inside jit.
+    def decide(self, keys: jax.Array, state: State) -> Choice:
+        """Choose edges for a batch, with values if the player has them: NumPy [B].
 
-        The edges of finished games mean nothing.
-        Raises: InputError for a batch of another board and for an illegal edge.
+        Choices in finished games mean nothing. Do not call it inside jit.
+        Raises: InputError for a batch of another board and for an edge that cannot be drawn.
         """
-        drawn = np.array(state.drawn)  # arrays from the device are read-only
+        drawn = np.asarray(state.drawn)
         if self.board and self.board.num_edges != drawn.shape[-1]:
             raise InputError(f"player: {self.name} plays {self.board}, not {drawn.shape[-1]} edges")
-        if self.on_host:
-            going = ~drawn.all(axis=1)
-            edges = np.zeros(len(drawn), np.int32)
-            chosen = self.act(seeds(keys)[going], drawn[going])
-            edges[going] = self.checked(chosen, going.sum())
-        elif self.one and len(drawn) == 1:
-            edges = np.array([self.one(self.params, keys, drawn[0])])
-        else:
-            # jit caches by function object, so each player compiles once.
-            edges = jax.jit(self.act)(self.params, keys, state)
-        edges = self.checked(edges, len(drawn))
-        for edge, row in zip(edges.tolist(), drawn, strict=True):
-            if not row.all() and (edge not in range(len(row)) or row[edge]):
-                raise InputError(f"player: {self.name} drew edge {edge}, which it may not draw")
-        return edges
-
-    def checked(self, edges: Any, games: int) -> np.ndarray:
-        """Return `edges` on the host. Raises: InputError unless it is one integer for each game."""
-        edges = np.asarray(edges)
+        choice = jax.device_get(self.function(keys, state))
+        edges, games = np.asarray(choice.edge), len(drawn)
         if edges.shape != (games,) or not np.issubdtype(edges.dtype, np.integer):
             found = f"{edges.dtype}{list(edges.shape)}"
             raise InputError(f"player: {self.name} returned {found}, not int32[{games}], its edges")
-        return edges
+        outside = (edges < 0) | (edges >= drawn.shape[1])
+        wrong = outside | drawn[np.arange(games), np.where(outside, 0, edges)]
+        wrong &= ~drawn.all(axis=1)
+        if wrong.any():
+            edge = edges[wrong][0]
+            raise InputError(f"player: {self.name} chose edge {edge}, which cannot be drawn")
+        return choice
+
+
+def on_host(choose_edges: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Decide:
+    """Return the decisions of `choose_edges(seeds [B] uint32, drawn [B, A] bool)`, all NumPy.
+
+    It is not asked about finished games.
+    """
+
+    def decide(keys: jax.Array, state: State) -> Choice:
+        drawn = np.array(state.drawn)  # arrays from the device are read-only
+        going, edges = ~drawn.all(axis=1), np.zeros(len(drawn), np.int32)
+        edges[going] = choose_edges(seeds(keys)[going], drawn[going])
+        return Choice(edges)
+
+    return decide
 
 
 def seeds(keys: jax.Array) -> np.ndarray:
@@ -131,7 +116,7 @@ def seeds(keys: jax.Array) -> np.ndarray:
     return np.asarray(_bits(keys))
 
 
-_bits = jax.jit(jax.vmap(jax.random.bits))
+_bits = jax.jit(jax.vmap(partial(jax.random.bits, dtype=jnp.uint32)))
 
 
 def make_player(
@@ -177,11 +162,11 @@ def name_shown(player: str, network: str, networks: int) -> str:
 
 
 def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent | None) -> Player:
-    if argument and kind in ("random", "greedy", "policy"):
+    if argument and kind in ("random", "greedy", "rules", "policy"):
         raise InputError("takes no argument")
     count = int(argument) if re.fullmatch("[0-9]{1,6}", argument) else 0
-    if kind == "search" and not 1 <= count <= MOST_COUNT:
-        raise InputError(f"needs a whole number >= 1 and <= {MOST_COUNT}, such as search:64")
+    if kind == "search" and not 1 <= count <= MAX_COUNT:
+        raise InputError(f"needs a whole number >= 1 and <= {MAX_COUNT}, such as search:64")
     share, seconds = _number(argument or "0"), _number(argument)
     if kind == "perfect" and not 0 <= share <= 1:
         raise InputError("needs a share of random moves, such as perfect:0.1")
@@ -196,15 +181,17 @@ def _make(kind: str, argument: str, name: str, game: DotsAndBoxes, agent: Agent 
     if kind == "level":
         return _level_player(name, find_level(argument), game, agent)
     if kind == "random":
-        return Player(name, _act_random, candidates=np.logical_not)
+        return Player(name, _decide_at_random, candidates=np.logical_not)
     if kind == "greedy":
         return Player(name, _greedy(game), candidates=partial(careful_edges, game))
+    if kind == "rules":
+        return Player(name, on_host(partial(choose_by_rules, game)))
     if kind == "perfect":
         check_board(game)
-        return Player(name, partial(_act_perfect, game, share), on_host=True)
+        return Player(name, on_host(partial(play_perfectly, game, share)))
     if kind == "expert":
         made = expert.new_expert(agent, seconds)
-        return Player(name, partial(expert.choose_edges, made), on_host=True)
+        return Player(name, on_host(partial(expert.choose_edges, made)))
     assert kind in ("policy", "search"), f"{kind} has no player"
     return _network_player(name, count, agent)
 
@@ -217,16 +204,11 @@ def _level_player(name: str, level: Level, game: DotsAndBoxes, agent: Agent) -> 
     if not level.random_share:
         return player
 
-    def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
-        return with_random_moves(level.random_share, keys, state, player.act(params, keys, state))
+    def decide(keys: jax.Array, state: State) -> Choice:
+        edges = player.decide(keys, state).edge
+        return Choice(with_random_moves(level.random_share, keys, state, edges))
 
-    def one(params: chex.ArrayTree, keys: jax.Array, drawn: np.ndarray) -> int:
-        zero = np.zeros(1, np.int32)
-        state = State(drawn[None], zero, zero)
-        edges = replace(player, params=params).choose(keys, state)
-        return int(with_random_moves(level.random_share, keys, state, edges)[0])
-
-    return replace(player, act=act, decide=None, whole=None, one=one, candidates=None)
+    return Player(name, decide)
 
 
 def _number(argument: str) -> float:
@@ -237,14 +219,15 @@ def _number(argument: str) -> float:
         return math.nan
 
 
-def _act_random(_params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
-    return jax.vmap(random_edge)(keys, state)
+@jax.jit
+def _decide_at_random(keys: jax.Array, state: State) -> Choice:
+    return Choice(jax.vmap(random_edge)(keys, state))
 
 
 @lru_cache(maxsize=8)
-def _greedy(game: DotsAndBoxes) -> Act:
-    """Return `act` of `greedy`: one function, hence one program, for all players of a board."""
-    return lambda _params, keys, state: jax.vmap(partial(greedy_edge, game))(keys, state)
+def _greedy(game: DotsAndBoxes) -> Decide:
+    """Return the decisions of `greedy`: one program for all players of a board."""
+    return jax.jit(lambda keys, state: Choice(jax.vmap(partial(greedy_edge, game))(keys, state)))
 
 
 def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
@@ -253,13 +236,13 @@ def greedy_edge(game: DotsAndBoxes, key: jax.Array, state: State) -> jax.Array:
     Edges of equal rank are chosen at random. Plays one game.
     """
     sides = most_sides_beside(game, state.drawn)
-    rank = jnp.where(sides == 3, 2, jnp.where(sides == 2, 0, 1))
+    rank = jnp.where(sides == 3, jnp.int32(2), jnp.where(sides == 2, 0, 1))
     rank = jnp.where(legal_edges(state), rank, -1)
-    logits = jnp.where(rank == rank.max(), 0.0, -jnp.inf)
+    logits = jnp.where(rank == rank.max(), jnp.float32(0), -jnp.inf)
     return jax.random.categorical(key, logits).astype(jnp.int32)
 
 
-def _act_perfect(
+def play_perfectly(
     game: DotsAndBoxes, random_share: float, seeds: np.ndarray, drawn: np.ndarray
 ) -> np.ndarray:
     """Choose an edge at random among the best edges in every position: [B] int32.
@@ -298,6 +281,38 @@ def careful_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
     return np.where(closing.any(axis=1, keepdims=True), closing, chosen)
 
 
+def choose_by_rules(game: DotsAndBoxes, seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Choose an edge in every position without compiling: [B] int32.
+
+    With few edges left it is the exact answer, else one of `simple_edges` at random.
+    `seeds` [B] uint32, `drawn` [B, A] bool.
+    """
+    edges = [exact_answer(game, row) for row in drawn]
+    for number, row in enumerate(drawn):
+        if edges[number] is None:
+            generator = np.random.default_rng([seeds[number], row.sum()])
+            edges[number] = generator.choice(simple_edges(game, row))
+    return np.array(edges, np.int32)
+
+
+def simple_edges(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray:
+    """Return the edges of a position [A] bool that simple rules allow.
+
+    They close a box, else give no box away, else give away the fewest boxes.
+    """
+    edges = np.flatnonzero(careful_edges(game, drawn[None])[0])
+    if fullest_beside(game, drawn)[edges].max() == 2:  # every edge gives boxes away
+        after = take_free_boxes(game, drawn | (np.arange(game.num_edges) == edges[:, None]))
+        lost = after[:, box_sides_table(game)].all(axis=-1).sum(axis=1)  # with those closed before
+        edges = edges[lost == lost.min()]
+    return edges
+
+
+def draws_best(player: str) -> bool:
+    """Return whether a player draws the edge it thinks best, so the solver may answer for it."""
+    return player == "perfect" or player.startswith(("search", "expert"))
+
+
 @lru_cache(maxsize=4)
 def _table(game: DotsAndBoxes):
     """Return the transposition table that all games on a board share."""
@@ -309,52 +324,49 @@ def _network_player(name: str, simulations: int, agent: Agent) -> Player:
     settings, searches = agent.settings, simulations > 0
     if searches:
         settings = replace(settings, simulations=simulations)
-    varied = searches and (agent.temperature or settings.engine != "rounds")
-    act, of_turn, whole = _deciders(agent.network, settings, agent.temperature, searches)
+    program = _program(agent.network, settings, agent.temperature, searches)
+    shares = not (searches and agent.temperature)
 
-    def alone(params: chex.ArrayTree, keys: jax.Array, drawn: np.ndarray) -> int:
-        own, noise = replace(agent, params=params, settings=settings), None
+    @cache
+    def params() -> chex.ArrayTree:
+        """Return the weights on the device, where they are copied once."""
+        return jax.device_put(agent.params, jax.local_devices()[0])
+
+    def decide(keys: jax.Array, state: State) -> Choice:
+        if len(state.drawn) > 1 or not shares:
+            return program(params(), keys, state)
+        # One position has a program that analysis and expert use too.
+        drawn, noise = np.asarray(state.drawn), None
         if searches:
-            return int(single.think(own, drawn, simulations).edge)
+            found = single.think(agent, drawn[0], simulations)
+            return Choice(found.edge[None], found.value[None])
         if agent.temperature:  # the largest logit plus Gumbel noise is a policy sample
-            noise = agent.temperature * np.asarray(jax.random.gumbel(keys[0], drawn.shape))
-        return int(single.choose_many(own, drawn[None], 0, noise).edge[0])
+            gumbel = jax.random.gumbel(keys[0], drawn[0].shape, jnp.float32)
+            noise = agent.temperature * np.asarray(gumbel)
+        return single.choose_many(agent, drawn, 0, noise)
 
-    return Player(
-        name,
-        act,
-        agent.params,
-        decide=of_turn if settings.nodes == "quiet" else None,
-        whole=whole,
-        one=None if varied else alone,
-    )
+    return Player(name, decide)
 
 
 @lru_cache(maxsize=8)
-def _deciders(
+def _program(
     network: Network, settings: SearchConfig, temperature: float, searches: bool
-) -> tuple[Act, Decide, Decide]:
-    """Return `act`, `decide` and `whole` of a network player; equal players share programs."""
+) -> Callable[[chex.ArrayTree, jax.Array, State], Choice]:
+    """Return the compiled decisions of a network player; equal players share them."""
     game = network.game
 
-    def chooser_of(params: chex.ArrayTree, keys: jax.Array) -> Chooser:
+    @jax.jit
+    def program(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
         def at_random(logits: jax.Array) -> jax.Array:
             """Sample from the policy to the power 1 / temperature; a game depends on its key."""
             return jax.vmap(jax.random.categorical)(keys, logits / temperature).astype(jnp.int32)
 
         pick = at_random if temperature else None
         params = inference_copy(network, params, len(keys))
-        if not searches:
-            return by_policy(network, settings, params, pick)
-        return by_search(game, settings, network_evaluator(network, settings), params, pick)
+        chooser = by_policy(network, settings, params, pick)
+        if searches:
+            evaluator, rounds = network_evaluator(network), rounds_of(settings)
+            chooser = by_search(game, settings, evaluator, params, rounds, pick)
+        return choose(game, settings, chooser, state)
 
-    def whole(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
-        return choose(game, settings, chooser_of(params, keys), state)
-
-    def act(params: chex.ArrayTree, keys: jax.Array, state: State) -> jax.Array:
-        return whole(params, keys, state).edge
-
-    def of_turn(params: chex.ArrayTree, keys: jax.Array, state: State) -> Choice:
-        return decide(game, settings, chooser_of(params, keys), state)[0]
-
-    return act, of_turn, whole
+    return program

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jaxzero.config import Config
-from jaxzero.config.files import config_of_file
+from jaxzero.config.files import config_of_file, dotted
 from jaxzero.errors import InputError
 from jaxzero.host.files import check_file, check_folder, locked_folder
 from jaxzero.runs.metrics import FILE_NAME, read_metrics
@@ -100,13 +100,11 @@ def check_run_dir(config: Config, run_dir: Path, resume: bool) -> None:
         return check_new_folder("run_dir", run_dir)
     check_run("run_dir", run_dir)
     before = config_of_file(config_file(run_dir))
-    for section in ("game", "network"):
-        now, then = (asdict(getattr(one, section)) for one in (config, before))
-        for name, value in now.items():
-            if value != then[name]:
-                raise InputError(
-                    f"{section}.{name}: {value} contradicts {then[name]} of the run in {run_dir}"
-                )
+    now, then = (dict(dotted(asdict(one))) for one in (config, before))
+    for name, value in now.items():
+        fixed = name.startswith(("game.", "network.")) or name == "learner.optimizer"
+        if fixed and value != then[name]:
+            raise InputError(f"{name}: {value} contradicts {then[name]} of the run in {run_dir}")
     refuse_lost_checkpoints(before, run_dir)
     refuse_shorter(config, before, run_dir)
 

@@ -33,8 +33,8 @@ from jaxzero.config import Config
 from jaxzero.config.files import config_of, config_of_file, save_config
 from jaxzero.errors import InputError
 from jaxzero.host.files import atomic_write, write_json
+from jaxzero.network.agent import Agent
 from jaxzero.network.network import Network, init_params
-from jaxzero.players.agent import Agent
 from jaxzero.runs.run_dir import CHECKPOINTS, check_run, config_file, finished_checkpoints
 from jaxzero.runs.source import FOLDER, SUFFIX, Source, shipped_names
 
@@ -56,7 +56,7 @@ class LoadedAgent(NamedTuple):
 def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -> LoadedAgent:
     """Read the network of a run from one checkpoint or, by default, the newest good one.
 
-    Takes the weights that play; with a gate these are the best ones. `say` reports skipped
+    Takes the weights that play; with a gate these may be older ones. `say` reports skipped
     checkpoints. Raises: InputError if there is no run, no such checkpoint, or no readable one.
     """
     from jaxzero.runs.checkpoint import Checkpoints  # slow to import
@@ -68,14 +68,15 @@ def load_agent(run_dir: Path, checkpoint: int | None = None, say: Say = print) -
     with Checkpoints(run_dir) as checkpoints:
         found = checkpoints.iterations()
         if checkpoint is None:
-            learner = checkpoints.restore_newest(say=say).learner
+            restored = checkpoints.restore_newest(say=say)
         elif checkpoint in found:
-            learner = checkpoints.restore(checkpoint).learner
+            restored = checkpoints.restore(checkpoint)
         else:
             there = ", ".join(map(str, found)) or "none"
             raise InputError(f"checkpoint: {checkpoint} is not in {run_dir} (there are: {there})")
     network = Network(config.game.board, config.network)
-    params = learner.get("best") or learner["params"]
+    learner = restored.learner
+    params = learner["params"] if restored.playing is None else restored.playing
     params = jax.tree.map(np.array, params)
     check_shapes(f"run_dir: {run_dir}", flatten_dict(params, sep="/"), param_shapes(network))
     return LoadedAgent(Agent(network, params, config.search), config, int(learner["iteration"]))

@@ -2,10 +2,13 @@
 
 The margin of a position is the boxes that the side to move will still win minus the boxes it will
 lose, under perfect play. It depends on the drawn edges only, not on the score.
+
+Functions that need the compiled search import it, because numba is slow to import.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -17,8 +20,7 @@ import numpy as np
 from jaxzero.errors import InputError
 from jaxzero.game.board import corner_pairs, edge_centres, edge_permutations
 from jaxzero.game.rules import DotsAndBoxes
-from jaxzero.solver.cancellation import result_of
-from jaxzero.solver.later import bitboards, null_window
+from jaxzero.host.background import result_of
 
 ILLEGAL = -128  # the value of a move that cannot be made; fits in int8
 NO_LIMIT = 2**62  # nodes
@@ -45,6 +47,8 @@ class Solution:
 
 def new_table(entries: int = 2**22) -> TranspositionTable:
     """Return an empty table of `entries` positions, a power of two from 2 on, 32 bytes each."""
+    from jaxzero.solver import null_window
+
     return np.zeros(null_window.ENTRY_WORDS * entries + null_window.MARKS, np.uint64)
 
 
@@ -61,6 +65,8 @@ def solve(
     A long search runs in `threads` threads.
     Raises: InputError for a board beyond 7x7 or an impossible edge.
     """
+    from jaxzero.solver import null_window
+
     across, down, bits, work = prepare(game, drawn, table)
 
     def search(*work: np.ndarray) -> tuple[int, int, np.ndarray]:
@@ -89,6 +95,8 @@ def move_bounds(
     Margins are for the side that draws the edge and include the boxes that it closes. Drawn edges
     hold ILLEGAL. Raises: as `solve`.
     """
+    from jaxzero.solver import null_window
+
     across, down, bits, work = prepare(game, drawn, table)
 
     def search(*work: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -120,6 +128,8 @@ def solve_many(
     `node_limit` applies to each position. Ignore the results of rows that are not solved.
     Raises: as `solve`.
     """
+    from jaxzero.solver import null_window
+
     bits, drawn = _bits(game), np.asarray(drawn)
     if drawn.ndim != 2 or drawn.shape[1] != game.num_edges or drawn.dtype != bool:
         raise InputError(
@@ -136,6 +146,12 @@ def solve_many(
 
     _run_in_thread(search, [work], None)
     return values, best, solved
+
+
+def is_compiled() -> bool:
+    """Return whether this process has solved a position, so that the next needs no compiler."""
+    function = getattr(sys.modules.get("jaxzero.solver.null_window"), "solve_position", None)
+    return bool(getattr(function, "signatures", function))
 
 
 def drawn_edges(game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -168,6 +184,8 @@ def prepare(
     game: DotsAndBoxes, drawn: Sequence[int] | np.ndarray, table: TranspositionTable | None
 ) -> tuple:
     """Return a position as two words, the bits of the edges [A] and the memory of a search."""
+    from jaxzero.solver import bitboards
+
     bits, edges = _bits(game), drawn_edges(game, drawn)
     images = edges[edge_permutations(game)]
     board = _board_words(game, tuple((images & ~edges).sum(axis=1) <= _NEAR_SYMMETRIC))
@@ -180,6 +198,8 @@ def prepare(
 
 def _work(game: DotsAndBoxes, board: np.ndarray, table: TranspositionTable) -> Work:
     """Return the memory of a search."""
+    from jaxzero.solver import bitboards, null_window
+
     scratch = bitboards.LEAF_WORDS + (game.num_edges + 1) * bitboards.PLY_WORDS
     control = np.zeros(null_window.CONTROL_WORDS, np.int64)
     return board, np.zeros(scratch, np.uint64), table, control
@@ -220,6 +240,8 @@ def _words(bits: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=64)
 def _board_words(game: DotsAndBoxes, symmetries: tuple[bool, ...] = ()) -> np.ndarray:
     """Return the geometry for the compiled search, with the tables of the chosen `symmetries`."""
+    from jaxzero.solver import bitboards
+
     bits, permutations = _bits(game), edge_permutations(game)
     tables = [_symmetry_words(bits, permutations[s]) for s in np.flatnonzero(symmetries) if s > 0]
     board = np.zeros(bitboards.SYMMETRY_WORDS, np.uint64)
@@ -265,6 +287,8 @@ def _run(
     Most searches are short and run in this thread. A longer search starts again in threads of its
     own and finds its earlier bounds in the table.
     """
+    from jaxzero.solver import null_window
+
     limit, control = NO_LIMIT if node_limit is None else node_limit, work[-1]
     control[null_window.NODE_LIMIT] = min(limit, _INLINE_NODES)
     result = search(*work)
@@ -299,6 +323,8 @@ def finish(running: Future[Result], works: Sequence[Work], seconds: float | None
 
 def stop(works: Sequence[Work]) -> None:
     """End the searches that use this memory, from any thread, within microseconds."""
+    from jaxzero.solver import null_window
+
     for work in works:
         work[-1][null_window.TIME_UP] = 1
 
@@ -315,6 +341,8 @@ def first_of(search: Search[Result], works: Sequence[Work]) -> Result:
 
     It stops the other threads. If all are stopped before, return the result of `works[0]`.
     """
+    from jaxzero.solver import null_window
+
     if len(works) == 1:
         return search(*works[0])
     found = []

@@ -17,7 +17,6 @@ import numpy as np
 from jaxzero.game.rules import DotsAndBoxes
 from jaxzero.solver import endgame
 from jaxzero.solver.endgame import NO_LIMIT, Result, TranspositionTable, Work
-from jaxzero.solver.later import bitboards, null_window
 
 GLANCE_NODES = 2_000  # about a millisecond; enough to look up bounds in the table
 
@@ -52,6 +51,8 @@ def new_problem(
     game: DotsAndBoxes, drawn: np.ndarray, table: TranspositionTable, threads: int = 1
 ) -> Problem:
     """Return the problem of a position [A] bool. Raises: InputError for a board beyond 7x7."""
+    from jaxzero.solver import bitboards, null_window
+
     across, down, bits, work = endgame.prepare(game, drawn, table)
     board, control = work[0], work[-1]
     control[null_window.NODE_LIMIT] = NO_LIMIT
@@ -83,6 +84,8 @@ def prove_value(problem: Problem, guess: float, order: Sequence[int] = ()) -> No
 
 def is_reached(problem: Problem, test: int, order: Sequence[int]) -> bool | None:
     """Return whether the margin is at least `test`; None if stopped. `order`: see `prove_value`."""
+    from jaxzero.solver import null_window
+
     if not order:
         search = partial(null_window.at_least, problem.across, problem.down, test)
         reached = endgame.first_of(search, problem.works)
@@ -101,6 +104,8 @@ def is_worth(problem: Problem, edge: int, least: int, nodes: int = NO_LIMIT) -> 
 
     `least` has the parity of the boxes left.
     """
+    from jaxzero.solver import null_window
+
     control, bit = problem.control, problem.bits[edge]
     control[null_window.NODE_LIMIT] = min(NO_LIMIT, control[null_window.NODES] + nodes)
     search = partial(null_window.move_at_least, problem.across, problem.down, bit, least)
@@ -140,6 +145,8 @@ def finish(problem: Problem, running: Future[Result], deadline: float) -> Result
     `deadline` is in seconds of `time.monotonic`. An interrupt stops the proof too, and so does
     cancelling this thread's work. Afterwards the problem is ready for another proof.
     """
+    from jaxzero.solver import null_window
+
     try:
         seconds = max(0.0, deadline - time.monotonic())
         return endgame.finish(running, problem.works, seconds)

@@ -59,7 +59,7 @@ def test_a_program_is_traced_once_for_what_it_depends_on(folder):
 
 
 def test_programs_used_least_recently_are_removed(folder, monkeypatch):
-    monkeypatch.setattr("jaxzero.host.programs.MOST_TRACED", 2)
+    monkeypatch.setattr("jaxzero.host.programs.MAX_TRACED", 2)
     for factor in (2.0, 3.0):
         call(factor)
         (new,) = [path for path in folder.iterdir() if path.stat().st_mtime > 1e9]

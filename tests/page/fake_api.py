@@ -18,6 +18,7 @@ import numpy as np
 import uvicorn
 
 from jaxzero.game import DotsAndBoxes, box_neighbours, count_sides
+from jaxzero.host.background import Programs
 from jaxzero.page import answers
 from jaxzero.page.server import make_app
 from jaxzero.play import review
@@ -46,8 +47,8 @@ def best_edge(record: Record) -> int:
     return int(min(lost, key=lost.get))
 
 
-def play(_level, record: Record, _seed) -> tuple[Record, None]:
-    return draw_turn(record, best_edge), None
+def play(_level, record: Record, _seed) -> Record:
+    return draw_turn(record, best_edge)
 
 
 def think(game: DotsAndBoxes, drawn: np.ndarray, _simulations) -> SimpleNamespace:
@@ -100,7 +101,7 @@ def serve(port: int = 0, delay: float = 0.0) -> Iterator[str]:
     engines = {"play_level": play, "agent_of": lambda game: game}
     of_reviews = patch.multiple(review, think=think, prove=lambda *_: None)
     engines["stages"] = lambda game, drawn, ahead, *_: analyses(game, drawn, ahead, delay)
-    compiled = patch.object(answers.PREPARATION, "is_done", lambda *_: True)
+    compiled = patch.object(Programs, "ready", True)
     with patch.multiple(answers, **engines), of_reviews, compiled:
         running.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"

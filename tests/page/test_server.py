@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-from contextlib import nullcontext
+from collections.abc import Iterator
 from itertools import pairwise
 
 import anyio
@@ -14,24 +14,27 @@ from client import GAME, Client
 
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
+from jaxzero.game import DotsAndBoxes
 from jaxzero.game.records import FORMATS
+from jaxzero.host import programs
+from jaxzero.host.background import Programs
 from jaxzero.page import answers, queue, server
-from jaxzero.page.server import LOOPBACK, MOST_BYTES, make_app
-from jaxzero.play import review
-from jaxzero.players import single
+from jaxzero.page.server import LOOPBACK, MAX_BYTES, make_app
+from jaxzero.play import opponents, review
 from jaxzero.players.choosing import Choice
 from jaxzero.players.levels import LEVELS
 from jaxzero.solver import small
 from jaxzero.solver.endgame import Solution
 
 APP = make_app(LOOPBACK)
+PAIR = ("move", "warm")
 pytestmark = pytest.mark.usefixtures("solver_is_loaded")
 
 
 @pytest.fixture
 def no_position_is_small(monkeypatch):
     """Treat no position as small, so that the compiled solver and the network answer."""
-    monkeypatch.setattr(small, "MOST_UNDRAWN", -1)
+    monkeypatch.setattr(small, "MAX_UNDRAWN", -1)
 
 
 def ask(path: str, question: object = None, status: int | None = 200, **other) -> Client:
@@ -55,7 +58,6 @@ def test_the_page_learns_what_there_is():
 def test_a_turn_is_played_to_its_end_and_follows_the_seed(level):
     # The last move closes a box, and no other box can be taken.
     question = {**GAME, "moves": [0, 2, 6, 8, 4, 7], "level": level, "seed": 5}
-    ask("warm", question)  # else a stand-in may answer on a busy machine
     edges = ask("move", question).json["edges"]
     assert edges and not set(edges) & set(question["moves"])
     assert ask("move", question).json["edges"] == edges
@@ -65,7 +67,8 @@ def test_a_turn_is_played_to_its_end_and_follows_the_seed(level):
 
 
 def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
-    found = ask("analyse", {**GAME, "moves": [0, 4], "simulations": 16, "seconds": 5}).lines
+    lines = ask("analyse", {**GAME, "moves": [0, 4], "simulations": 16, "seconds": 5}).lines
+    found = [line for line in lines if line["preparing"] is None]
     # With few edges the solver has its proof before the network is asked; later lines keep it.
     assert [line["stage"] for line in found[:3]] == ["structure", "policy", "search"]
     assert len({line["exact"]["value"] for line in found}) == 1
@@ -84,7 +87,7 @@ def test_an_analysis_gets_better_until_it_is_exact(no_position_is_small):
 def test_no_number_of_simulations_needs_a_program_of_its_own(monkeypatch, no_position_is_small):
     question = {**GAME, "moves": [0], "simulations": 16, "seconds": 0}
     ask("analyse", question)
-    monkeypatch.setattr(single, "kept_program", None)  # from here on nothing can compile
+    monkeypatch.setattr(programs, "kept_program", None)  # from here on nothing can compile
     last = ask("analyse", {**question, "simulations": 63}).lines[-1]
     assert last["simulations"] == 63
     assert len({one["edge"] for one in last["lines"]}) == 3 and {*last["owners"]} <= {0, 1}
@@ -147,7 +150,7 @@ def test_what_is_wrong_is_named_in_one_line(path, change, message):
 
 def test_strangers_are_kept_out():
     ask("move", GAME, status=403, headers=[(b"origin", b"http://elsewhere")])
-    ask("move", b" " * (MOST_BYTES + 1), status=413)
+    ask("move", b" " * (MAX_BYTES + 1), status=413)
     text = {"text": "# 2x2\nh0,0"}
     for host in ("localhost", "127.0.0.1:8000", "[::1]", "[::1]:8000"):
         ask("read", text, host=host)
@@ -157,7 +160,7 @@ def test_strangers_are_kept_out():
 
 
 def test_a_full_queue_refuses(monkeypatch):
-    monkeypatch.setattr(queue, "MOST_WAITING", 0)
+    monkeypatch.setattr(queue, "MAX_WAITING", 0)
     ask("move", {**GAME, "level": "0"}, status=503)
     ask("read", {"text": "# 2x2\nh0,0"})  # formats need no engine
     (line,) = ask("analyse", GAME).lines
@@ -167,13 +170,16 @@ def test_a_full_queue_refuses(monkeypatch):
 def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_small):
     """Other visitors get their moves while analyses, reviews and opponents compile."""
     compiled, visitors = threading.Event(), {}
-    monkeypatch.setattr(
-        server.PREPARATION, "is_done", lambda _, what: what is LEVELS[0] or compiled.is_set()
-    )
-    monkeypatch.setattr(server.PREPARATION, "wanted", lambda *_: nullcontext())
+
+    def waits(programs: Programs) -> Iterator[float]:
+        while programs.key is not LEVELS[0] and not compiled.is_set():
+            yield 1.5
+
+    monkeypatch.setattr(Programs, "ready", property(lambda _: compiled.is_set()))
+    monkeypatch.setattr(Programs, "waits", waits)
     monkeypatch.setattr(review, "prove", lambda *_: None)
     monkeypatch.setattr(review, "think", lambda *_: Choice(1, 0.0))
-    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record.draw(1), None))
+    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: record.draw(1))
     questions = {
         "move": {"level": "2"},
         "review": {"moves": [0]},
@@ -192,7 +198,7 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
             quick = await Client("/api/move", {**GAME, "level": "0"}).ask(APP)
             assert quick.status == 200
             assert all(client.status is None for client in visitors["move"])
-            begun = [], [{"preparing": True}]  # sent once
+            begun = [], [{"preparing": 1}]  # sent once a second
             assert all(client.lines in begun for client in visitors["review"])
             compiled.set()
 
@@ -200,23 +206,32 @@ def test_nobody_waits_for_the_programs_of_others(monkeypatch, no_position_is_sma
     assert {client.status for clients in visitors.values() for client in clients} == {200}
     for client in visitors["analyse"]:
         preparing = [line["preparing"] for line in client.lines]
-        assert preparing == [True] + [False] * (len(preparing) - 1) and client.lines[0]["exact"]
-        assert [client.lines[n]["stage"] for n in (1, -1)] == ["policy", "done"]
+        assert preparing == [1] + [None] * (len(preparing) - 1) and client.lines[0]["exact"]
+        assert [client.lines[n]["stage"] for n in (1, 2, -1)] == ["structure", "policy", "done"]
 
 
-def test_a_stand_in_moves_while_a_level_compiles_and_the_answer_says_so(gate, monkeypatch):
-    monkeypatch.setattr(server, "warm_up", lambda *_: gate.wait(60))
-    monkeypatch.setattr(server, "PATIENCE_FOR_MOVE", 0.1)
+def test_a_move_waits_for_its_level_unless_the_exact_solver_answers(gate, monkeypatch):
+    monkeypatch.setattr(opponents, "warm_up", lambda *_: gate.wait(60))
     board = {"rows": 4, "cols": 6, "moves": [0]}  # no other test compiles it
-    for level in map(str, range(len(LEVELS))):
-        found = ask("move", {**board, "level": level}).json
-        assert found["by"] == "rules" and set(found["edges"]).isdisjoint(board["moves"])
-    assert ask("move", {**GAME, "level": "8"}).json["by"] == "exact"
-    assert ask("warm", {**GAME, "level": "8"}).json == {"ready": True}
+    waiting = [Client("/api/move", {**board, "level": level}) for level in ("0", "2")]
+
+    async def visit_all() -> None:
+        async with anyio.create_task_group() as group:
+            for client in waiting:
+                group.start_soon(client.ask, APP)
+            await anyio.sleep(0.3)
+            exact = [await Client(f"/api/{path}", {**GAME, "level": "8"}).ask(APP) for path in PAIR]
+            assert exact[0].json["edges"] and exact[1].json == {"ready": True}
+            assert all(client.status is None for client in waiting)
+            gate.set()
+
+    anyio.run(visit_all)
+    assert all(set(client.json["edges"]).isdisjoint(board["moves"]) for client in waiting)
 
 
 def test_problems_wait_for_the_compiler_while_others_are_answered(gate, monkeypatch):
-    monkeypatch.setattr(server, "load_solver", lambda: gate.wait(60))
+    programs = Programs(DotsAndBoxes(1, 1), "a solver", lambda: gate.wait(60))
+    monkeypatch.setattr(server, "SOLVER", programs)
     problems = [Client("/api/problem", {"theme": "chains", "seed": seed}) for seed in range(3)]
 
     async def visit_all() -> None:
@@ -261,8 +276,8 @@ def hostile_question(rng: random.Random) -> tuple[str, bytes]:
 )
 def test_hostile_questions_get_an_answer(count, monkeypatch):
     # The engine is replaced: other tests check its moves.
-    monkeypatch.setattr(server, "warm_up", lambda *_: None)
-    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: (record, None))
+    monkeypatch.setattr(Programs, "ready", True)
+    monkeypatch.setattr(answers, "play_level", lambda _level, record, _seed: record)
     monkeypatch.setattr(answers, "stages", lambda *_: iter(()))
     monkeypatch.setattr(review, "prove", lambda *_: Solution(0, 0, 0, (0,)))
     rng, kinds = random.Random(count), {}

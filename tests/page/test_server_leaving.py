@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import numpy as np
@@ -14,15 +15,13 @@ from client import GAME, PATIENCE, Client
 pytest.importorskip("starlette", reason="needs the extra jaxzero[web]")
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.page import answers, opponents, queue, server
+from jaxzero.host import background
+from jaxzero.host.background import Programs
+from jaxzero.page import answers, queue, server
 from jaxzero.page.server import lines_in_turn, make_app
-from jaxzero.play import analysis
+from jaxzero.play import analysis, opponents
 from jaxzero.play.analysis import Analysis
 from jaxzero.play.game import Record
-from jaxzero.players import preparation
-from jaxzero.players.levels import LEVELS
-from jaxzero.players.preparation import PREPARATION, Preparation
-from jaxzero.players.recent import of_board
 from jaxzero.solver.endgame import solve
 
 NOTHING = Analysis("structure", (), (), 0, 0)
@@ -78,7 +77,7 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
 
     monkeypatch.setattr(opponents, "choose", think)
     monkeypatch.setattr(opponents, "player_of", lambda *_: None)
-    monkeypatch.setattr(PREPARATION, "is_done", lambda *_: True)
+    monkeypatch.setattr(opponents, "warm_up", lambda *_: None)
     app = make_app()
     # The drawn edges leave one side of the first box and two of the second: one turn takes both.
     question = {**GAME, "cols": 1, "start": [0, 2, 3, 4, 5], "level": "2"}
@@ -89,34 +88,32 @@ def test_moves_that_nobody_waits_for_are_not_computed(monkeypatch):
 
 def test_who_waits_for_what_another_compiles_may_leave(gate, monkeypatch):
     """The waiting clients free their places before the compilation ends."""
-    game, kept = DotsAndBoxes(13, 2), []
-
-    def compile_() -> bool:
-        return gate.wait(PATIENCE / 2) or True
+    kept, program = [], Programs(DotsAndBoxes(13, 2), "program", lambda: gate.wait(PATIENCE / 2))
 
     def wait(*_):
-        kept.append(of_board(game).get("program", compile_))
+        kept.append(program.get())
         yield NOTHING
 
     monkeypatch.setattr(answers, "stages", wait)
-    other = threading.Thread(target=of_board(game).get, args=("program", compile_), daemon=True)
-    other.start()
+    other = program.begin()
     stay_and_leave([Client("/api/analyse", GAME) for _ in range(2)], make_app())
-    assert kept == [] and other.is_alive()
+    assert kept == [] and not other.done()
 
 
 @pytest.fixture
 def compiler(gate, monkeypatch):
     """Return the columns of boards that one thread compiles, and the gate that it waits for."""
     boards = []
-    monkeypatch.setattr(preparation, "AT_ONCE", 1)
-    monkeypatch.setattr(
-        answers, "prepare_board", lambda game: boards.append(game.cols) or gate.wait(PATIENCE)
-    )
-    monkeypatch.setattr(answers, "prepare", object())  # the key of the preparation
-    monkeypatch.setattr(answers, "PREPARATION", Preparation())
+
+    def programs(game: DotsAndBoxes) -> Programs:
+        return Programs(game, gate, lambda: boards.append(game.cols) or gate.wait(PATIENCE))
+
+    monkeypatch.setattr(answers, "analysis_programs", programs)
     monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
-    return boards, gate
+    with ThreadPoolExecutor(1) as threads:
+        monkeypatch.setattr(background, "_threads", threads)
+        yield boards, gate
+        gate.set()
 
 
 def test_boards_that_nobody_waits_for_are_not_compiled(compiler):
@@ -129,7 +126,7 @@ def test_boards_that_nobody_waits_for_are_not_compiled(compiler):
 
 
 def test_open_streams_are_bounded_and_their_places_come_back(compiler, monkeypatch):
-    monkeypatch.setattr(queue, "MOST_WAITING", 3)
+    monkeypatch.setattr(queue, "MAX_WAITING", 3)
     app = make_app()
     clients = [Client("/api/analyse", GAME) for _ in range(4)]
     stay_and_leave(clients, app, lambda: all(client.lines for client in clients), seconds=0)
@@ -185,25 +182,11 @@ def test_others_have_their_turn_between_slices():
 
 def test_who_neither_asks_nor_reads_in_time_loses_its_place(monkeypatch):
     monkeypatch.setattr(server, "PATIENCE", 0.2)
-    monkeypatch.setattr(queue, "MOST_WAITING", 1)
+    monkeypatch.setattr(queue, "MAX_WAITING", 1)
     monkeypatch.setattr(answers, "stages", lambda *_: iter([NOTHING]))
-    monkeypatch.setattr(PREPARATION, "is_done", lambda *_: True)
+    monkeypatch.setattr(Programs, "ready", True)
     app, slow, deaf = make_app(), Client("/api/analyse", GAME), Client("/api/analyse", GAME)
     slow.sends_all = deaf.reads = False
     assert anyio.run(slow.ask, app).status == 408
     anyio.run(deaf.ask, app)
     assert ask(app).lines[-1]["stage"] == "done"
-
-
-def test_players_of_the_last_boards_only_are_kept_and_others_compile_again(monkeypatch):
-    made, casual = [], LEVELS[2]
-    monkeypatch.setattr(opponents, "make_player", lambda *_: made.append(1) or object())
-    monkeypatch.setattr(opponents, "agent_of", lambda _: None)
-    boards = [DotsAndBoxes(12, cols) for cols in range(2, 20)]
-    for game in (*boards, boards[-1], boards[0]):
-        opponents.player_of(casual, game)
-    assert len(made) == len(boards) + 1
-    for game in boards:
-        PREPARATION.begin(game, casual, lambda: None)
-        assert PREPARATION.wait(game, casual, PATIENCE) and PREPARATION.is_done(game, casual)
-    assert not PREPARATION.is_done(boards[0], casual)

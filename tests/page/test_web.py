@@ -12,6 +12,7 @@ from browsing import (
     draw,
     drawn_edges,
     expect,
+    hold,
     is_drawn,
     load,
     moves,
@@ -77,7 +78,7 @@ def test_the_engine_answers_and_undo_takes_both_moves_back(open_page):
     expect(page.get_by_test_id("undo")).to_be_enabled()
 
 
-def test_levels_have_names_and_a_stand_in_is_marked_until_the_next_move(open_page):
+def test_levels_have_names_and_the_seconds_of_getting_ready_are_shown(open_page):
     page = open_page()
     page.get_by_test_id("new-game").click()
     slider = page.get_by_test_id("level-0")
@@ -86,15 +87,14 @@ def test_levels_have_names_and_a_stand_in_is_marked_until_the_next_move(open_pag
         assert slider.get_attribute("aria-valuetext").startswith(name)
         assert note in page.get_by_test_id("new-dialog").inner_text()
     page.keyboard.press("Escape")
-    page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7], "by": "rules"}))
+    held = [hold(page, name) for name in ("warm", "move")]
     start_game(page, mode="engine", size="2x2")
     draw(page, 0)
+    expect(page.get_by_test_id("status")).to_contain_text("Getting ready for this board … 2 s")
+    for (request,) in held:
+        request.continue_()
     page.get_by_test_id("move-2").wait_for()
-    expect(page.get_by_test_id("status")).to_contain_text("simpler player")
-    page.unroute("**/api/move")
-    draw(page, 11)
-    page.get_by_test_id("move-4").wait_for()
-    expect(page.get_by_test_id("status")).not_to_contain_text("simpler player")
+    expect(page.get_by_test_id("status")).not_to_contain_text("Getting ready")
 
 
 def test_analysis_on_and_off_and_a_hint(open_page):

@@ -460,11 +460,7 @@ def be_taught(page):
     set_switch(page, "teaching")
 
 
-def meet_a_stand_in(page):
-    page.route("**/api/move", lambda route: route.fulfill(json={"edges": [7], "by": "rules"}))
-
-
-HELP = [ask_for_a_hint, take_moves_back, set_up, look_at_the_analysis, be_taught, meet_a_stand_in]
+HELP = [ask_for_a_hint, take_moves_back, set_up, look_at_the_analysis, be_taught]
 
 
 @pytest.mark.parametrize("get_help", HELP)

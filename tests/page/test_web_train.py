@@ -6,7 +6,7 @@ import pytest
 from browsing import expect
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.page.problems import THEMES
+from jaxzero.play.problems import THEMES
 from jaxzero.solver.endgame import move_values
 
 

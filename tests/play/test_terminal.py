@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,19 +13,19 @@ from jaxzero.measure.arena import MatchResult, play_match
 from jaxzero.play.game import Record, Side, choose
 from jaxzero.play.modes import choose_game, report_match
 from jaxzero.play.terminal import COMMANDS, WORDS, Setup, find_entry, play_game
+from jaxzero.players.choosing import Choice
 from jaxzero.players.players import Player, make_player
-from jaxzero.players.preparation import STAND_INS, Answer
 from jaxzero.solver.endgame import solve
 
 PAIR = DotsAndBoxes(1, 2)
 SQUARE = DotsAndBoxes(2, 2)
 
 
-def act_lowest(_params, _keys, state) -> jax.Array:
-    return jnp.argmin(state.drawn, axis=-1).astype(jnp.int32)
+def draw_lowest(_keys, state) -> Choice:
+    return Choice(np.argmin(state.drawn, axis=-1))
 
 
-LOWEST = Player("lowest", act_lowest)  # draws the free edge with the lowest number
+LOWEST = Player("lowest", draw_lowest)  # draws the free edge with the lowest number
 SIDES = (Side("you"), Side("AI", LOWEST))
 
 
@@ -203,18 +202,19 @@ def test_a_game_to_go_on_with_has_the_board_asked_for(tmp_path):
             choose(*given)
 
 
-def test_a_stand_in_moves_and_hints_for_a_player_that_compiles_and_a_line_says_so():
-    board = DotsAndBoxes(2, 21)  # beyond the solver
-    said, entries = [], iter(["h0,0", "hint", "quit"])
-    player = make_player("greedy", board)
-    edge = board.num_edges - 1
-    setup = Setup(
-        (Side("you"), Side("AI", player)),
-        lambda _: next(entries),
-        said.append,
-        stand_in=lambda *_: Answer(edge, "rules"),
-    )
-    record = play_game(Record(board), setup)
-    assert record.moves == (0, edge)
-    answered = [line.split(":")[0] for line in said if STAND_INS["rules"] in line]
-    assert answered == ["AI (greedy) is still compiling", "hint"]
+def test_a_player_that_compiles_is_waited_for_unless_the_solver_answers():
+    """The exact answer is a move of perfect play; the player itself would draw another edge."""
+    asked = []
+
+    def compile_and_draw(keys, state) -> Choice:
+        asked.append(keys)
+        return draw_lowest(keys, state)
+
+    for exact in (True, False):
+        player = Player("slow", compile_and_draw)
+        entries = iter(["quit"])
+        sides = Side("AI", player), Side("you")
+        setup = Setup(sides, lambda _, rest=entries: next(rest), lambda _: None, exact=exact)
+        record = play_game(Record(PAIR), setup)
+        assert bool(asked) == (not exact)
+        assert record.moves == ((solve(PAIR, []).best[0],) if exact else (0,))

@@ -47,7 +47,8 @@ def test_unknown_levels_are_refused_in_one_line():
 @pytest.mark.parametrize("level", LEVELS[:5], ids=lambda level: level.name)
 def test_a_share_of_the_moves_is_random(level):
     """All other moves take the free box; a random move takes it with probability 1/9."""
-    missed = (make_player(f"level:{level.name}", GAME, AGENT).choose(KEYS, FREE_BOX) != 7).mean()
+    player = make_player(f"level:{level.name}", GAME, AGENT)
+    missed = (player.decide(KEYS, FREE_BOX).edge != 7).mean()
     assert missed == pytest.approx(level.random_share * 8 / 9, abs=0.06)
     assert (missed > 0) == (level.random_share > 0)
 
@@ -55,7 +56,8 @@ def test_a_share_of_the_moves_is_random(level):
 @pytest.mark.parametrize("name", ["level:0", "level:3", "level:5", "level:6"])
 def test_a_single_game_is_played_as_one_of_many(name):
     player, states = make_player(name, GAME, AGENT), initial_states(GAME, 20)
-    many = player.choose(KEYS[:20], states)
-    alone = [player.choose(KEYS[i : i + 1], initial_states(GAME, 1))[0] for i in range(20)]
+    many = player.decide(KEYS[:20], states).edge
+    state = initial_states(GAME, 1)
+    alone = [player.decide(KEYS[i : i + 1], state).edge[0] for i in range(20)]
     assert many.tolist() == alone
     assert (len(set(alone)) > 1) == (name != "level:6")

@@ -5,12 +5,20 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+from compiled import random_positions
 
 from jaxzero.errors import InputError
-from jaxzero.game import DotsAndBoxes, initial_states, parse_edges
+from jaxzero.game import DotsAndBoxes, edge_name, initial_states, parse_edge, parse_edges
 from jaxzero.measure.arena import play_match
-from jaxzero.players.players import make_player
-from jaxzero.players.preparation import simple_edges
+from jaxzero.play.game import Record, choose, draw_turn
+from jaxzero.players.players import (
+    choose_by_rules,
+    make_player,
+    play_perfectly,
+    simple_edges,
+)
+from jaxzero.solver.endgame import move_values
+from jaxzero.solver.small import MAX_UNDRAWN
 
 GAME = DotsAndBoxes(2, 2)
 
@@ -29,7 +37,7 @@ def test_a_batch_may_have_finished_games():
     drawn[1, 5] = False
     states = initial_states(GAME, 2)._replace(drawn=drawn)
     keys = jax.random.split(jax.random.key(0), 2)
-    assert make_player("perfect", GAME).choose(keys, states)[1] == 5
+    assert make_player("perfect", GAME).decide(keys, states).edge[1] == 5
 
 
 def test_where_the_solver_gives_up_perfect_is_careful():
@@ -38,9 +46,8 @@ def test_where_the_solver_gives_up_perfect_is_careful():
     free, open_ = np.zeros((2, 1000, game.num_edges), bool)
     free[:, [0, 5, 30]] = True  # three sides of the first box
     open_[:, [0, 5]] = True  # two sides of the first box
-    edges = make_player("perfect", game).act(
-        np.arange(2000, dtype=np.uint32), np.append(free, open_, axis=0)
-    )
+    seeds = np.arange(2000, dtype=np.uint32)
+    edges = play_perfectly(game, 0.0, seeds, np.append(free, open_, axis=0))
     assert set(edges[:1000].tolist()) == {31}
     # All edges but the drawn ones and the two that add a third side to the box.
     assert set(edges[1000:].tolist()) == set(range(game.num_edges)) - {0, 5, 30, 31}
@@ -65,3 +72,25 @@ def test_simple_rules_give_three_boxes_rather_than_four_of_as_many_edges():
     drawn = np.ones(game.num_edges, bool)
     drawn[list(parse_edges(game, f"{loop} {chain}"))] = False
     assert set(simple_edges(game, drawn)) == set(parse_edges(game, chain))
+
+
+def test_rules_play_whole_games_and_give_little():
+    board = DotsAndBoxes(4, 3)
+    record, player = Record(board), make_player("rules", board)
+    while not record.is_over:
+        record = draw_turn(record, lambda here: choose(player, here, 0))
+    # Every box has two drawn sides. Row 0 has chains of one box and of two, other rows of three.
+    drawn = np.arange(board.num_edges) < board.num_horizontal
+    drawn[[parse_edge(board, name) for name in ("h0,0", "h0,1")]] = False
+    drawn[parse_edge(board, "v0,1")] = True
+    (edge,) = choose_by_rules(board, np.zeros(1, np.uint32), drawn[None])
+    assert edge_name(board, edge) in ("h0,0", "v0,0")
+
+
+def test_rules_are_exact_where_few_edges_are_left():
+    board = DotsAndBoxes(3, 3)
+    positions = random_positions(board, 20, 1, MAX_UNDRAWN)
+    edges = choose_by_rules(board, np.zeros(len(positions), np.uint32), positions)
+    for drawn, edge in zip(positions, edges, strict=True):
+        worth = move_values(board, drawn)
+        assert worth[edge] == worth.max()

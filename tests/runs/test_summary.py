@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from script_runner import parser_of
+from short_run import train
 
 import jaxzero.training.trainer as trainer_module
 from jaxzero.cli import load_config
 from jaxzero.runs import metrics as metrics_module
 from jaxzero.runs.metrics import draw_curves
 from jaxzero.runs.summary import print_needs, print_next, time_left
-from jaxzero.training.trainer import train
 
 
 def test_device_and_network_are_told_before_anything_is_compiled(tmp_path, monkeypatch, capsys):

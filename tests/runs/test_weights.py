@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-from short_run import saved, short_config
+from short_run import saved, short_config, train
 
 import jaxzero
 from jaxzero.config.files import config_of_file
@@ -38,7 +38,6 @@ from jaxzero.runs.weights import (
     write_weights,
 )
 from jaxzero.training.progress import first_learner
-from jaxzero.training.trainer import train
 
 
 @pytest.mark.parametrize(("checkpoint", "iteration"), [(None, 6), (4, 4)])

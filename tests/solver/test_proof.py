@@ -12,8 +12,8 @@ import pytest
 from compiled import random_positions
 
 from jaxzero.game import DotsAndBoxes
+from jaxzero.host.background import cancelled_by
 from jaxzero.solver import endgame, proof
-from jaxzero.solver.cancellation import cancelled_by
 
 GAME, LARGE = DotsAndBoxes(3, 3), DotsAndBoxes(5, 5)
 NOTHING = np.zeros(LARGE.num_edges, bool)

@@ -21,7 +21,7 @@ export function panelParts({ latest, record, komi, nameOf, busy, failed, showLin
   const outcome = outcomeOf(latest, position, komi(), nameOf);
   return [
     heading,
-    latest.preparing && words("muted", t("warming")),
+    Number.isInteger(latest.preparing) && words("muted", t("warming", { seconds: latest.preparing })),
     outcome && words("margin-words", outcome.words),
     outcome?.bounds && words("muted", outcome.bounds),
     outcome?.chances && winBar(outcome.chances),

@@ -56,8 +56,9 @@ export function scoreWithKomi(position, komi) {
  */
 export function createPlay({ record, analysis, notice, isShown, onState, onChain }) {
   const table = { seats: [PERSON, PERSON], komi: 0 };
-  // `marked` is an edge that a second touch draws, or that is drawn after the engine's move.
-  const state = { busy: false, failed: false, standIn: false, running: true, hint: "", marked: null };
+  // `marked` is an edge that a second touch draws, or that is drawn after the engine's move. `waited` are the seconds that
+  // the engine has been compiling.
+  const state = { busy: false, failed: false, waited: 0, running: true, hint: "", marked: null };
   let controller = new AbortController();
 
   const seat = () => table.seats[record.position.player];
@@ -87,7 +88,7 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
     controller.abort();
     controller = new AbortController();
     notice.settle("move");
-    Object.assign(state, { busy: false, failed: false, standIn: false, hint: "", marked: null });
+    Object.assign(state, { busy: false, failed: false, waited: 0, hint: "", marked: null });
   }
 
   /** Let the engine move if it is its turn and the last ply of the game is shown. */
@@ -139,15 +140,22 @@ export function createPlay({ record, analysis, notice, isShown, onState, onChain
   async function askEngine(signal) {
     const game = record.shown();
     const { level } = seat().level ? seat() : (table.seats.find((each) => each.level) ?? { level: settings.setup.levels[0] });
-    // The engine goes on compiling while a stand-in moves. The request for the move reports errors.
-    warm({ ...game, level }, signal).catch(() => {});
-    const options = { level, seed: Math.floor(Math.random() * 2 ** 31) };
-    const { edges, by } = await api.move(game, options, signal);
-    signal.throwIfAborted();
-    notice.settle("move");
-    state.standIn = Boolean(by) && by !== "exact";
-    if (state.standIn) unrate();
-    return edges;
+    const began = Date.now();
+    const count = setInterval(() => change({ waited: Math.round((Date.now() - began) / 1000) }), 1000);
+    const stop = () => {
+      clearInterval(count);
+      if (state.waited) change({ waited: 0 });
+    };
+    // The request for the move reports errors.
+    warm({ ...game, level }, signal).catch(() => {}).finally(stop);
+    try {
+      const { edges } = await api.move(game, { level, seed: Math.floor(Math.random() * 2 ** 31) }, signal);
+      signal.throwIfAborted();
+      notice.settle("move");
+      return edges;
+    } finally {
+      stop();
+    }
   }
 
   /** Draw an edge for a person. Mark it instead while the engine moves, or if a second touch must confirm it. */

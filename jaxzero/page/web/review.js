@@ -19,7 +19,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
   let reviewed = null; // the game that `lines` belong to
   let complete = false; // the whole game is reviewed
   let controller = null;
-  let waits = false; // the server is still compiling
+  let waited = null; // seconds that the server has been compiling
   const graph = find("#graph");
   const slipAt = (ply, game) => (lineAt(ply, game)?.mistake ? lineAt(ply, game) : null);
   const moves = createMoves({ record, nameOf, slipAt, onMove, onComment });
@@ -71,7 +71,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
   }
 
   function take(line) {
-    waits = Boolean(line.preparing);
+    waited = line.preparing ?? null;
     if (line.ply !== undefined) lines[line.ply] = line;
     render();
     onNews();
@@ -118,7 +118,7 @@ export function createReview({ record, komi, notice, isShown, nameOf, onNews, on
     moves.render();
     if (!isShown()) return;
     const shifted = lines.map((line) => ({ ...line, margin: line.margin - komi() }));
-    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter((line) => line.mistake), nameOf, waiting: waits ? t("warming") : "…", onJump: (ply) => record.goTo(ply, []) });
+    drawGraph(graph, { lines: shifted, plies: reviewed?.moves.length ?? 0, at: record.at, mistakes: shifted.filter((line) => line.mistake), nameOf, waiting: waited === null ? "…" : t("warming", { seconds: waited }), onJump: (ply) => record.goTo(ply, []) });
     renderWords();
   }
 

@@ -50,12 +50,12 @@ export function createStatus({ record, play, review, practice, editor, isReview 
     if (play.state.hint) return play.state.hint;
     if (play.state.failed) return t("status.failed");
     if (play.watching() && !play.state.running) return t("status.paused");
+    if (play.state.busy && play.state.waited) return t("warming", { seconds: play.state.waited });
     if (play.state.busy) return t("status.thinking");
     if (play.state.marked !== null) return t("status.marked");
     if (at < game.moves.length) return t("status.earlier");
     if (!game.moves.length && sideName(position.player) === t("name.you")) return t("status.begin");
-    const words = turnWords(position);
-    return play.state.standIn ? `${words} ${t("status.standIn")}` : words;
+    return turnWords(position);
   }
 
   /** Return whether the page waits for the server before the game can go on. */

@@ -12,10 +12,7 @@ export const STUDY = {
   "review.leave": ["Back to the game", "回到对局"],
   "review.empty": ["Play or load a game to see its course.", "下一局或载入一局以查看走势。"],
   "review.running": ["Move {at} of {all} …", "第 {at} 步，共 {all} 步……"],
-  "warming": [
-    "Getting ready … the first time on a board this takes up to a minute",
-    "准备中……每种棋盘首次最多需要一分钟",
-  ],
+  "warming": ["Getting ready for this board … {seconds} s", "正在为此棋盘做准备……{seconds} 秒"],
   "review.none": ["No mistake found.", "没有发现失误。"],
   "review.summary": [
     ({ players }) => `Mistakes: ${players.map(({ name, count, lost }) => `${name} ${count}${count ? ` (margin −${lost})` : ""}`).join(", ")}.`,

@@ -81,10 +81,6 @@ export const TABLE = {
   "status.youAgain": ["Box closed: you move again", "占格：您再走一步"],
   "status.thinking": ["The computer thinks …", "电脑思考中……"],
   "status.failed": ["No answer yet. Trying again …", "尚无回应。正在重试……"],
-  "status.standIn": [
-    "(The computer gets ready; a simpler player moved for it.)",
-    "（电脑仍在准备，这一步由较简单的棋手代下。）",
-  ],
   "status.paused": ["Paused", "已暂停"],
   "status.earlier": [
     "Moves taken back. Draw an edge to go on from here, or press Redo",

@@ -16,9 +16,9 @@ import numpy as np
 
 from jaxzero.game import DotsAndBoxes, box_sides_table, edge_permutations, fullest_beside
 from jaxzero.game.board import box_neighbours
+from jaxzero.host.background import Programs, check_cancelled
 from jaxzero.measure.suite import DATA, load_suite
-from jaxzero.players.preparation import simple_edges
-from jaxzero.solver.cancellation import check_cancelled
+from jaxzero.players.players import simple_edges
 from jaxzero.solver.endgame import drawn_edges, move_bounds, new_table
 
 BOARDS = [DotsAndBoxes(*size) for size in ((3, 3), (3, 4), (4, 4), (4, 5), (5, 5))]
@@ -215,6 +215,9 @@ def exact_moves(game: DotsAndBoxes, drawn: np.ndarray) -> np.ndarray | None:
 def load_solver() -> None:
     """Solve a position of four edges; the first call compiles the solver."""
     exact_moves(DotsAndBoxes(1, 1), np.zeros(4, bool))
+
+
+SOLVER = Programs(DotsAndBoxes(5, 5), "solver", load_solver)  # with the first board of the page
 
 
 def opened(game: DotsAndBoxes, drawn: np.ndarray, region: Region) -> Iterator[Problem]:

@@ -10,8 +10,7 @@ import pytest
 from referee import boxes_of
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.page.answers import problem as answer
-from jaxzero.page.problems import HIGHEST, LOWEST, THEMES
+from jaxzero.play.problems import HIGHEST, LOWEST, THEMES, find_problem
 from jaxzero.solver.endgame import new_table, solve
 
 RATINGS = (600, 1200, 1800, 2400)
@@ -20,7 +19,7 @@ TABLE = new_table(2**18)
 
 @cache
 def asked(theme: str, seed: int, rating: float) -> dict:
-    return answer({"theme": theme, "seed": seed, "rating": rating})
+    return {"theme": theme, **find_problem(theme, seed, rating).to_json()}
 
 
 def problems(theme: str, count: int) -> list[dict]:

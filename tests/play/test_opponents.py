@@ -6,7 +6,7 @@ import chex
 import pytest
 
 from jaxzero.game import DotsAndBoxes
-from jaxzero.page.opponents import agent_of
+from jaxzero.play.opponents import agent_of
 from jaxzero.runs.resize import resize
 from jaxzero.runs.weights import load_weights
 

@@ -1,0 +1,78 @@
+"""Provide opponents from beginner to expert on every board, and the network of each board."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from jaxzero.game import DotsAndBoxes
+from jaxzero.host.background import Programs
+from jaxzero.network.agent import Agent
+from jaxzero.play.game import Record, choose, choose_when_ready, draw_turn, warm_up
+from jaxzero.play.looking import prepare
+from jaxzero.players.levels import LEVELS, find_level
+from jaxzero.players.players import Player, draws_best, make_player
+from jaxzero.runs.resize import resize
+from jaxzero.runs.weights import load_weights
+from jaxzero.solver.endgame import can_solve, solve
+from jaxzero.solver.small import exact_answer
+
+
+@lru_cache(maxsize=8)
+def agent_of(game: DotsAndBoxes) -> Agent:
+    """Return the pretrained network of a board, else the one that plays its size best."""
+    name = OWN_NETWORK.get(str(game), "7x7" if game.num_boxes > LARGE else "5x5")
+    return resize(load_weights(name).agent, game, f"weights: {name}")
+
+
+# The boards that a network was trained on. The 5x5 network is stronger on 4x4 than `4x4`; the 7x7
+# network was trained on 6x6 boards too.
+TRAINED = ("2x2", "2x3", "3x3", "4x4", "5x5", "6x6", "7x7")
+OWN_NETWORK = {board: board for board in TRAINED} | {"4x4": "5x5", "6x6": "7x7"}
+LARGE = 30  # boxes; on larger boards the 7x7 network is better than the 5x5 network
+
+
+def level_facts() -> list[dict[str, str | int]]:
+    """Return number, name and rating of each level."""
+    return [
+        {"id": str(number), "name": level.name, "rating": level.rating}
+        for number, level in enumerate(LEVELS)
+    ]
+
+
+@lru_cache(maxsize=64)
+def player_of(level: str, game: DotsAndBoxes) -> Player:
+    """Return the player of a level, made once for a board."""
+    return make_player(f"level:{level}", game, agent_of(game))
+
+
+def programs_of(level: str, game: DotsAndBoxes) -> Programs:
+    """Return the programs of a level on a board. Raises: InputError for an unknown level."""
+    return Programs(game, find_level(level), lambda: warm_up(player_of(level, game), game))
+
+
+def analysis_programs(game: DotsAndBoxes) -> Programs:
+    """Return the programs of an analysis of a board."""
+
+    def make() -> None:
+        prepare(agent_of(game))
+        if can_solve(game):
+            solve(game, range(game.num_edges - 1))
+
+    return Programs(game, "analysis", make)
+
+
+def play_level(level: str, record: Record, seed: int) -> Record:
+    """Let a level draw edges until the turn passes or the game is over."""
+    game = record.game
+
+    def choose_edge(here: Record) -> int:
+        return choose(player_of(level, game), here, seed)
+
+    programs, exact = programs_of(level, game), draws_best(find_level(level).player)
+    return draw_turn(record, lambda here: choose_when_ready(programs, choose_edge, here, exact))
+
+
+def exact_answers(level: str, record: Record) -> bool:
+    """Return whether the exact solver answers for a level at once. Raises: InputError."""
+    best = draws_best(find_level(level).player)
+    return best and exact_answer(record.game, record.drawn) is not None
