@@ -202,7 +202,7 @@ def test_damaged_text_is_a_game_or_one_line(name):
     assert 50 < refused < 500
 
 
-@pytest.mark.parametrize("text", ["h0" + " " * 60000, "#" * 60000, "0 " * 30000])
+@pytest.mark.parametrize("text", ["h0" + " " * 60000, "h" * 60000, "#" * 60000, "0 " * 30000])
 def test_long_noise_is_refused(text):
     assert read_field(text) == read_field(f"# 20x20\n{text}\nx") == "text"
 
